@@ -1,0 +1,1 @@
+"""What is asked, what is explained and what comes out."""

@@ -1,0 +1,260 @@
+"""One question put to one model. Whatever it takes to answer is computed once and shared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from whence.core.encoding import Encoding
+from whence.core.target import Target
+from whence.core.units import Level
+from whence.errors import NotSeen
+from whence.model.anatomy import Anatomy, rebuild_error
+from whence.model.tap import Attention, Recording, recording
+from whence.model.text_model import Passes, TextModel
+
+
+@dataclass(frozen=True)
+class Capture:
+    """Everything of one pass, for one text: no batch dimension. `gradients` has the same shape."""
+
+    embeddings: Tensor  # (token, size): the word embeddings, the leaf that every gradient reaches
+    hidden: list[Tensor]  # (token, hidden): the input of each block, and last the output of the last
+    attention: list[Attention]  # one a layer
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """What a method gives back when it has more to say than scores."""
+
+    scores: Tensor  # (token,) or (layer, token)
+    gap: float | None = None
+    unassigned: float | None = None
+    params: dict[str, object] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+class Group:
+    """Texts that share one padded forward pass and one backward pass: whichever case asks first, asks for all."""
+
+    def __init__(self, model: TextModel, encodings: Sequence[Encoding], asked: Sequence[Target | None]) -> None:
+        self.model, self.encodings, self.asked = model, encodings, asked
+        self.passes = Passes()
+        self._answer: Tensor | None = None  # (row, class), without a graph
+        self._gradients: dict[tuple[Target, ...], Capture] = {}
+
+    @cached_property
+    def inputs(self) -> dict[str, Tensor]:
+        return self.model.batch(self.encodings)
+
+    @cached_property
+    def leaf(self) -> Tensor:
+        with torch.inference_mode(False), torch.no_grad():
+            return self.model.embed(self.inputs["input_ids"]).requires_grad_()
+
+    @property
+    def answer(self) -> Tensor:
+        """The logits, from whatever pass has been made; a plain one if none has. (row, class)"""
+        if self._answer is None:
+            with torch.no_grad():
+                self._answer = self.model.logits(self.inputs, self.passes)
+        return self._answer
+
+    @cached_property
+    def targets(self) -> tuple[Target, ...]:
+        return tuple(asked or self.model.predicted(logits) for asked, logits in zip(self.asked, self.answer, strict=True))
+
+    @cached_property
+    def recorded(self) -> tuple[Recording, Tensor]:
+        """One forward pass with everything recorded and its graph kept; and its logits."""
+        blocks = self.model.anatomy.blocks
+        taps = recording([b.module for b in blocks], [b.attention for b in blocks])
+        with torch.inference_mode(False), torch.enable_grad(), taps as record:
+            logits = self.model.logits(self.inputs, self.passes, self.leaf)
+        if not record.attention or len(record.attention) != len(record.blocks):
+            raise NotSeen(
+                f"{len(record.blocks)} blocks ran but {len(record.attention)} attentions were seen, so nothing is explained rather than"
+                " something wrong. Load the model with attn_implementation='eager' or 'sdpa', not compiled."
+            )
+        self._answer = logits.detach()
+        return record, logits
+
+    def gradients(self, targets: tuple[Target, ...]) -> Capture:
+        """One backward pass over what was recorded: the gradient of every row's own target. With a batch in front."""
+        if targets not in self._gradients:
+            record, logits = self.recorded
+            attention = [t for layer in record.attention for t in (layer.scores, layer.probs, layer.value)]
+            wanted = [self.leaf, *record.inputs, record.outputs[-1], *attention]
+            found = self._backward(logits, targets, wanted)
+            edge = 2 + len(record.inputs)
+            layers = [Attention(*found[i : i + 3]) for i in range(edge, len(found), 3)]
+            self._gradients[targets] = Capture(found[0], list(found[1:edge]), layers)
+        return self._gradients[targets]
+
+    @cached_property
+    def embedding_gradient(self) -> Tensor:
+        """The gradient at the word embeddings alone: cheaper than `gradients`, and it needs no knowledge of the model."""
+        if "recorded" in self.__dict__:
+            return self.gradients(self.targets).embeddings
+        with torch.inference_mode(False), torch.enable_grad():
+            logits = self.model.logits(self.inputs, self.passes, self.leaf)
+        self._answer = logits.detach()
+        return self._backward(logits, self.targets, [self.leaf])[0]
+
+    def _backward(self, logits: Tensor, targets: Sequence[Target], wanted: list[Tensor]) -> tuple[Tensor, ...]:
+        self.passes.backwards += len(targets)
+        score = torch.stack([target.score(logits[i : i + 1])[0] for i, target in enumerate(targets)]).sum()
+        return torch.autograd.grad(score, wanted, retain_graph=True)
+
+
+class Case:
+    """One text, one target, one model: what a method is given."""
+
+    def __init__(self, group: Group, row: int, *, level: Level = "token", toward: Target | None = None) -> None:
+        self.group, self.row, self.level, self._toward = group, row, level, toward
+        self.model = group.model
+        self.encoding = group.encodings[row]
+        self.asking = Passes()  # rows of this case alone, beside the group's
+        self._answers: dict[tuple[str, bytes], Tensor] = {}
+
+    def toward(self, target: Target) -> Case:
+        """The same case with another target; everything but the backward pass is shared."""
+        return Case(self.group, self.row, level=self.level, toward=target)
+
+    @property
+    def target(self) -> Target:
+        return self._toward or self.group.targets[self.row]
+
+    @property
+    def logits(self) -> Tensor:
+        """(class,)"""
+        return self.group.answer[self.row]
+
+    @property
+    def anatomy(self) -> Anatomy:
+        return self.model.anatomy
+
+    @cached_property
+    def special(self) -> Tensor:
+        """True at tokens that the tokenizer added. (token,)"""
+        return torch.tensor(self.encoding.special, device=self.model.device)
+
+    @cached_property
+    def units(self) -> Tensor:
+        """Which tokens belong to each unit of the level. (unit, token)"""
+        members = self.encoding.members(self.level)
+        table = torch.zeros(len(members), len(self.encoding), dtype=torch.bool, device=self.model.device)
+        for number, group in enumerate(members):
+            table[number, list(group)] = True
+        return table
+
+    @cached_property
+    def capture(self) -> Capture:
+        record, _ = self.group.recorded
+        return self._slice(Capture(self.group.leaf, [*record.inputs, record.outputs[-1]], record.attention))
+
+    @cached_property
+    def gradients(self) -> Capture:
+        """The gradient of the target's score at everything captured."""
+        targets = (self._toward,) * len(self.group.encodings) if self._toward else self.group.targets
+        return self._slice(self.group.gradients(targets))
+
+    @property
+    def embeddings(self) -> Tensor:
+        """(token, size)"""
+        return self.group.leaf[self.row, : len(self.encoding)].detach()
+
+    @property
+    def embedding_gradient(self) -> Tensor:
+        """The gradient of the target's score at the word embeddings. (token, size)"""
+        if self._toward:
+            return self.gradients.embeddings
+        return self.group.embedding_gradient[self.row, : len(self.encoding)]
+
+    def _slice(self, batched: Capture) -> Capture:
+        row, n, rows = self.row, len(self.encoding), len(self.group.encodings)
+
+        def of_row(tensor: Tensor) -> Tensor:  # some families fold batch and heads into one dimension
+            return (tensor if tensor.ndim == 4 else tensor.view(rows, -1, *tensor.shape[1:]))[row].detach()
+
+        return Capture(
+            batched.embeddings[row, :n].detach(),
+            [hidden[row, :n].detach() for hidden in batched.hidden],
+            [Attention(of_row(a.scores)[:, :n, :n], of_row(a.probs)[:, :n, :n], of_row(a.value)[:, :n]) for a in batched.attention],
+        )
+
+    def read(self, matrix: Tensor) -> Tensor:
+        """The row of the position that the decision is read from. (..., query, key) -> (..., key)"""
+        return self.model.row_read(self.encoding).to(matrix.dtype) @ matrix
+
+    def _repeated(self, rows: int) -> dict[str, Tensor]:
+        return {name: value.expand(rows, -1) for name, value in self.model.batch([self.encoding]).items()}
+
+    def chunks(self, rows: int, *, with_graph: bool = False) -> list[slice]:
+        """Row numbers cut into batches that fit the model; a graph for the backward pass takes more room."""
+        room = self.model.batch_tokens // (2 if with_graph else 1)
+        size = max(1, room // len(self.encoding)) if self.model.takes_batches else 1
+        return [slice(start, start + size) for start in range(0, rows, size)]
+
+    @torch.no_grad()
+    def score_along(self, embeddings: Tensor) -> Tensor:
+        """Scores when the word embeddings are these. (row, token, size) -> (row,)"""
+        return self.target.score(self.model.logits(self._repeated(len(embeddings)), self.asking, embeddings))
+
+    def gradient_along(self, embeddings: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores and their gradients when the word embeddings are these. (row, token, size) -> (row,), (row, token, size)"""
+        inputs = self._repeated(len(embeddings))
+        with torch.inference_mode(False), torch.enable_grad():
+            leaf = embeddings.detach().requires_grad_()
+            scores = self.target.score(self.model.logits(inputs, self.asking, leaf))
+        self.asking.backwards += len(embeddings)
+        return scores.detach(), torch.autograd.grad(scores.sum(), leaf)[0]
+
+    def ask(self, keep: Tensor, fill: str) -> Tensor:
+        """The target's score when only the tokens of `keep` are left, the others hidden by `fill`. (row, token) bool -> (row,)"""
+        return self.target.score(self.answers(keep, fill))
+
+    @torch.no_grad()
+    def answers(self, keep: Tensor, fill: str) -> Tensor:
+        """The logits of every row; no question is put twice. (row, token) bool -> (row, class)"""
+        filler = self.model.filler(fill)
+        keep = keep | self.special
+        keys = [(fill, row.cpu().numpy().tobytes()) for row in keep]
+        if bool(keep.all(-1).any()):
+            whole = (fill, torch.ones_like(self.special).cpu().numpy().tobytes())
+            self._answers.setdefault(whole, self.logits)
+        new = list({key: i for i, key in enumerate(keys) if key not in self._answers}.values())
+        for chunk in self.chunks(len(new)):
+            part = new[chunk]
+            inputs = self._repeated(len(part))
+            hidden = self.model.embed(torch.where(keep[part], inputs["input_ids"], filler))
+            logits = self.model.logits(inputs, self.asking, hidden)
+            self._answers.update(zip((keys[i] for i in part), logits, strict=True))
+        return torch.stack([self._answers[key] for key in keys])
+
+    def rebuild_error(self) -> float:
+        """How far the blocks are from what their recorded parts give back (see `anatomy`)."""
+        record, _ = self.group.recorded
+        capture = self.capture
+        outputs = [y[self.row, : len(self.encoding)] for y in record.outputs]
+        alone = Recording(capture.hidden[:-1], outputs, capture.attention, record.blocks)
+        return rebuild_error(self.anatomy, alone)
+
+
+def make_cases(
+    model: TextModel, encodings: Sequence[Encoding], asked: Sequence[Target | None], *, level: Level = "token"
+) -> Iterator[dict[int, Case]]:
+    """Cases by their place in `encodings`, in groups of similar length, each group small enough for one pass."""
+    order = sorted(range(len(encodings)), key=lambda i: len(encodings[i]))
+    groups: list[list[int]] = []
+    for i in order:
+        if not groups or not model.takes_batches or (len(groups[-1]) + 1) * len(encodings[i]) > model.batch_tokens:
+            groups.append([])
+        groups[-1].append(i)
+    for places in groups:
+        group = Group(model, [encodings[i] for i in places], [asked[i] for i in places])
+        yield {place: Case(group, row, level=level) for row, place in enumerate(places)}

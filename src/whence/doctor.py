@@ -1,0 +1,56 @@
+"""What Whence finds in a model, whether its idea of the model is right, and which methods work with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from whence.api import Model
+from whence.core.case import make_cases
+from whence.errors import WhenceError
+from whence.registry import all_methods
+
+SENTENCE = "This is a short text, and the doctor reads it."
+TOLERANCE = 1e-4  # of the largest number in a block's output; float32 gives about 1e-6
+
+
+def examine(model: Model) -> dict[str, Any]:
+    """Plain data: facts, a reason for each method that does not work (None where it does), and whether something is broken."""
+    text_model = model.text_model
+    config, tokenizer = text_model.network.config, text_model.tokenizer
+    weights = sum(p.numel() for p in text_model.network.parameters())
+    facts: dict[str, Any] = {
+        "model": text_model.name,
+        "class": type(text_model.network).__name__,
+        "family": getattr(config, "model_type", "unknown"),
+        "labels": text_model.labels,
+        "labels exclude each other": "no" if text_model.independent else "yes",
+        "parameters": f"{weights:,}",
+        "precision and device": f"{text_model.network.dtype}, {text_model.device}".replace("torch.", ""),
+        "reads at most": f"{text_model.limit} tokens" if text_model.limit else "any number of tokens",
+        "can hide tokens by": [kind for kind in ("mask", "unk", "pad", "eos") if getattr(tokenizer, f"{kind}_token_id", None) is not None],
+        "attention runs as": getattr(config, "_attn_implementation", "unknown"),
+    }
+    broken = False
+    try:
+        (cases,) = make_cases(text_model, [text_model.encode(SENTENCE)], [None])
+        error = cases[0].rebuild_error()
+        layers = cases[0].capture.attention
+        block = text_model.anatomy.blocks[0]
+        facts["layers and heads"] = f"{len(layers)} x {len(layers[0].probs)}, {block.order}-norm blocks"
+        facts["decision is read at"] = {"first": "the first token", "last": "the last token", "every": "all tokens"}[
+            text_model.anatomy.reads
+        ]
+        broken = not error < TOLERANCE
+        facts["blocks rebuilt from their parts"] = f"error {error:.1e}" + (
+            ": NOT what the model computes" if broken else ", as they should be"
+        )
+    except WhenceError as problem:
+        facts["attention"] = str(problem)
+    tried: dict[str, str | None] = {}
+    for row in all_methods():
+        try:
+            model.explain(SENTENCE, row.name)
+            tried[row.name] = None
+        except WhenceError as problem:
+            tried[row.name] = str(problem)
+    return {"facts": facts, "methods": tried, "broken": broken}

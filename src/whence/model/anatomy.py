@@ -1,0 +1,127 @@
+"""Find a model's blocks by its family's row, and check the row by rebuilding a block from its recorded parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from whence.errors import NotSeen
+from whence.model.families import Family, Order, Reads, family_of, known_types
+from whence.model.tap import Recording
+
+FUSED = ("flash", "flex", "paged")  # kernels that never show their probabilities
+
+
+@dataclass(frozen=True)
+class Block:
+    """The parts of one block, and how they are put together."""
+
+    module: nn.Module
+    attention: nn.Module
+    attention_out: nn.Module
+    attention_norm: nn.Module
+    mlp: tuple[nn.Module, ...]
+    mlp_norm: nn.Module
+    order: Order
+    attention_after: nn.Module
+    mlp_after: nn.Module
+
+    def rebuild(self, x: Tensor, probs: Tensor, value: Tensor) -> Tensor:
+        """The block's output from its input and its attention. x (token, hidden), probs (head, query, key), value (head, key, size)"""
+        heads, _, size = value.shape
+        context = (probs.to(value.dtype) @ value).transpose(0, 1).reshape(len(x), heads * size)
+        attended = self.attention_out(context)
+        if self.order == "post":
+            h: Tensor = self.attention_norm(x + attended)
+            rebuilt: Tensor = self.mlp_norm(h + self._mlp(h))
+            return rebuilt
+        if self.order == "parallel":
+            rebuilt = x + attended + self._mlp(self.mlp_norm(x))
+            return rebuilt
+        h = x + self.attention_after(attended)
+        rebuilt = h + self.mlp_after(self._mlp(self.mlp_norm(h)))
+        return rebuilt
+
+    def _mlp(self, x: Tensor) -> Tensor:
+        for part in self.mlp:
+            x = part(x)
+        return x
+
+
+@dataclass(frozen=True)
+class Anatomy:
+    """A model's blocks (a block that serves several layers once), and the position its classification head reads."""
+
+    family: Family
+    blocks: tuple[Block, ...]
+    reads: Reads
+
+    def block_of(self, module: nn.Module) -> Block:
+        return next(block for block in self.blocks if block.module is module)
+
+
+def _walk(root: nn.Module, path: str) -> Iterator[nn.Module]:
+    head, _, rest = path.partition(".")
+    children = list(root.children()) if head == "*" else [getattr(root, head)]
+    for child in children:
+        yield from _walk(child, rest) if rest else [child]
+
+
+def dissect(network: PreTrainedModel) -> Anatomy:
+    """The anatomy of a model; raises where it cannot be seen, saying what to do."""
+    config = network.config
+    model_type = getattr(config, "model_type", "")
+    family = family_of(model_type)
+    if family is None:
+        raise NotSeen(
+            f"Whence does not know where the attention of a {model_type or type(network).__name__} model is, so methods that read"
+            f" attention or hidden states do not work with it; those that only ask the model or differentiate its embeddings do"
+            f" (saliency, input_x_gradient, integrated_gradients, occlusion). Known families: {', '.join(known_types())}."
+        )
+    implementation = getattr(config, "_attn_implementation", None) or ""
+    if any(word in implementation for word in FUSED):
+        raise NotSeen(
+            f"The model runs attention as {implementation!r}, which never shows its probabilities."
+            " Load it with attn_implementation='sdpa' or 'eager'."
+        )
+    if isinstance(network, torch._dynamo.OptimizedModule):
+        raise NotSeen("A compiled model does not show its inside. Give the model as it was before torch.compile.")
+    order: Order = "parallel" if family.parallel_option and getattr(config, family.parallel_option) else family.order
+    reads: Reads = "every" if family.reads_option and getattr(config, family.reads_option) == "mean" else family.reads
+    nothing = nn.Identity()
+
+    def part(block: nn.Module, path: str | None) -> nn.Module:
+        return next(_walk(block, path)) if path else nothing
+
+    try:
+        blocks = tuple(
+            Block(
+                module=block,
+                attention=part(block, family.attention),
+                attention_out=part(block, family.attention_out),
+                attention_norm=part(block, family.attention_norm),
+                mlp=tuple(part(block, path) for path in family.mlp),
+                mlp_norm=part(block, family.mlp_norm),
+                order=order,
+                attention_after=part(block, family.attention_after),
+                mlp_after=part(block, family.mlp_after),
+            )
+            for block in _walk(network.base_model, family.blocks)
+        )
+    except AttributeError as missing:
+        raise NotSeen(f"This {model_type} model is not laid out as its family usually is: {missing}.") from missing
+    return Anatomy(family, blocks, reads)
+
+
+@torch.no_grad()
+def rebuild_error(anatomy: Anatomy, record: Recording) -> float:
+    """The largest difference between what the blocks computed and what their parts give, relative to the largest output."""
+    worst = 0.0
+    for module, x, y, attention in zip(record.blocks, record.inputs, record.outputs, record.attention, strict=True):
+        rebuilt = anatomy.block_of(module).rebuild(x, attention.probs, attention.value)
+        worst = max(worst, ((rebuilt - y).abs().max() / y.abs().max()).item())
+    return worst

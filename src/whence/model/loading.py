@@ -1,0 +1,114 @@
+"""Where a model comes from: the embedded one, a folder, a hub id, a (model, tokenizer) pair, or a transformers pipeline."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils import logging as transformers_logging
+
+from whence.errors import UnknownName, WrongModel
+from whence.model.text_model import TextModel
+
+EMBEDDED = "embedded"
+HEADS = {"classification": ("ForSequenceClassification", AutoModelForSequenceClassification)}
+
+Device = str | torch.device
+Precision = str | torch.dtype
+
+
+def load_model(source: Any, *, device: Device | None = None, dtype: Precision | None = None, task: str | None = None) -> TextModel:
+    precision = _dtype(dtype)
+    if isinstance(source, str | os.PathLike):
+        return _from_files(os.fspath(source), device=device, dtype=precision, task=task)
+    network, tokenizer = _given(source)
+    if (device is not None and torch.device(device) != network.device) or (precision is not None and precision != network.dtype):
+        raise WrongModel(
+            "Whence changes nothing on a model it is handed. Move or cast it with model.to(...), then load it without device or dtype."
+        )
+    _check_head(type(network).__name__, [type(network).__name__], task)
+    return TextModel(network, tokenizer, name=network.config._name_or_path or type(network).__name__)
+
+
+def _dtype(asked: Precision | None) -> torch.dtype | None:
+    if asked is None or isinstance(asked, torch.dtype):
+        return asked
+    found = getattr(torch, asked, None)
+    if not isinstance(found, torch.dtype):
+        raise UnknownName.among("precision", asked, ["float32", "float64", "float16", "bfloat16"])
+    return found
+
+
+def _given(source: Any) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    if hasattr(source, "model") and hasattr(source, "tokenizer"):  # a pipeline
+        source = (source.model, source.tokenizer)
+    if isinstance(source, tuple | list) and len(source) == 2:
+        network, tokenizer = source
+        inner = getattr(network, "_orig_mod", network)  # torch.compile wraps the model
+        if isinstance(inner, PreTrainedModel) and isinstance(tokenizer, PreTrainedTokenizerBase):
+            return network, tokenizer
+    raise WrongModel(
+        "load() takes 'embedded', a folder, a hub id, a (model, tokenizer) pair or a transformers pipeline,"
+        f" not {type(source).__name__}{' of ' + ', '.join(type(x).__name__ for x in source) if isinstance(source, tuple | list) else ''}."
+    )
+
+
+def _check_head(name: str, architectures: list[str], task: str | None) -> str:
+    """The task a model was made for; raises where it is not the one asked for, or one that cannot be explained."""
+    made_for = next((key for key, (ending, _) in HEADS.items() if any(a.endswith(ending) for a in architectures)), None)
+    if task is not None and task not in HEADS:
+        raise UnknownName.among("task", task, HEADS)
+    if made_for is None or (task or made_for) != made_for:
+        raise WrongModel(
+            f"{name} has no classification head (it is a {', '.join(architectures) or 'model of unknown architecture'})."
+            " Give a model that was fine-tuned for sequence classification: one saved from AutoModelForSequenceClassification."
+        )
+    return made_for
+
+
+def _from_files(name: str, *, device: Device | None, dtype: torch.dtype | None, task: str | None) -> TextModel:
+    folder = str(resources.files("whence") / "model" / "builtin" / "sentiment") if name == EMBEDDED else name
+    if not os.path.isdir(folder) and (os.path.exists(folder) or folder.startswith((".", "/", "~")) or folder.count("/") > 1):
+        raise WrongModel(f"{name} is not a folder with a model in it.")
+    if os.path.isdir(folder) and not Path(folder, "config.json").exists():
+        raise WrongModel(f"The folder {name} holds no model: it has no config.json. Save one there with model.save_pretrained(...).")
+    try:
+        with quiet():
+            config = AutoConfig.from_pretrained(folder)
+            made_for = _check_head(name, list(config.architectures or []), task)
+            wanted = torch.float32 if dtype is None and name == EMBEDDED else dtype  # stored in half precision, for size
+            auto = HEADS[made_for][1]
+            network, loaded = auto.from_pretrained(folder, dtype=wanted or "auto", output_loading_info=True)
+            tokenizer = AutoTokenizer.from_pretrained(folder)
+    except (OSError, ValueError, KeyError) as error:
+        first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise WrongModel(f"The model {name!r} could not be loaded: {first}") from error
+    if loaded["missing_keys"]:
+        raise WrongModel(
+            f"The files of {name} lack weights that the model needs and that would be random:"
+            f" {', '.join(sorted(loaded['missing_keys'])[:3])}."
+        )
+    if device is not None:
+        network = network.to(device)
+    return TextModel(network.eval(), tokenizer, name=name)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without transformers' progress bars and load reports, which would stand between a user and the answer."""
+    before, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
+    transformers_logging.set_verbosity(logging.ERROR)
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(before)
+        if bars:
+            transformers_logging.enable_progress_bar()

@@ -1,0 +1,151 @@
+"""Record attention wherever it is computed, through torch's own override point. No model is patched."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+
+
+@dataclass
+class Attention:
+    """One attention call. With a batch in front: scores and probs (head, query, key), value (head, key, size).
+
+    `scores` are what the softmax was given: masks and position biases are in them. Key/value heads that serve several query
+    heads are repeated.
+    """
+
+    scores: Tensor
+    probs: Tensor
+    value: Tensor
+
+
+@dataclass
+class Recording:
+    """What one pass left behind, in the order of the layers."""
+
+    inputs: list[Tensor] = field(default_factory=list)  # what each block was given
+    outputs: list[Tensor] = field(default_factory=list)
+    attention: list[Attention] = field(default_factory=list)
+    blocks: list[nn.Module] = field(default_factory=list)
+
+
+def spelled_out(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> tuple[Attention, Tensor]:
+    """scaled_dot_product_attention written so that scores and probabilities exist as tensors."""
+    if enable_gqa:
+        shared = query.shape[-3] // key.shape[-3]
+        key, value = key.repeat_interleave(shared, -3), value.repeat_interleave(shared, -3)
+    scores = (query * (query.shape[-1] ** -0.5 if scale is None else scale)) @ key.transpose(-2, -1)
+    if is_causal:
+        attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=query.device).tril()
+    if attn_mask is None:
+        probs = functional.softmax(scores, -1)
+    elif attn_mask.dtype is torch.bool:
+        scores = scores.masked_fill(~attn_mask, -torch.inf)
+        if bool(attn_mask.any(-1).all()):
+            probs = functional.softmax(scores, -1)
+        else:  # the fused kernel gives zero, not NaN, to a row that may look nowhere
+            nowhere = ~attn_mask.any(-1, keepdim=True)
+            probs = functional.softmax(scores.masked_fill(nowhere, 0), -1).masked_fill(nowhere, 0)
+    else:
+        scores = scores + attn_mask
+        probs = functional.softmax(scores, -1)
+    return Attention(scores, probs, value), probs @ value
+
+
+class AttentionTap(TorchFunctionMode):
+    """Within this context every attention of `modules` is recorded, in call order.
+
+    The mode belongs to one thread while hooks are the module's: hooks called from other threads are ignored.
+    """
+
+    def __init__(self, modules: Sequence[nn.Module]) -> None:
+        super().__init__()
+        self.modules = modules
+        self.records: list[Attention] = []
+        self._thread = threading.get_ident()
+        self._inside = 0
+        self._scores: Tensor | None = None
+        self._aliases: list[Tensor] = []
+        self._hooks = ExitStack()
+
+    def __enter__(self) -> AttentionTap:
+        for module in self.modules:
+            self._hooks.callback(module.register_forward_pre_hook(self._enter).remove)
+            self._hooks.callback(module.register_forward_hook(self._leave, always_call=True).remove)
+        super().__enter__()
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self._hooks.close()
+        super().__exit__(*exception)
+
+    def _enter(self, *_: Any) -> None:
+        if threading.get_ident() == self._thread:
+            self._inside += 1
+
+    def _leave(self, *_: Any) -> None:
+        if threading.get_ident() == self._thread:
+            self._inside -= 1
+            self._aliases = []
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if not self._inside:
+            return func(*args, **kwargs)
+        if func is functional.scaled_dot_product_attention:
+            record, context = spelled_out(*args, **kwargs)
+            self.records.append(record)
+            return context
+        out = func(*args, **kwargs)
+        name = getattr(func, "__name__", "")
+        if name == "softmax":
+            self._scores, self._aliases = args[0], [out]
+        elif self._aliases and args and any(args[0] is alias for alias in self._aliases):
+            if name in ("matmul", "bmm", "__matmul__"):
+                assert self._scores is not None
+                self.records.append(Attention(self._scores, self._aliases[0], args[1]))
+                self._aliases = []
+            elif isinstance(out, Tensor) and out.numel() == self._aliases[0].numel():
+                self._aliases.append(out)  # a view, cast or idle dropout of the probabilities
+        return out
+
+
+@contextmanager
+def recording(blocks: Sequence[nn.Module], attention: Sequence[nn.Module]) -> Iterator[Recording]:
+    """Within this context the given blocks and their attention are recorded, layer by layer."""
+    record, thread = Recording(), threading.get_ident()
+
+    def before(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if threading.get_ident() == thread:
+            record.inputs.append(args[0] if args else kwargs["hidden_states"])
+
+    def after(block: nn.Module, _: Any, out: Any) -> None:
+        if threading.get_ident() == thread:
+            record.outputs.append(out[0] if isinstance(out, tuple) else out)
+            record.blocks.append(block)
+
+    with ExitStack() as hooks:
+        for block in blocks:
+            hooks.callback(block.register_forward_pre_hook(before, with_kwargs=True).remove)
+            hooks.callback(block.register_forward_hook(after).remove)
+        tap = hooks.enter_context(AttentionTap(attention))
+        record.attention = tap.records
+        yield record

@@ -1,0 +1,219 @@
+"""A Hugging Face model and its tokenizer behind one door. Nothing is changed on either."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from whence.core.encoding import Encoding
+from whence.core.target import Target, resolve_target
+from whence.errors import EmptyText, MissingToken, ModelFailed, ModelIsTraining, WrongModel
+from whence.model.anatomy import Anatomy, dissect
+
+UNLIMITED = 100_000  # tokenizers without a limit of their own say something like 1e30
+
+
+@dataclass
+class Passes:
+    """Rows sent through the model, forth and back."""
+
+    forwards: int = 0
+    backwards: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class TextModel:
+    network: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    name: str = "model"
+    batch_tokens: int = 4096  # how many tokens, with padding, go through the model at once
+
+    def __post_init__(self) -> None:
+        if not getattr(self.tokenizer, "is_fast", False):
+            raise WrongModel("Whence needs a fast tokenizer, because only that says where each token stands in the text.")
+        self.check_mode()
+
+    def check_mode(self) -> None:
+        if self.network.training:
+            raise ModelIsTraining
+
+    # What the model is
+
+    @cached_property
+    def labels(self) -> list[str]:
+        named: dict[Any, str] = {**(self.network.config.id2label or {})}
+        return [str(named.get(i, f"LABEL_{i}")) for i in range(self.network.config.num_labels or 0)]
+
+    @property
+    def independent(self) -> bool:
+        """True where labels do not exclude each other (multi-label), or there is only one."""
+        return self.network.config.problem_type == "multi_label_classification" or len(self.labels) == 1
+
+    @cached_property
+    def anatomy(self) -> Anatomy:
+        return dissect(self.network)
+
+    @cached_property
+    def limit(self) -> int | None:
+        """How many tokens the model can read, or None."""
+        config = self.network.config
+        positions = getattr(config, "max_position_embeddings", None)
+        for table in (m for name, m in self.network.named_modules() if name.endswith("position_embeddings")):
+            if isinstance(table, nn.Embedding) and table.padding_idx is not None:  # RoBERTa counts positions from there
+                positions = table.num_embeddings - table.padding_idx - 1
+        known = [n for n in (positions, self.tokenizer.model_max_length) if n is not None and 0 < n < UNLIMITED]
+        return min(known, default=None)
+
+    @property
+    def device(self) -> torch.device:
+        return self.embedding.weight.device
+
+    @cached_property
+    def embedding(self) -> nn.Embedding:
+        return self.network.get_input_embeddings()  # type: ignore[return-value]  # every text model's is one
+
+    @cached_property
+    def _word_embeddings(self) -> list[nn.Module]:
+        """Every module that looks words up in the same table (an encoder's and a decoder's are two)."""
+        table = self.embedding.weight
+        return [m for m in self.network.modules() if isinstance(m, nn.Embedding) and m.weight is table]
+
+    @property
+    def takes_batches(self) -> bool:
+        """Decoders that classify find the last token by the padding id; without one they answer one row at a time."""
+        return self.network.config.get_text_config().pad_token_id is not None
+
+    # Reading
+
+    def encode(self, text: str, pair: str | None = None) -> Encoding:
+        for part in (text,) if pair is None else (text, pair):
+            if not part.strip():
+                raise EmptyText("There is no text to explain: it is empty or blank.")
+        whole = self.tokenizer(text, pair, add_special_tokens=True, truncation=False, verbose=False)
+        length = len(whole["input_ids"])
+        too_long = self.limit is not None and length > self.limit
+        read = self.tokenizer(
+            text,
+            pair,
+            truncation=too_long,
+            max_length=self.limit if too_long else None,
+            return_offsets_mapping=True,
+            return_special_tokens_mask=True,
+            verbose=False,
+        )
+        segment = tuple(
+            -1 if special or sequence is None else sequence
+            for special, sequence in zip(read["special_tokens_mask"], read.sequence_ids(), strict=True)
+        )
+        if all(part < 0 for part in segment):
+            raise EmptyText("The tokenizer finds nothing to read in this text: it may hold only control characters.")
+        types = read.get("token_type_ids")
+        return Encoding(
+            text=text,
+            pair=pair,
+            tokens=tuple(self.tokenizer.convert_ids_to_tokens(read["input_ids"])),
+            input_ids=tuple(read["input_ids"]),
+            token_type_ids=None if types is None else tuple(types),
+            offsets=tuple((int(start), int(end)) for start, end in read["offset_mapping"]),
+            segment=segment,
+            cut=length - len(read["input_ids"]),
+        )
+
+    def target(self, asked: str | int) -> Target:
+        return resolve_target(asked, self.labels, independent=self.independent)
+
+    def predicted(self, logits: Tensor) -> Target:
+        """The class with the largest logit. (class,)"""
+        return self.target(int(logits.argmax()))
+
+    def row_read(self, encoding: Encoding) -> Tensor:
+        """How much of each position the decision reads: one at [CLS] or at the last token, or all alike. (token,)"""
+        length, reads = len(encoding), self.anatomy.reads
+        weights = torch.zeros(length, dtype=self.network.dtype, device=self.device)
+        if reads == "every":
+            return weights + 1 / length
+        pad = self.network.config.get_text_config().pad_token_id
+        last = max((i for i, token in enumerate(encoding.input_ids) if token != pad), default=0)
+        weights[0 if reads == "first" else last] = 1
+        return weights
+
+    # Asking
+
+    def batch(self, encodings: Sequence[Encoding]) -> dict[str, Tensor]:
+        """The model's inputs for several texts, padded on the right."""
+        longest = max(map(len, encodings))
+        pad = self.network.config.get_text_config().pad_token_id
+
+        def padded(rows: Sequence[Sequence[int]], filler: int) -> Tensor:
+            return torch.tensor([[*row, *[filler] * (longest - len(row))] for row in rows], device=self.device)
+
+        inputs = {
+            "input_ids": padded([e.input_ids for e in encodings], pad or 0),
+            "attention_mask": padded([[1] * len(e) for e in encodings], 0),
+        }
+        if encodings[0].token_type_ids is not None:
+            inputs["token_type_ids"] = padded([e.token_type_ids or () for e in encodings], 0)
+        return inputs
+
+    def embed(self, input_ids: Tensor) -> Tensor:
+        """Word embeddings, as the model's first layer gives them."""
+        embedded: Tensor = self._word_embeddings[0](input_ids)
+        return embedded
+
+    def logits(self, inputs: dict[str, Tensor], passes: Passes, embeddings: Tensor | None = None) -> Tensor:
+        """One forward pass. With `embeddings`, these stand in for the words, while the ids still say positions and padding."""
+        self.check_mode()
+        passes.forwards += len(inputs["input_ids"])
+        with self._embeddings_are(inputs["input_ids"], embeddings):
+            logits: Tensor = self.network(**inputs).logits
+        if not bool(torch.isfinite(logits).all()):
+            raise ModelFailed("The model answered NaN or infinity. Its weights may be damaged, or its precision too low for this text.")
+        return logits
+
+    @contextmanager
+    def _embeddings_are(self, ids: Tensor, embeddings: Tensor | None) -> Iterator[None]:
+        thread = threading.get_ident()
+
+        def put_in(_: nn.Module, args: tuple[Any, ...], looked_up: Tensor) -> Tensor:
+            if embeddings is None or threading.get_ident() != thread or not args or args[0].shape != ids.shape:
+                return looked_up
+            if torch.equal(args[0], ids):
+                return embeddings
+            if torch.equal(args[0][:, 1:], ids[:, :-1]):  # a decoder that reads the same text, shifted by one
+                return torch.cat([looked_up[:, :1], embeddings[:, :-1]], 1)
+            return looked_up
+
+        with ExitStack() as hooks:
+            for module in self._word_embeddings if embeddings is not None else ():
+                hooks.callback(module.register_forward_hook(put_in).remove)
+            yield
+
+    # Hiding
+
+    def filler(self, fill: str) -> int:
+        """The id that stands for a hidden token."""
+        found = getattr(self.tokenizer, f"{fill}_token_id", None)
+        if found is None:
+            has = [kind for kind in ("mask", "unk", "pad", "eos") if getattr(self.tokenizer, f"{kind}_token_id", None) is not None]
+            raise MissingToken(f"The tokenizer has no {fill} token to hide words with. Choose another fill: {', '.join(has) or 'none'}.")
+        return int(found)
+
+    def embedding_of(self, fill: str) -> Tensor:
+        """The word embedding that stands for a hidden token. (1, size)"""
+        with torch.no_grad():
+            return self.embed(torch.tensor([self.filler(fill)], device=self.device))
+
+    def usual_fill(self) -> str:
+        """The best stand-in for a hidden token that this tokenizer has."""
+        for kind in ("mask", "unk", "pad", "eos"):
+            if getattr(self.tokenizer, f"{kind}_token_id", None) is not None:
+                return kind
+        raise MissingToken("The tokenizer has no mask, unk, pad or eos token, so no word can be hidden.")

@@ -1,0 +1,156 @@
+"""Methods and metrics by name: ours, and those that other packages bring through entry points."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import types
+import typing
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from pkgutil import iter_modules
+from typing import Any, Literal, TypeVar
+
+from whence.errors import BadOption, UnknownName
+
+Kind = Literal["method", "metric"]
+Reads = Literal["attention", "embeddings", "answers", "nothing"]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method and what is known of it. Called with a case and the method's options, it gives scores."""
+
+    name: str
+    function: Callable[..., Any]
+    family: str
+    signed: bool  # whether a negative score means "against"
+    per_class: bool  # whether the scores depend on the class that is explained
+    reads: Reads  # what it needs of the model: its attention, only its embeddings, only its answers
+    paper: str
+    scores_units: bool = False  # whether it scores words and sentences itself, instead of pooling its tokens' scores
+    summary: str = ""
+
+    def __call__(self, case: Any, **options: Any) -> Any:
+        return self.function(case, **options)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric and what is known of it."""
+
+    name: str
+    function: Callable[..., Any]
+    better: Literal["higher", "lower"]
+    paper: str
+    fill: str | None = None  # how tokens are hidden, for metrics that ask the model
+    summary: str = ""
+
+
+_found: dict[str, dict[str, Any]] = {"method": {}, "metric": {}}
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def method(
+    *, family: str, signed: bool, per_class: bool, reads: Reads, paper: str, scores_units: bool = False
+) -> Callable[[Function], Function]:
+    """Register a function as a method under its own name."""
+
+    def register(function: Function) -> Function:
+        row = Method(function.__name__, function, family, signed, per_class, reads, paper, scores_units, _summary(function))
+        _found["method"][row.name] = row
+        return function
+
+    return register
+
+
+def metric(*, better: Literal["higher", "lower"], paper: str, fill: str | None = None) -> Callable[[Function], Function]:
+    """Register a function or class as a metric under its own name."""
+
+    def register(function: Function) -> Function:
+        row = Metric(function.__name__, function, better, paper, fill, _summary(function))
+        _found["metric"][row.name] = row
+        return function
+
+    return register
+
+
+def _summary(function: Callable[..., Any]) -> str:
+    text = inspect.getdoc(function) or inspect.getdoc(sys.modules[function.__module__]) or ""
+    return " ".join(text.split("\n\n")[0].split())
+
+
+@cache
+def _load(kind: Kind) -> None:
+    try:
+        package = import_module(f"whence.{kind}s")
+    except ModuleNotFoundError:
+        package = None
+    for module in iter_modules(package.__path__) if package else ():
+        import_module(f"whence.{kind}s.{module.name}")
+    for entry in entry_points(group=f"whence.{kind}s"):
+        try:
+            entry.load()
+        except Exception as error:  # a broken plug-in must not take the rest down
+            warnings.warn(f"The plug-in {entry.name!r} ({entry.value}) could not be loaded: {error}", stacklevel=2)
+
+
+def all_methods() -> list[Method]:
+    """Every method, family by family."""
+    _load("method")
+    return sorted(_found["method"].values(), key=lambda row: (row.family, row.name))
+
+
+def find_method(name: str) -> Method:
+    known = {row.name: row for row in all_methods()}
+    if name not in known:
+        raise UnknownName.among("method", name, known)
+    return known[name]
+
+
+def options_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """The keyword-only parameters of a method."""
+    parameters = inspect.signature(function, eval_str=True).parameters.values()
+    return {p.name: p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
+def check_options(name: str, function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options with their defaults filled in and texts from the command line read; raises on what does not fit."""
+    known = options_of(function)
+    for option in given:
+        if option not in known:
+            if not known:
+                raise UnknownName(f"{name} takes no options, so not {option!r} either.")
+            raise UnknownName.among(f"option of {name}", option, known)
+    return {
+        option: _fitted(name, option, given[option], parameter.annotation) if option in given else parameter.default
+        for option, parameter in known.items()
+    }
+
+
+def _fitted(name: str, option: str, value: Any, annotation: Any) -> Any:
+    origin, choices = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is Literal:
+        if value not in choices:
+            raise BadOption(f"{name} takes {option} = {' | '.join(map(str, choices))}, not {value!r}.")
+        return value
+    if origin in (typing.Union, types.UnionType):
+        if value is None or (value in ("none", "None") and types.NoneType in choices):
+            return None
+        return _fitted(name, option, value, next(kind for kind in choices if kind is not types.NoneType))
+    if annotation is bool and isinstance(value, str) and value.lower() in ("true", "false", "yes", "no", "1", "0"):
+        return value.lower() in ("true", "yes", "1")
+    if annotation in (int, float) and not isinstance(value, bool):
+        try:
+            number = annotation(value)
+        except (TypeError, ValueError):
+            number = None
+        if number is not None and (isinstance(value, str) or number == value):
+            return number
+    elif isinstance(annotation, type) and isinstance(value, annotation):
+        return value
+    raise BadOption(f"{name} takes {option} as {getattr(annotation, '__name__', annotation)}, not {value!r}.")

@@ -1,0 +1,1 @@
+"""Views of explanations, made from their plain numbers alone: the terminal, notebooks and pages."""

@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import io
+import unicodedata
+from typing import Literal
+
+import pytest
+from rich.cells import cell_len
+from rich.color import Color
+from rich.console import Console
+from rich.style import Style
+from rich.text import Text
+
+from report.sentences import explain, film, pair
+from whence.core.explanation import Explanation
+from whence.report.terminal import print_explanation
+
+Colours = Literal["standard", "256", "truecolor"]
+
+
+@pytest.fixture(autouse=True)
+def _known_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLORFGBG", "COLUMNS", "TERM", "COLORTERM"):
+        monkeypatch.delenv(name, raising=False)
+
+
+class Terminal:
+    """A terminal that keeps what was printed."""
+
+    def __init__(self, colours: Colours | None = "truecolor", *, no_color: bool = False) -> None:
+        self.output = io.StringIO()
+        self.console = Console(file=self.output, force_terminal=colours is not None, color_system=colours, width=200, no_color=no_color)
+
+    def show(self, explanation: Explanation, *, special: bool = False) -> list[str]:
+        print_explanation(explanation, special=special, console=self.console)
+        return Text.from_ansi(self.output.getvalue()).plain.split("\n")
+
+    def styles(self) -> dict[str, Style]:
+        """Every styled stretch, as the terminal would read it."""
+        seen = Text.from_ansi(self.output.getvalue())
+        return {seen.plain[span.start : span.end]: span.style for span in seen.spans if isinstance(span.style, Style)}
+
+    def grounds(self) -> dict[str, tuple[int, ...]]:
+        return {text: tuple(style.bgcolor.get_truecolor()) for text, style in self.styles().items() if style.bgcolor}
+
+
+def test_spacing_and_headline() -> None:
+    shown = Terminal().show(film(ends=9.0))
+    assert shown[0] == "attcat explains positive (75.0%)"
+    assert shown[2] == "A  fine film."
+
+
+def test_exact_colours_scaled_by_what_is_shown() -> None:
+    terminal = Terminal()
+    terminal.show(film(ends=9.0))  # were [CLS] to set the scale, "fine" would be faint
+    assert terminal.grounds() == {"fine": (10, 122, 86), "film": (103, 41, 34), ".": (19, 48, 43)}
+
+
+def test_light_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLORFGBG", "0;15")
+    terminal = Terminal()
+    terminal.show(film())
+    assert terminal.grounds()["fine"] == (52, 190, 140)
+
+
+def test_special_tokens_shown_set_the_scale_too() -> None:
+    terminal = Terminal()
+    shown = terminal.show(film(ends=4.0), special=True)
+    assert shown[2] == " [CLS] A  fine film. [SEP] "
+    assert terminal.grounds()["[CLS]"] == (10, 122, 86)
+    assert terminal.grounds()["fine"] == (16, 73, 58)  # half
+
+
+def test_unsigned_methods_have_one_hue_and_no_axis() -> None:
+    terminal = Terminal()
+    shown = terminal.show(explain("a b", (0, 1, 1.0), (2, 3, 2.0), signed=False))
+    assert terminal.grounds() == {"b": (34, 100, 190), "a": (28, 62, 110)}
+    assert "│" not in "".join(shown)
+    assert shown[4].split() == ["b", "█" * 14, "2.000"]
+
+
+def test_pair_on_its_own_line() -> None:
+    shown = Terminal().show(pair())
+    assert shown[2:4] == ["Two men.", "No one!"]
+
+
+def test_top_table_has_the_strongest_first_on_their_sides() -> None:
+    shown = Terminal().show(film())
+    assert shown[4].split() == ["fine", "│" + "█" * 14, "+2.000"]
+    assert shown[5].split() == ["film", "█" * 7 + "│", "-1.000"]
+    assert shown[6].split() == [".", "│███▌", "+0.500"]
+
+
+def test_prediction_that_differs_and_footer() -> None:
+    explanation = film(
+        prediction="negative",
+        probabilities={"negative": 0.6},
+        gap=0.25,
+        unassigned=0.5,
+        cut=2,
+        forwards=3,
+        seconds=1.5,
+        notes=("Mind it.",),
+    )
+    shown = Terminal().show(explanation)
+    assert shown[0] == "attcat explains positive (75.0%); the model predicts negative (60.0%)"
+    assert shown[-3:-1] == [
+        "completeness gap +0.25 · unassigned +0.5 · cut 2 tokens not read · passes 3 forward · time 1.50 s",
+        "note: Mind it.",
+    ]
+
+
+@pytest.mark.parametrize(("colours", "no_color"), [(None, False), ("truecolor", True)])
+def test_without_colour_a_table_in_the_texts_order(colours: Colours | None, no_color: bool) -> None:
+    terminal = Terminal(colours, no_color=no_color)
+    shown = terminal.show(film())
+    assert "\x1b" not in terminal.output.getvalue()
+    assert [line.split()[0] for line in shown[4:8]] == ["A", "fine", "film", "."]
+    assert [line.split()[-1] for line in shown[4:8]] == ["0.000", "+2.000", "-1.000", "+0.500"]
+
+
+def test_no_color_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    out = io.StringIO()
+    print_explanation(film(), console=Console(file=out, force_terminal=True, width=80))
+    assert "\x1b" not in out.getvalue()
+
+
+def test_sixteen_colours() -> None:
+    terminal = Terminal("standard")
+    terminal.show(film())
+    fine, stop = terminal.styles()["fine"], terminal.styles()["."]
+    assert (fine.color, fine.bgcolor) == (Color.parse("color(0)"), Color.parse("color(2)"))
+    assert (stop.color, stop.bgcolor) == (Color.parse("color(2)"), None)  # too weak for a ground of full green
+
+
+def test_markup_is_only_text() -> None:
+    text = "[bold red]x[/] :smile: [/nope]"
+    shown = Terminal().show(
+        explain(text, (0, 10, 1.0), (10, 11, -1.0), target="[red]t[/]", method="[b]m", notes=("[i]n",), params={"[u]": "[/u]"})
+    )
+    assert shown[0] == "[b]m ([u]=[/u]) explains [red]t[/] (75.0%); the model predicts positive"
+    assert shown[2] == text
+    assert shown[-2] == "note: [i]n"
+
+
+def test_control_characters_do_not_reach_the_terminal() -> None:
+    terminal = Terminal(None)
+    bad = "a\x1b[2J\x07\x00\r\x9b31m\u202eb\ud83d"
+    terminal.show(explain(bad, (0, 5, 1.0), (5, len(bad), 2.0), target=bad, prediction=bad, method=bad, notes=(bad,), params={bad: bad}))
+    assert not [
+        character for character in terminal.output.getvalue() if unicodedata.category(character) in {"Cc", "Cs"} and character != "\n"
+    ]
+    assert "a\\x1b[2J\\x07\\x00\\r\\x9b31m\\u202eb\\ud83d" in terminal.output.getvalue()
+
+
+def test_right_to_left_rows_are_fenced_and_aligned() -> None:
+    terminal = Terminal(None)
+    shown = terminal.show(explain("נפלא good", (0, 4, 1.0), (5, 9, -1.0)))
+    assert shown[2] == "נפלא good"
+    assert shown[4].startswith("\u200eנפלא\u200e")
+    assert shown[5].startswith("good")
+    assert cell_len(shown[4][: shown[4].index("│")]) == cell_len(shown[5][: shown[5].index("│")])
+
+
+def test_an_ascii_terminal_gets_ascii() -> None:
+    raw = io.BytesIO()
+    out = io.TextIOWrapper(raw, encoding="ascii", errors="strict")
+    long = "é" * 120
+    print_explanation(explain(f"🎬 {long}", (0, 1, 1.0), (2, 122, -2.0), seconds=1.0, forwards=1), console=Console(file=out, width=80))
+    out.flush()
+    assert b"\\U0001f3ac" in raw.getvalue()
+    assert b"##############|" in raw.getvalue()
+
+
+def test_one_token() -> None:
+    terminal = Terminal()
+    shown = terminal.show(explain("good", (0, 4, -0.1)))
+    assert shown[2] == "good"
+    assert terminal.grounds() == {"good": (184, 58, 38)}
+
+
+def test_all_zero() -> None:
+    terminal = Terminal()
+    shown = terminal.show(explain("a b", (0, 1, 0.0), (2, 3, 0.0), ends=1.0))
+    assert shown[4] == "Every score is zero."
+    assert terminal.grounds() == {}
+
+
+def test_a_long_text_lists_the_strongest_only() -> None:
+    text = "a" * 100
+    explanation = explain(text, *((place, place + 1, float(place + 1)) for place in range(100)))
+    coloured, plain = Terminal().show(explanation), Terminal(None).show(explanation)
+    assert coloured[4].endswith("+100.000")
+    assert coloured[10].strip() == "and 94 weaker"
+    assert plain[4].endswith("+77.000")
+    assert plain[28].strip() == "and 76 weaker"
+
+
+def test_what_was_cut_is_struck_out() -> None:
+    terminal = Terminal()
+    terminal.show(explain("one two", (0, 3, 1.0), cut=1))
+    assert [text for text, style in terminal.styles().items() if style.strike] == [" two"]
+
+
+def test_the_default_console_is_the_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
+    film().show()
+    assert capsys.readouterr().out.startswith("attcat explains positive (75.0%)\n")

@@ -1,0 +1,132 @@
+"""One small random model of every family, with a tokenizer made here: no download, and lively enough weights to tell mistakes."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
+from tokenizers import models as pieces
+from transformers import AutoConfig, AutoModelForSequenceClassification, PreTrainedModel, PreTrainedTokenizerFast
+
+from whence.model.text_model import TextModel
+
+WORDS = [
+    "a",
+    "an",
+    "the",
+    "film",
+    "movie",
+    "plot",
+    "acting",
+    "was",
+    "is",
+    "not",
+    "bad",
+    "good",
+    "fine",
+    "great",
+    "dull",
+    "and",
+    "but",
+    "it",
+    ",",
+    ".",
+    "!",
+    "?",
+    "never",
+    "very",
+]
+SIZES = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48, "max_position_embeddings": 64}
+GROUPED = SIZES | {"num_key_value_heads": 2}
+
+# model type -> its config, the id of its padding token, the kind of text ends it was trained with
+CONFIGS: dict[str, tuple[dict[str, Any], int, str]] = {
+    "bert": (SIZES, 0, "both"),
+    "roberta": (SIZES, 1, "both"),
+    "xlm-roberta": (SIZES, 1, "both"),
+    "camembert": (SIZES, 1, "both"),
+    "electra": (SIZES | {"embedding_size": 16}, 0, "both"),
+    "albert": (SIZES | {"embedding_size": 16}, 0, "both"),
+    "distilbert": ({"dim": 32, "n_layers": 3, "n_heads": 4, "hidden_dim": 48, "max_position_embeddings": 64}, 0, "both"),
+    "deberta": (SIZES | {"relative_attention": True, "pos_att_type": ["c2p", "p2c"], "max_relative_positions": 32}, 0, "both"),
+    "deberta-v2": (
+        SIZES
+        | {"relative_attention": True, "pos_att_type": ["c2p", "p2c"], "position_buckets": 16}
+        | {"share_att_key": True, "norm_rel_ebd": "layer_norm"},
+        0,
+        "both",
+    ),
+    "mpnet": (SIZES, 1, "both"),
+    "modernbert": (SIZES | {"bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2}, 0, "both"),
+    "gpt2": ({"n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 64, "bos_token_id": 1, "eos_token_id": 2}, 0, "none"),
+    "llama": (GROUPED, 0, "none"),
+    "mistral": (GROUPED, 0, "none"),
+    "qwen2": (GROUPED, 0, "none"),
+    "qwen3": (GROUPED | {"head_dim": 8}, 0, "none"),
+    "gemma2": (GROUPED | {"head_dim": 8}, 0, "none"),
+    "gpt_neox": (SIZES, 0, "none"),
+    "t5": (
+        {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 3, "num_heads": 4, "decoder_start_token_id": 0, "eos_token_id": 2},
+        0,
+        "end",
+    ),
+    "bart": (
+        {"d_model": 32, "encoder_layers": 3, "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4}
+        | {"encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "max_position_embeddings": 64, "eos_token_id": 2},
+        1,
+        "both",
+    ),
+}
+FAMILIES = list(CONFIGS)
+
+
+@cache
+def tokenizer(pad: int = 0, ends: str = "both") -> PreTrainedTokenizerFast:
+    special = ["[PAD]", "[CLS]"] if pad == 0 else ["[CLS]", "[PAD]"]
+    special += ["[SEP]", "[MASK]", "[UNK]"]
+    letters = [chr(c) for c in range(ord("a"), ord("z") + 1)]
+    listed = dict.fromkeys([*special, *WORDS, *letters, *("##" + letter for letter in letters)])
+    vocabulary = {piece: number for number, piece in enumerate(listed)}
+    inner = Tokenizer(pieces.WordPiece(vocabulary, unk_token="[UNK]"))
+    inner.normalizer = normalizers.BertNormalizer(lowercase=True)
+    inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    if ends != "none":
+        first = "[CLS] " if ends == "both" else ""
+        inner.post_processor = processors.TemplateProcessing(
+            single=f"{first}$A [SEP]",
+            pair=f"{first}$A [SEP] $B:1 [SEP]:1",
+            special_tokens=[(name, vocabulary[name]) for name in ("[CLS]", "[SEP]")],
+        )
+    names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "eos_token": "[SEP]"}
+    if ends == "both":
+        names |= {"mask_token": "[MASK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+    inputs = ["input_ids", "attention_mask"]
+    return PreTrainedTokenizerFast(tokenizer_object=inner, model_input_names=inputs, **names)
+
+
+def make_network(family: str, *, labels: int = 3, seed: int = 0, dtype: torch.dtype = torch.float32, **more: Any) -> PreTrainedModel:
+    settings, pad, ends = CONFIGS[family]
+    size = len(tokenizer(pad, ends))
+    config = AutoConfig.for_model(family, **(settings | {"vocab_size": size, "pad_token_id": pad} | more))
+    config.num_labels = labels
+    torch.manual_seed(seed)
+    network = AutoModelForSequenceClassification.from_config(config).eval()
+    with torch.no_grad():
+        for name, parameter in network.named_parameters():
+            if "norm" not in name.lower() and parameter.ndim > 1:
+                parameter.normal_(0, 0.35)
+    cast: PreTrainedModel = network.to(dtype)
+    return cast
+
+
+def make_model(family: str, **more: Any) -> TextModel:
+    _, pad, ends = CONFIGS[family]
+    return TextModel(make_network(family, **more), tokenizer(pad, ends), name=f"tiny-{family}")
+
+
+@cache
+def tiny(family: str, dtype: torch.dtype = torch.float32) -> TextModel:
+    """A model that tests share and leave as they found it."""
+    return make_model(family, dtype=dtype)

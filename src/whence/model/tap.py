@@ -90,12 +90,12 @@ class AttentionTap(TorchFunctionMode):
         for module in self.modules:
             self._hooks.callback(module.register_forward_pre_hook(self._enter).remove)
             self._hooks.callback(module.register_forward_hook(self._leave, always_call=True).remove)
-        super().__enter__()
+        super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(self, *exception: Any) -> None:
         self._hooks.close()
-        super().__exit__(*exception)
+        super().__exit__(*exception)  # type: ignore[no-untyped-call]
 
     def _enter(self, *_: Any) -> None:
         if threading.get_ident() == self._thread:

@@ -53,7 +53,7 @@ class Group:
 
     @cached_property
     def leaf(self) -> Tensor:
-        with torch.inference_mode(False), torch.no_grad():
+        with torch.no_grad():
             return self.model.embed(self.inputs["input_ids"]).requires_grad_()
 
     @property
@@ -73,7 +73,7 @@ class Group:
         """One forward pass with everything recorded and its graph kept; and its logits."""
         blocks = self.model.anatomy.blocks
         taps = recording([b.module for b in blocks], [b.attention for b in blocks])
-        with torch.inference_mode(False), torch.enable_grad(), taps as record:
+        with torch.enable_grad(), taps as record:
             logits = self.model.logits(self.inputs, self.passes, self.leaf)
         if not record.attention or len(record.attention) != len(record.blocks):
             raise NotSeen(
@@ -83,10 +83,11 @@ class Group:
         self._answer = logits.detach()
         return record, logits
 
-    def gradients(self, targets: tuple[Target, ...]) -> Capture:
-        """One backward pass over what was recorded: the gradient of every row's own target. With a batch in front."""
+    def gradients(self, toward: Target | None = None) -> Capture:
+        """One backward pass over what was recorded: the gradient of every row's own target, or of one for all. With a batch in front."""
+        record, logits = self.recorded  # first, because it also says what is predicted
+        targets = (toward,) * len(self.encodings) if toward else self.targets
         if targets not in self._gradients:
-            record, logits = self.recorded
             attention = [t for layer in record.attention for t in (layer.scores, layer.probs, layer.value)]
             wanted = [self.leaf, *record.inputs, record.outputs[-1], *attention]
             found = self._backward(logits, targets, wanted)
@@ -99,8 +100,8 @@ class Group:
     def embedding_gradient(self) -> Tensor:
         """The gradient at the word embeddings alone: cheaper than `gradients`, and it needs no knowledge of the model."""
         if "recorded" in self.__dict__:
-            return self.gradients(self.targets).embeddings
-        with torch.inference_mode(False), torch.enable_grad():
+            return self.gradients().embeddings
+        with torch.enable_grad():
             logits = self.model.logits(self.inputs, self.passes, self.leaf)
         self._answer = logits.detach()
         return self._backward(logits, self.targets, [self.leaf])[0]
@@ -160,8 +161,7 @@ class Case:
     @cached_property
     def gradients(self) -> Capture:
         """The gradient of the target's score at everything captured."""
-        targets = (self._toward,) * len(self.group.encodings) if self._toward else self.group.targets
-        return self._slice(self.group.gradients(targets))
+        return self._slice(self.group.gradients(self._toward))
 
     @property
     def embeddings(self) -> Tensor:
@@ -208,7 +208,7 @@ class Case:
     def gradient_along(self, embeddings: Tensor) -> tuple[Tensor, Tensor]:
         """Scores and their gradients when the word embeddings are these. (row, token, size) -> (row,), (row, token, size)"""
         inputs = self._repeated(len(embeddings))
-        with torch.inference_mode(False), torch.enable_grad():
+        with torch.enable_grad():
             leaf = embeddings.detach().requires_grad_()
             scores = self.target.score(self.model.logits(inputs, self.asking, leaf))
         self.asking.backwards += len(embeddings)

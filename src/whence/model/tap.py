@@ -108,7 +108,7 @@ class AttentionTap(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if not self._inside:
+        if self._inside < 1:
             return func(*args, **kwargs)
         if func is functional.scaled_dot_product_attention:
             record, context = spelled_out(*args, **kwargs)

@@ -113,6 +113,7 @@ def find_method(name: str) -> Method:
     return known[name]
 
 
+@cache
 def options_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """The keyword-only parameters of a method."""
     parameters = inspect.signature(function, eval_str=True).parameters.values()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny_models import make_model, tiny
+from tiny_models import FAMILIES, make_model, tiny
 from torch import nn
 from toys import case_of
 
@@ -16,6 +16,7 @@ from whence.api import Model
 from whence.core.case import make_cases
 from whence.core.target import resolve_target
 from whence.errors import MissingToken, UnknownName
+from whence.model.text_model import Passes
 from whence.registry import all_methods
 
 
@@ -135,6 +136,15 @@ def test_hidden_tokens_keep_all_positions(family: str) -> None:
     finally:
         table[word] = kept
     torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_leaving_out_what_is_not_read_changes_no_answer(family: str) -> None:
+    model = tiny(family, torch.float64)
+    inputs = model.batch([model.encode(text) for text in ("the film was not bad", "a film", "dull and very bad!")])
+    with torch.no_grad():
+        short, whole = (model.logits(inputs, Passes(), whole=whole) for whole in (False, True))
+    torch.testing.assert_close(short, whole, rtol=1e-10, atol=1e-12)
 
 
 def test_a_missing_token_is_named() -> None:

@@ -74,7 +74,7 @@ class Group:
         blocks = self.model.anatomy.blocks
         taps = recording([b.module for b in blocks], [b.attention for b in blocks])
         with torch.enable_grad(), taps as record:
-            logits = self.model.logits(self.inputs, self.passes, self.leaf)
+            logits = self.model.logits(self.inputs, self.passes, self.leaf, whole=True)
         if not record.attention or len(record.attention) != len(record.blocks):
             raise NotSeen(
                 f"{len(record.blocks)} blocks ran but {len(record.attention)} attentions were seen, so nothing is explained rather than"

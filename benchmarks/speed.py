@@ -12,6 +12,7 @@ import platform
 import time
 from collections.abc import Callable
 from datetime import date
+from functools import partial
 from importlib import resources
 from pathlib import Path
 
@@ -66,11 +67,11 @@ def measure(length: int, repeats: int) -> dict[str, float]:
 
     def forward(of: TextModel) -> Tensor:
         with torch.no_grad():
-            return of.logits(inputs, Passes())
+            return of.logits(inputs, Passes(), whole=True)
 
     def score(embeddings: Tensor) -> Tensor:
         rows = {name: value.expand(len(embeddings), -1) for name, value in inputs.items()}
-        return model.logits(rows, Passes(), embeddings)
+        return model.logits(rows, Passes(), embeddings, whole=True)
 
     leaf = model.embed(inputs["input_ids"]).detach().requires_grad_()
     special = torch.tensor(model.encode(text).special)[:, None]
@@ -79,20 +80,19 @@ def measure(length: int, repeats: int) -> dict[str, float]:
         "forward": lambda: forward(model),
         "eager forward": lambda: forward(eager),
         "capture": lambda: fresh(model, length).capture,
-        **{
-            name: (lambda name=name: whence.explain(text, name)) for name in ("saliency", "input_x_gradient", "attcat", "attention_rollout")
-        },
+        **{name: partial(whence.explain, text, name) for name in ("saliency", "input_x_gradient", "attcat", "attention_rollout")},
         "captum saliency": lambda: Saliency(score).attribute(leaf, target=1),
     }
     if length == LENGTHS[0]:
         runs["attention_flow"] = lambda: whence.explain(text, "attention_flow")
     times = alternate(runs, repeats)
     slow: dict[str, Callable[[], object]] = {
-        "occlusion": lambda: whence.explain(text, "occlusion"),
         "integrated_gradients (50)": lambda: whence.explain(text, "integrated_gradients", steps=50),
         "captum integrated gradients (50)": lambda: IntegratedGradients(score).attribute(leaf, baselines=baseline, target=1, n_steps=50),
     }
-    return times | alternate(slow, max(3, repeats // 8))
+    if length < LENGTHS[-1]:
+        slow["occlusion"] = lambda: whence.explain(text, "occlusion")
+    return times | alternate(slow, max(3, repeats // 6))
 
 
 def peak(method: str, length: int) -> float:
@@ -100,7 +100,7 @@ def peak(method: str, length: int) -> float:
     model = minilm()
     inputs = model.batch([model.encode(text_of(length))])
     with torch.no_grad():
-        model.logits(inputs, Passes())
+        model.logits(inputs, Passes(), whole=True)
     gc.collect()
     Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts anew
     before = high_water()
@@ -108,7 +108,7 @@ def peak(method: str, length: int) -> float:
 
         def score(embeddings: Tensor) -> Tensor:
             rows = {name: value.expand(len(embeddings), -1) for name, value in inputs.items()}
-            return model.logits(rows, Passes(), embeddings)
+            return model.logits(rows, Passes(), embeddings, whole=True)
 
         leaf = model.embed(inputs["input_ids"]).detach().requires_grad_()
         IntegratedGradients(score).attribute(leaf, baselines=leaf.detach() * 0, target=1, n_steps=50)

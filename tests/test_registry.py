@@ -60,6 +60,26 @@ def test_texts_from_the_command_line_are_read_by_type() -> None:
     assert check_options("axg", find_method("attention_x_gradient").function, {"relu": "yes"}) == {"relu": True}
 
 
+def test_a_name_is_taken_once() -> None:
+    def attcat(case: Any) -> Any: ...
+
+    declare = whence.method(family="toy", signed=True, per_class=True, reads="nothing", paper="none")
+    with pytest.raises(BadOption, match=r"called 'attcat', but whence\.methods\.attcat has one already"):
+        declare(attcat)
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [("input_x_gradient", {"reduce": "l2"}), ("integrated_gradients", {"reduce": "mean"}), ("attention_x_gradient", {"relu": True})],
+)
+def test_options_that_take_the_sign_away_say_so(method: str, options: dict[str, Any]) -> None:
+    model = whence.Model(tiny("bert"))
+    assert model.explain("a film", method).signed
+    unsigned = model.explain("a film", method, **options)
+    assert not unsigned.signed
+    assert min(unsigned.scores) >= 0
+
+
 def test_wrong_levels() -> None:
     with pytest.raises(UnknownName, match="Did you mean 'word'"):
         whence.Model(tiny("bert")).explain("a film", level="words")  # type: ignore[call-overload]

@@ -113,7 +113,7 @@ def _explanation(case: Case, row: Method, options: dict[str, Any], given: Tensor
         probabilities=dict(zip(case.model.labels, chances.tolist(), strict=True)),
         method=row.name,
         params=options | attribution.params,
-        signed=row.signed,
+        signed=row.signed if attribution.signed is None else attribution.signed,
         layers=layers,
         gap=attribution.gap,
         unassigned=attribution.unassigned,

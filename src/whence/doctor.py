@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from whence.api import Model
 from whence.core.case import make_cases
 from whence.errors import WhenceError
+from whence.model.text_model import Passes, TextModel
 from whence.registry import all_methods
 
 SENTENCE = "This is a short text, and the doctor reads it."
 TOLERANCE = 1e-4  # of the largest number in a block's output; float32 gives about 1e-6
+
+
+def plain_answer(model: TextModel) -> Tensor:
+    """What the model answers when nobody looks inside. (class,)"""
+    with torch.no_grad():
+        return model.logits(model.batch([model.encode(SENTENCE)]), Passes(), whole=True)[0]
 
 
 def examine(model: Model) -> dict[str, Any]:
@@ -28,6 +38,7 @@ def examine(model: Model) -> dict[str, Any]:
         "precision and device": f"{text_model.network.dtype}, {text_model.device}".replace("torch.", ""),
         "reads at most": f"{text_model.limit} tokens" if text_model.limit else "any number of tokens",
         "can hide tokens by": [kind for kind in ("mask", "unk", "pad", "eos") if getattr(tokenizer, f"{kind}_token_id", None) is not None],
+        "leaves out what is not read": "yes" if text_model.shortened else "no",
         "attention runs as": getattr(config, "_attn_implementation", "unknown"),
     }
     broken = False
@@ -40,10 +51,11 @@ def examine(model: Model) -> dict[str, Any]:
         facts["decision is read at"] = {"first": "the first token", "last": "the last token", "every": "all tokens"}[
             text_model.anatomy.reads
         ]
-        broken = not error < TOLERANCE
-        facts["blocks rebuilt from their parts"] = f"error {error:.1e}" + (
-            ": NOT what the model computes" if broken else ", as they should be"
-        )
+        plain = plain_answer(text_model)
+        drift = ((cases[0].logits - plain).abs().max() / plain.abs().max()).item()
+        broken = not (error < TOLERANCE and drift < TOLERANCE)
+        facts["blocks rebuilt from their parts"] = f"error {error:.1e}" + ("" if error < TOLERANCE else ": NOT what the model computes")
+        facts["answers while being recorded"] = f"error {drift:.1e}" + ("" if drift < TOLERANCE else ": NOT what the model answers")
     except WhenceError as problem:
         facts["attention"] = str(problem)
     tried: dict[str, str | None] = {}

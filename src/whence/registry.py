@@ -62,8 +62,7 @@ def method(
     """Register a function as a method under its own name."""
 
     def register(function: Function) -> Function:
-        row = Method(function.__name__, function, family, signed, per_class, reads, paper, scores_units, _summary(function))
-        _found["method"][row.name] = row
+        _add("method", Method(function.__name__, function, family, signed, per_class, reads, paper, scores_units, _summary(function)))
         return function
 
     return register
@@ -73,11 +72,17 @@ def metric(*, better: Literal["higher", "lower"], paper: str, fill: str | None =
     """Register a function or class as a metric under its own name."""
 
     def register(function: Function) -> Function:
-        row = Metric(function.__name__, function, better, paper, fill, _summary(function))
-        _found["metric"][row.name] = row
+        _add("metric", Metric(function.__name__, function, better, paper, fill, _summary(function)))
         return function
 
     return register
+
+
+def _add(kind: Kind, row: Method | Metric) -> None:
+    taken = _found[kind].get(row.name)
+    if taken is not None and taken.function.__module__ != row.function.__module__:
+        raise BadOption(f"{row.function.__module__} brings a {kind} called {row.name!r}, but {taken.function.__module__} has one already.")
+    _found[kind][row.name] = row
 
 
 def _summary(function: Callable[..., Any]) -> str:

@@ -4,14 +4,15 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tiny_models import FAMILIES, make_model, tiny
+from tiny_models import FAMILIES, make_model, make_network, tiny, tokenizer
 from toys import additive_model, case_of
 
 import whence.model.anatomy as anatomy_module
 from whence.api import Model
 from whence.doctor import examine
 from whence.errors import NotSeen
-from whence.model.families import family_of
+from whence.model.families import family_of, known_types
+from whence.model.text_model import TextModel
 
 TEXT = "the film was not bad, but dull!"
 
@@ -52,6 +53,29 @@ def test_the_doctor_finds_nothing_wrong_and_tries_every_method() -> None:
     assert set(found["methods"].values()) == {None}
 
 
+def test_every_row_of_the_table_has_a_small_model() -> None:
+    assert sorted(FAMILIES) == known_types()
+
+
+def test_a_head_unlike_its_family_s_is_found_out() -> None:
+    """A BERT that classifies by the mean of all positions must not be cut down to what BERT usually reads."""
+    network = make_network("bert", dtype=torch.float64)
+
+    class MeanPooler(torch.nn.Module):
+        def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+            return hidden.mean(1)
+
+    network.base_model.pooler = MeanPooler()
+    model = TextModel(network, tokenizer())
+    assert not model.shortened
+    assert tiny("bert").shortened
+    with torch.no_grad():
+        expected = network(**model.batch([model.encode(TEXT)])).logits.softmax(-1)[0]
+    for method in ("attcat", "saliency", "occlusion", "integrated_gradients"):
+        found = Model(model).explain(TEXT, method).probabilities
+        assert list(found.values()) == pytest.approx(expected.tolist(), rel=1e-9)
+
+
 def test_mean_pooling_reads_every_position() -> None:
     case = case_of(make_model("modernbert", classifier_pooling="mean"), "a fine film")
     torch.testing.assert_close(case.read(torch.eye(5)), torch.full((5,), 0.2))
@@ -79,10 +103,10 @@ def test_unknown_families_work_where_they_can_and_say_so_elsewhere() -> None:
 
 
 def test_fused_attention_is_refused() -> None:
-    model = make_model("bert")
-    model.network.config._attn_implementation = "flash_attention_2"
+    network = make_network("bert")
+    network.config._attn_implementation = "flash_attention_2"
     with pytest.raises(NotSeen, match="attn_implementation='sdpa'"):
-        Model(model).explain("a film")
+        _ = TextModel(network, tokenizer()).anatomy
 
 
 def test_attention_that_was_not_seen_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

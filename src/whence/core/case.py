@@ -34,6 +34,7 @@ class Attribution:
     scores: Tensor  # (token,) or (layer, token)
     gap: float | None = None
     unassigned: float | None = None
+    signed: bool | None = None  # where an option takes the sign away from a signed method
     params: dict[str, object] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 

@@ -9,15 +9,15 @@ from typing import Literal
 
 from torch import Tensor
 
-from whence.core.case import Case
+from whence.core.case import Attribution, Case
 from whence.registry import method
 
 Reduce = Literal["sum", "l2", "mean"]
 
 
 @method(family="gradient", signed=True, per_class=True, reads="embeddings", paper="Denil et al. 2015, arXiv:1412.6815")
-def input_x_gradient(case: Case, *, reduce: Reduce = "sum") -> Tensor:
-    return reduced(case.embeddings * case.embedding_gradient, reduce)
+def input_x_gradient(case: Case, *, reduce: Reduce = "sum") -> Attribution:
+    return Attribution(reduced(case.embeddings * case.embedding_gradient, reduce), signed=reduce == "sum")
 
 
 def reduced(parts: Tensor, reduce: Reduce) -> Tensor:

@@ -16,7 +16,7 @@ from whence.errors import BadOption
 from whence.methods.input_x_gradient import Reduce, reduced
 from whence.registry import method
 
-Baseline = Literal["auto", "mask", "pad", "unk", "zero"]
+Baseline = Literal["auto", "mask", "pad", "unk", "eos", "zero"]
 
 
 @method(family="gradient", signed=True, per_class=True, reads="embeddings", paper="Sundararajan et al. 2017, arXiv:1703.01365")
@@ -36,4 +36,4 @@ def integrated_gradients(case: Case, *, steps: int = 50, baseline: Baseline = "a
     scores = way * total
     promised = case.target.score(case.logits[None]) - case.score_along(start[None])
     gap = (promised - scores.sum()).item()
-    return Attribution(reduced(scores, reduce), gap=gap, params={"baseline": hidden})
+    return Attribution(reduced(scores, reduce), gap=gap, signed=reduce == "sum", params={"baseline": hidden})

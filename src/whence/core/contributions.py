@@ -29,9 +29,11 @@ def carried(case: Case, depth: int, measure: Measure) -> Attribution:
     """The deciding position's row of R = C^depth ... C^1."""
     row = case.model.row_read(case.encoding)
     row = row.to(torch.promote_types(row.dtype, torch.float32))
+    everywhere = torch.arange(len(row), device=row.device)
     asked = lost = 0
     for layer in reversed(range(depth)):
-        rows = row.nonzero()[:, 0]
+        touched = row.nonzero()[:, 0]
+        rows = touched if 2 * len(touched) < len(row) else everywhere  # a few rows are picked, nearly all are taken as they are
         shares, empty = shared_out(measure(layer, rows), rows)
         row = row[rows] @ shares
         asked, lost = asked + len(rows), lost + empty
@@ -40,7 +42,6 @@ def carried(case: Case, depth: int, measure: Measure) -> Attribution:
     )
 
     def flow() -> Tensor:
-        everywhere = torch.arange(len(case.encoding), device=case.model.device)
         return torch.stack([shared_out(measure(layer, everywhere), everywhere)[0] for layer in range(depth)])
 
     return Attribution(row, notes=notes, flow=flow)

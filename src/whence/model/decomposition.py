@@ -14,7 +14,6 @@ The value bias is inside v, and so inside T. The residual goes to j = i alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -26,7 +25,7 @@ from whence.errors import NotSeen
 from whence.model.anatomy import Block
 
 Distance = Literal["l1", "l2"]
-ROOM = 2**19  # numbers in the buffer of `proximity`: two megabytes, which a processor's cache holds
+ROOM = 2**20  # numbers in the one buffer that parts are made in: small enough for a processor's cache to hold
 CLOSE = 0.02  # how far, in parts of its output, a norm may be from its linear part: half precision rounds by 0.001
 
 
@@ -89,14 +88,14 @@ class Parts:
 
     def _weights(self, rows: Tensor) -> Tensor:
         """s_i A^h_ij, laid out so that one product per key needs no copy. (row, key, head)"""
-        heads, _, keys = self.probs.shape
-        moved = self.probs[:, rows].reshape(heads, -1).T.contiguous()
-        return moved.view(len(rows), keys, heads).mul_(self.scale[rows, :, None])
+        probs = _pick(self.probs, rows, 1)
+        moved = probs.reshape(len(probs), -1).T.contiguous().view(*probs.shape[1:], len(probs))
+        return moved.mul_(self.scale[rows, :, None])
 
     def own(self, rows: Tensor, vectors: Tensor) -> Tensor:
         """T_i(x_i). (row, hidden)"""
         weights = (self.probs[:, rows, rows] * self.scale[rows, 0]).T  # (row, head)
-        return (weights[:, None] @ vectors[rows])[:, 0] + self.residual[rows]
+        return (weights[:, None] @ _pick(vectors, rows))[:, 0] + _pick(self.residual, rows)
 
     def sum(self) -> Tensor:
         """sum_j T_i(x_j) + rest_i, which is y_i. (token, hidden)"""
@@ -109,14 +108,19 @@ class Parts:
 
     def _squares(self, rows: Tensor, vectors: Tensor) -> Tensor:
         """||T_i(x_j)||_2^2 for j other than i. (row, key)"""
-        weights = self._weights(rows).transpose(0, 1)  # (key, row, head)
-        gram = vectors @ vectors.transpose(1, 2)  # (key, head, head)
-        squares: Tensor = torch.linalg.vecdot(weights @ gram, weights)  # (key, row)
-        return squares.T
+        probs = _pick(self.probs, rows, 1)  # (head, row, key)
+        gram = (vectors @ vectors.transpose(1, 2)).permute(1, 2, 0).contiguous()  # (head, head, key)
+        squares = torch.zeros_like(probs[0])
+        for head, weights in enumerate(probs):
+            with_others = weights * gram[head, head]
+            for other in range(head):
+                with_others.addcmul_(probs[other], 2 * gram[head, other])
+            squares.addcmul_(with_others, weights)
+        return squares.mul_(self.scale[rows].square())
 
     def proximity(self, rows: Tensor, distance: Distance) -> Tensor:
         """max(0, ||y_i|| - ||y_i - T_i(x_j)||): how near each token's part comes to the whole. (row, key)"""
-        vectors, output = self.vectors(), self.output[rows]
+        vectors, output = self.vectors(), _pick(self.output, rows)
         order = 1 if distance == "l1" else 2
         length = torch.linalg.vector_norm(output, order, dim=-1)  # (row,)
         near: Tensor = length[:, None] - self._distances(rows, vectors) if distance == "l1" else self._nearness(rows, vectors)
@@ -126,18 +130,26 @@ class Parts:
     def _distances(self, rows: Tensor, vectors: Tensor) -> Tensor:
         """||y_i - T_i(x_j)||_1 for j other than i. No closed form: the parts of a few rows and tokens at a time are made, measured
         and forgotten. (row, key)"""
-        output, weights = self.output[rows], self._weights(rows).transpose(0, 1)  # (key, row, head)
-        distances = output.new_empty(len(rows), len(vectors))
-        for some, keys in _tiles(len(rows), len(vectors), ROOM // output.shape[-1]):
-            missing = torch.baddbmm(output[None, some], weights[keys, some], vectors[keys], alpha=-1)  # (key, row, hidden)
-            distances[some, keys] = torch.linalg.vector_norm(missing, 1, dim=-1).T
+        output, weights = _pick(self.output, rows), self._weights(rows).transpose(0, 1)  # (key, row, head)
+        (tokens, hidden), keys = output.shape, len(vectors)
+        height = max(1, min(tokens, ROOM // hidden))
+        width = max(1, ROOM // hidden // height)
+        buffer = output.new_empty(min(width, keys), height, hidden)
+        distances = output.new_empty(tokens, keys)
+        for top in range(0, tokens, height):
+            for left in range(0, keys, width):
+                some, others = slice(top, top + height), slice(left, left + width)
+                whole = output[some].expand(len(vectors[others]), -1, -1)  # (key, row, hidden)
+                missing = buffer[: whole.shape[0], : whole.shape[1]]
+                torch.baddbmm(whole, weights[others, some], vectors[others], alpha=-1, out=missing)
+                distances[some, others] = missing.abs_().sum(-1).T
         return distances
 
     def _nearness(self, rows: Tensor, vectors: Tensor) -> Tensor:
         """||y|| - ||y - T|| = (2 <y, T> - ||T||^2) / (||y|| + ||y - T||), l2: no difference of two large numbers. (row, key)"""
-        output = self.output[rows]
+        output = _pick(self.output, rows)
         seen = output @ self.project.transpose(1, 2)  # (head, row, size): y as each head's values see it
-        products = (seen @ self.value.transpose(1, 2)).mul_(self.probs[:, rows]).sum(0) * self.scale[rows]  # (row, key)
+        products = (seen @ self.value.transpose(1, 2)).mul_(_pick(self.probs, rows, 1)).sum(0) * self.scale[rows]  # (row, key)
         gain = 2 * products - self._squares(rows, vectors)
         length = output.norm(dim=-1, keepdim=True)
         near: Tensor = gain / (length + (length.square() - gain).clamp(min=0).sqrt()).clamp(min=torch.finfo(gain.dtype).tiny)
@@ -151,19 +163,15 @@ class Parts:
         return flat @ self.vectors().flatten(0, 1) + self.residual * shrink.diagonal()[:, None], (lengths > 0).sum(-1)
 
 
+def _pick(tensor: Tensor, rows: Tensor, dim: int = 0) -> Tensor:
+    """The rows of a tensor, without a copy where these are all."""
+    return tensor if len(rows) == tensor.shape[dim] else tensor.index_select(dim, rows)
+
+
 def _with_own(matrix: Tensor, rows: Tensor, own: Tensor) -> Tensor:
     """The matrix with the entry of each row's own token replaced. (row, key)"""
     matrix[torch.arange(len(rows), device=rows.device), rows] = own
     return matrix
-
-
-def _tiles(rows: int, keys: int, room: int) -> Iterator[tuple[slice, slice]]:
-    """Row and key ranges whose product fits into the room."""
-    height = max(1, min(rows, room))
-    width = max(1, room // height)
-    for top in range(0, rows, height):
-        for left in range(0, keys, width):
-            yield slice(top, top + height), slice(left, left + width)
 
 
 @torch.no_grad()
@@ -214,8 +222,8 @@ def _through(module: nn.Module, parts: Parts, before: Tensor, after: Tensor) -> 
 def _matrix(module: nn.Module) -> tuple[Tensor, Tensor]:
     """The matrix (in, out) and bias of a linear layer; one of an unknown kind (quantised, with an adapter) is asked for them."""
     if type(module) is nn.Linear or type(module) is Conv1D:
-        weight = module.weight.T if isinstance(module, nn.Linear) else module.weight
-        return weight, torch.zeros_like(weight[0]) if module.bias is None else module.bias
+        weight = (module.weight.T if isinstance(module, nn.Linear) else module.weight).detach()
+        return weight, torch.zeros_like(weight[0]) if module.bias is None else module.bias.detach()
     like = next(p for p in module.parameters() if p.is_floating_point())
     width = getattr(module, "in_features", None) or like.shape[-1]
     bias = module(like.new_zeros(1, width))

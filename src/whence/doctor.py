@@ -44,6 +44,11 @@ def examine(model: Model) -> dict[str, Any]:
         facts["blocks rebuilt from their parts"] = f"error {error:.1e}" + (
             ": NOT what the model computes" if broken else ", as they should be"
         )
+        apart = cases[0].parts_error()
+        broken = broken or not apart < TOLERANCE
+        facts["attention as a sum over tokens"] = f"error {apart:.1e}" + (
+            ", the parts sum back to the whole" if apart < TOLERANCE else ": the parts do NOT sum back to the whole"
+        )
     except WhenceError as problem:
         facts["attention"] = str(problem)
     tried: dict[str, str | None] = {}

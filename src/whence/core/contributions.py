@@ -35,7 +35,7 @@ def carried(case: Case, depth: int, measure: Measure) -> Attribution:
         touched = row.nonzero()[:, 0]
         rows = touched if 2 * len(touched) < len(row) else everywhere  # a few rows are picked, nearly all are taken as they are
         shares, empty = shared_out(measure(layer, rows), rows)
-        row = row[rows] @ shares
+        row = row[rows] @ shares.to(row.dtype)  # some families keep probabilities in single precision
         asked, lost = asked + len(rows), lost + empty
     notes = (
         (f"In {lost} of {asked} places no token came near the whole; each was left what it had (a row of the identity).",) if lost else ()

@@ -84,13 +84,12 @@ class Parts:
 
     def vectors(self) -> Tensor:
         """U: what each head has to bring of each token. (key, head, hidden)"""
-        return (self.value @ self.project).transpose(0, 1).contiguous()
+        return (self.value @ self.project).transpose(0, 1)
 
     def _weights(self, rows: Tensor) -> Tensor:
         """s_i A^h_ij, laid out so that one product per key needs no copy. (row, key, head)"""
-        probs = _pick(self.probs, rows, 1)
-        moved = probs.reshape(len(probs), -1).T.contiguous().view(*probs.shape[1:], len(probs))
-        return moved.mul_(self.scale[rows, :, None])
+        weights = _pick(self.probs, rows, 1) * self.scale[rows]  # (head, row, key)
+        return weights.flatten(1).T.contiguous().view(*weights.shape[1:], len(weights))
 
     def own(self, rows: Tensor, vectors: Tensor) -> Tensor:
         """T_i(x_i). (row, hidden)"""

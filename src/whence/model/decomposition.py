@@ -120,11 +120,13 @@ class Parts:
     def proximity(self, rows: Tensor, distance: Distance) -> Tensor:
         """max(0, ||y_i|| - ||y_i - T_i(x_j)||): how near each token's part comes to the whole. (row, key)"""
         vectors, output = self.vectors(), _pick(self.output, rows)
-        order = 1 if distance == "l1" else 2
-        length = torch.linalg.vector_norm(output, order, dim=-1)  # (row,)
-        near: Tensor = length[:, None] - self._distances(rows, vectors) if distance == "l1" else self._nearness(rows, vectors)
-        own: Tensor = length - torch.linalg.vector_norm(output - self.own(rows, vectors), order, dim=-1)
-        return _with_own(near, rows, own).clamp(min=0)
+        own = output - self.own(rows, vectors)
+        if distance == "l1":  # summed as the distances are: a token that brought nothing is then exactly as far as nothing
+            length = output.abs().sum(-1)  # (row,)
+            near = _with_own(length[:, None] - self._distances(rows, vectors), rows, length - own.abs().sum(-1))
+        else:
+            near = _with_own(self._nearness(rows, vectors), rows, output.norm(dim=-1) - own.norm(dim=-1))
+        return near.clamp(min=0)
 
     def _distances(self, rows: Tensor, vectors: Tensor) -> Tensor:
         """||y_i - T_i(x_j)||_1 for j other than i. No closed form: the parts of a few rows and tokens at a time are made, measured
@@ -146,9 +148,11 @@ class Parts:
 
     def _nearness(self, rows: Tensor, vectors: Tensor) -> Tensor:
         """||y|| - ||y - T|| = (2 <y, T> - ||T||^2) / (||y|| + ||y - T||), l2: no difference of two large numbers. (row, key)"""
-        output = _pick(self.output, rows)
-        seen = output @ self.project.transpose(1, 2)  # (head, row, size): y as each head's values see it
-        products = (seen @ self.value.transpose(1, 2)).mul_(_pick(self.probs, rows, 1)).sum(0) * self.scale[rows]  # (row, key)
+        output, probs = _pick(self.output, rows), _pick(self.probs, rows, 1)
+        products = torch.zeros_like(probs[0])  # (row, key): <y_i, T_i(x_j)>
+        for weights, value, project in zip(probs, self.value, self.project, strict=True):
+            products.addcmul_(output @ project.T @ value.T, weights)  # y as the head's values see it, times these
+        products.mul_(self.scale[rows])
         gain = 2 * products - self._squares(rows, vectors)
         length = output.norm(dim=-1, keepdim=True)
         near: Tensor = gain / (length + (length.square() - gain).clamp(min=0).sqrt()).clamp(min=torch.finfo(gain.dtype).tiny)

@@ -26,7 +26,7 @@ COLOURS = "Blues"
 def flow_layers(flow: Flow, path: Path) -> None:
     """R^l for every layer, and below what the deciding position holds in the end: as Figures 10-12 of the ALTI paper."""
     depth = len(flow.layers)
-    columns = min(4, depth)
+    columns = min(4, math.ceil(depth / 2))
     rows = math.ceil(depth / columns)
     figure = _figure(3.4 * columns + 0.6, 3.4 * rows + 1.2)
     grid = figure.add_gridspec(rows + 1, columns, height_ratios=[*[1.0] * rows, 0.16])

@@ -40,8 +40,8 @@ def slow(case: Any, name: str, options: dict[str, Any]) -> Tensor:
     product = torch.eye(len(case.encoding)).double()
     if name == "attention_rollout":
         for layer in case.capture.attention:
-            probs = rows_to_one(layer.probs.double().mean(0))  # a family that keeps them in single precision rounds them
-            product = (0.5 * probs + 0.5 * torch.eye(len(product)).double()) @ product
+            mixed = 0.5 * layer.probs.double().mean(0) + 0.5 * torch.eye(len(product)).double()
+            product = rows_to_one(mixed) @ product  # rows sum to one already, but for families that keep them in single precision
     else:
         for parts, y in spelled_out(case, name == "globenc" or options.get("ln2", False)):
             order = 2 if options.get("norm") == "l2" else 1

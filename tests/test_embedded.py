@@ -33,7 +33,9 @@ def test_it_tells_good_from_bad(model: whence.Model, text: str, label: str) -> N
 
 def test_its_explanation_points_at_the_words_that_say_so(model: whence.Model) -> None:
     for method in ("attcat", "integrated_gradients", "occlusion"):
-        words = {unit.text: unit.score for unit in model.explain("a wonderful film with a terrible ending", method, target="POSITIVE").words()}
+        words = {
+            unit.text: unit.score for unit in model.explain("a wonderful film with a terrible ending", method, target="POSITIVE").words()
+        }
         assert max(words, key=words.__getitem__) == "wonderful", method
         assert min(words, key=words.__getitem__) == "terrible", method
 

@@ -6,20 +6,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from whence.api import Model, explain, load
+    from whence.api import Model, explain, flow, load
     from whence.core.explanation import Explanation
+    from whence.core.flow import Flow
     from whence.errors import TextWasCut, WhenceError
     from whence.registry import method, metric
 
 __version__ = "0.1.0"
 
-__all__ = ["Explanation", "Model", "TextWasCut", "WhenceError", "__version__", "explain", "load", "method", "metric"]
+__all__ = ["Explanation", "Flow", "Model", "TextWasCut", "WhenceError", "__version__", "explain", "flow", "load", "method", "metric"]
 
 _HOME = {
     "Model": "whence.api",
     "explain": "whence.api",
+    "flow": "whence.api",
     "load": "whence.api",
     "Explanation": "whence.core.explanation",
+    "Flow": "whence.core.flow",
     "TextWasCut": "whence.errors",
     "WhenceError": "whence.errors",
     "method": "whence.registry",

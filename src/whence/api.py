@@ -12,6 +12,7 @@ from torch import Tensor
 from whence.core.case import Attribution, Case, make_cases
 from whence.core.encoding import Encoding
 from whence.core.explanation import Explanation
+from whence.core.flow import Flow
 from whence.core.units import POOL, Level
 from whence.errors import BadOption, TextWasCut, UnknownName, WhenceError
 from whence.model.loading import Device, Precision, load_model
@@ -72,6 +73,35 @@ class Model:
                 found |= {place: _explanation(cases[place], row, chosen, given[place], seconds) for place in cases}
         ordered = [found[i] for i in range(len(encodings))]
         return ordered if many else ordered[0]
+
+    def flow(self, text: Text, method: str = "alti", **options: Any) -> Flow:
+        """Where what each position holds came from, layer by layer: for methods that hand on from token to token."""
+        row = find_method(method)
+        chosen = check_options(method, row.function, options)
+        encoding = self._read(text)
+        (cases,) = make_cases(self.text_model, [encoding], [None])
+        case = cases[0]
+        with torch.inference_mode(False):
+            given = row(case, **chosen)
+        if not isinstance(given, Attribution) or given.flow is None:
+            raise BadOption(
+                f"{method} does not hand on from token to token, so it has no flow. Take alti, globenc, norms or attention_rollout."
+            )
+        return Flow(
+            text=encoding.text,
+            pair=encoding.pair,
+            tokens=encoding.tokens,
+            offsets=encoding.offsets,
+            segment=encoding.segment,
+            layers=given.flow().double().cpu().numpy(),
+            read=tuple(self.text_model.row_read(encoding).tolist()),
+            method=method,
+            params=chosen | given.params,
+            prediction=case.target.label,
+            probability=case.target.probability(case.logits[None]).item(),
+            notes=given.notes,
+            model=self.text_model.name,
+        )
 
     def _read(self, text: Text) -> Encoding:
         parts = (text,) if isinstance(text, str) else text
@@ -134,6 +164,11 @@ def _explanation(case: Case, row: Method, options: dict[str, Any], given: Tensor
 def load(source: Any = "embedded", *, device: Device | None = None, dtype: Precision | None = None, task: str | None = None) -> Model:
     """A model to ask: 'embedded', a folder, a hub id, a (model, tokenizer) pair, or a transformers pipeline."""
     return Model(load_model(source, device=device, dtype=dtype, task=task))
+
+
+def flow(text: Text, *, model: Any = "embedded", method: str = "alti", **options: Any) -> Flow:
+    """Load a model and follow one text through it: a shortcut."""
+    return load(model).flow(text, method, **options)
 
 
 def explain(

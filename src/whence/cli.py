@@ -175,6 +175,8 @@ def _warn(
 
 def main() -> None:
     """A user's mistake is one line on standard error: exit code 2 for usage, 1 for failures."""
+    import whence.cli_flow  # noqa: F401  # brings its command
+
     warnings.showwarning = _warn
     try:
         app()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -14,6 +14,7 @@ from whence.core.target import Target
 from whence.core.units import Level
 from whence.errors import NotSeen
 from whence.model.anatomy import Anatomy, rebuild_error
+from whence.model.decomposition import Parts, decompose
 from whence.model.tap import Attention, Recording, recording
 from whence.model.text_model import Passes, TextModel
 
@@ -37,6 +38,7 @@ class Attribution:
     signed: bool | None = None  # where an option takes the sign away from a signed method
     params: dict[str, object] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    flow: Callable[[], Tensor] | None = None  # where tokens hand on to tokens: (layer, query, key), made when asked for
 
 
 class Group:
@@ -72,9 +74,20 @@ class Group:
     @cached_property
     def recorded(self) -> tuple[Recording, Tensor]:
         """One forward pass with everything recorded and its graph kept; and its logits."""
+        with torch.enable_grad():
+            return self._record()
+
+    @cached_property
+    def watched(self) -> Recording:
+        """The same without a graph, which takes several times the memory: for what needs no gradient. Made only if `recorded` is not."""
+        if "recorded" in self.__dict__:
+            return self.recorded[0]
+        with torch.no_grad():
+            return self._record()[0]
+
+    def _record(self) -> tuple[Recording, Tensor]:
         blocks = self.model.anatomy.blocks
-        taps = recording([b.module for b in blocks], [b.attention for b in blocks])
-        with torch.enable_grad(), taps as record:
+        with recording([b.module for b in blocks], [b.attention for b in blocks]) as record:
             logits = self.model.logits(self.inputs, self.passes, self.leaf, whole=True)
         if not record.attention or len(record.attention) != len(record.blocks):
             raise NotSeen(
@@ -122,6 +135,7 @@ class Case:
         self.encoding = group.encodings[row]
         self.asking = Passes()  # rows of this case alone, beside the group's
         self._answers: dict[tuple[str, bytes], Tensor] = {}
+        self._parts: dict[bool, list[Parts]] = {}
 
     def toward(self, target: Target) -> Case:
         """The same case with another target; everything but the backward pass is shared."""
@@ -158,6 +172,26 @@ class Case:
     def capture(self) -> Capture:
         record, _ = self.group.recorded
         return self._slice(Capture(self.group.leaf, [*record.inputs, record.outputs[-1]], record.attention))
+
+    def parts(self, *, second_norm: bool = False) -> list[Parts]:
+        """Every layer's attention block as a sum of what each token brought (see `model/decomposition`); needs no gradient."""
+        if second_norm not in self._parts:
+            record = self.group.watched
+            seen = self._slice(Capture(self.group.leaf, record.inputs, record.attention))
+            blocks = (self.anatomy.block_of(module) for module in record.blocks)
+            layers = zip(blocks, seen.hidden, seen.attention, strict=True)
+            self._parts[second_norm] = [decompose(block, x, a.probs, a.value, second_norm=second_norm) for block, x, a in layers]
+        return self._parts[second_norm]
+
+    def parts_error(self) -> float:
+        """How far the blocks' outputs are from what the sums of their parts give, relative to the largest output."""
+        record, n, worst = self.group.watched, len(self.encoding), 0.0
+        for parts, module, x, y in zip(self.parts(), record.blocks, record.inputs, record.outputs, strict=True):
+            x, y = x[self.row, :n].detach(), y[self.row, :n].detach()
+            with torch.no_grad():
+                finished = self.anatomy.block_of(module).finish(x, parts.sum().to(x.dtype))
+            worst = max(worst, ((finished - y).abs().max() / y.abs().max()).item())
+        return worst
 
     @cached_property
     def gradients(self) -> Capture:

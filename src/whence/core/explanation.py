@@ -165,15 +165,7 @@ class Explanation:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write JSON: wholly, or not at all."""
-        goal = Path(path)
-        try:
-            with tempfile.NamedTemporaryFile(
-                "w", encoding="utf-8", dir=goal.parent, prefix=goal.name, suffix=".part", delete=False
-            ) as part:
-                part.write(self.to_json())
-            Path(part.name).replace(goal)
-        except OSError as error:
-            raise BadFile(f"The explanation could not be written to {goal}: {error.strerror or error}.") from error
+        write_whole(path, self.to_json(), "explanation")
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Explanation:
@@ -206,6 +198,17 @@ class Explanation:
             raise BadFile(f"{path} cannot be read: {error}.") from error
         except BadFile as error:
             raise BadFile(f"{path}: {error}") from error
+
+
+def write_whole(path: str | os.PathLike[str], content: str, what: str) -> None:
+    """Write a file wholly, or not at all."""
+    goal = Path(path)
+    try:
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=goal.parent, prefix=goal.name, suffix=".part", delete=False) as part:
+            part.write(content)
+        Path(part.name).replace(goal)
+    except OSError as error:
+        raise BadFile(f"The {what} could not be written to {goal}: {error.strerror or error}.") from error
 
 
 def _frozen(value: Any) -> Any:

@@ -5,16 +5,20 @@ R = prod_l (0.5 I + 0.5 mean_h A^l), the deciding position's row. Only that row 
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
-from whence.core.case import Case
+from whence.core.case import Attribution, Case
+from whence.core.contributions import carried
 from whence.registry import method
 
 
 @method(family="attention", signed=False, per_class=False, reads="attention", paper="Abnar & Zuidema 2020, arXiv:2005.00928")
-def attention_rollout(case: Case) -> Tensor:
+def attention_rollout(case: Case) -> Attribution:
     layers = case.capture.attention
-    row = case.model.row_read(case.encoding).to(layers[0].probs.dtype)  # (token,)
-    for layer in reversed(layers):
-        row = 0.5 * row + 0.5 * row @ layer.probs.mean(0)
-    return row
+    residual = torch.eye(len(case.encoding)).to(case.embeddings)
+
+    def measure(layer: int, rows: Tensor) -> Tensor:
+        return 0.5 * residual[rows] + 0.5 * layers[layer].probs[:, rows].to(residual).mean(0)
+
+    return carried(case, len(layers), measure)

@@ -32,21 +32,29 @@ class Block:
 
     def rebuild(self, x: Tensor, probs: Tensor, value: Tensor) -> Tensor:
         """The block's output from its input and its attention. x (token, hidden), probs (head, query, key), value (head, key, size)"""
-        heads, _, size = value.shape
-        context = (probs.to(value.dtype) @ value).transpose(0, 1).reshape(len(x), heads * size)
-        attended = self.attention_out(context)
-        if self.order == "post":
-            h: Tensor = self.attention_norm(x + attended)
-            rebuilt: Tensor = self.mlp_norm(h + self._mlp(h))
-            return rebuilt
-        if self.order == "parallel":
-            rebuilt = x + attended + self._mlp(self.mlp_norm(x))
-            return rebuilt
-        h = x + self.attention_after(attended)
-        rebuilt = h + self.mlp_after(self._mlp(self.mlp_norm(h)))
-        return rebuilt
+        return self.finish(x, self.mixed(x, self.attend(probs, value)))
 
-    def _mlp(self, x: Tensor) -> Tensor:
+    def attend(self, probs: Tensor, value: Tensor) -> Tensor:
+        """What the attention adds to each position. (token, hidden)"""
+        heads, _, size = value.shape
+        context = (probs.to(value.dtype) @ value).transpose(0, 1).reshape(probs.shape[-2], heads * size)
+        attended: Tensor = self.attention_out(context)
+        return attended
+
+    def mixed(self, x: Tensor, attended: Tensor) -> Tensor:
+        """The stream behind the attention: the last place in a block where tokens meet. (token, hidden)"""
+        h: Tensor = self.attention_norm(x + attended) if self.order == "post" else x + self.attention_after(attended)
+        return h
+
+    def finish(self, x: Tensor, h: Tensor) -> Tensor:
+        """The block's output from its input and the stream behind its attention: each position by itself. (token, hidden)"""
+        if self.order == "post":
+            finished: Tensor = self.mlp_norm(h + self.through_mlp(h))
+            return finished
+        finished = h + self.mlp_after(self.through_mlp(self.mlp_norm(x if self.order == "parallel" else h)))
+        return finished
+
+    def through_mlp(self, x: Tensor) -> Tensor:
         for part in self.mlp:
             x = part(x)
         return x

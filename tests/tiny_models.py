@@ -6,10 +6,12 @@ from functools import cache
 from typing import Any
 
 import torch
+import transformers
 from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
 from tokenizers import models as pieces
-from transformers import AutoConfig, AutoModelForSequenceClassification, PreTrainedModel, PreTrainedTokenizerFast
+from transformers import AutoConfig, PreTrainedModel, PreTrainedTokenizerFast
 
+from whence.model.tasks import TASKS
 from whence.model.text_model import TextModel
 
 WORDS = [
@@ -106,13 +108,15 @@ def tokenizer(pad: int = 0, ends: str = "both") -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(tokenizer_object=inner, model_input_names=inputs, **names)
 
 
-def make_network(family: str, *, labels: int = 3, seed: int = 0, dtype: torch.dtype = torch.float32, **more: Any) -> PreTrainedModel:
+def make_network(
+    family: str, *, task: str = "classification", labels: int = 3, seed: int = 0, dtype: torch.dtype = torch.float32, **more: Any
+) -> PreTrainedModel:
     settings, pad, ends = CONFIGS[family]
     size = len(tokenizer(pad, ends))
     config = AutoConfig.for_model(family, **(settings | {"vocab_size": size, "pad_token_id": pad} | more))
-    config.num_labels = labels
+    config.num_labels = 2 if task == "question_answering" else labels
     torch.manual_seed(seed)
-    network = AutoModelForSequenceClassification.from_config(config).eval()
+    network = getattr(transformers, TASKS[task].auto).from_config(config).eval()
     with torch.no_grad():
         for name, parameter in network.named_parameters():
             if "norm" not in name.lower() and parameter.ndim > 1:
@@ -123,7 +127,8 @@ def make_network(family: str, *, labels: int = 3, seed: int = 0, dtype: torch.dt
 
 def make_model(family: str, **more: Any) -> TextModel:
     _, pad, ends = CONFIGS[family]
-    return TextModel(make_network(family, **more), tokenizer(pad, ends), name=f"tiny-{family}")
+    task = TASKS[more.get("task", "classification")]
+    return TextModel(make_network(family, **more), tokenizer(pad, ends), name=f"tiny-{family}", task=task)
 
 
 @cache

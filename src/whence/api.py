@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Sequence
+from math import prod
 from typing import Any, overload
 
 import torch
@@ -16,6 +18,7 @@ from whence.core.flow import Flow
 from whence.core.units import POOL, Level
 from whence.errors import BadOption, TextWasCut, UnknownName, WhenceError
 from whence.model.loading import Device, Precision, load_model
+from whence.model.tasks import Asked
 from whence.model.text_model import TextModel
 from whence.registry import Method, check_options, find_method
 
@@ -37,16 +40,16 @@ class Model:
         return f"whence.Model({self.text_model.name!r}, labels={self.labels})"
 
     @overload
-    def explain(self, text: Text, method: str = ..., target: str | int | None = ..., level: Level = ..., **options: Any) -> Explanation: ...
+    def explain(self, text: Text, method: str = ..., target: Asked = ..., level: Level = ..., **options: Any) -> Explanation: ...
     @overload
     def explain(
-        self, text: list[Text] | list[str], method: str = ..., target: str | int | None = ..., level: Level = ..., **options: Any
+        self, text: list[Text] | list[str], method: str = ..., target: Asked = ..., level: Level = ..., **options: Any
     ) -> list[Explanation]: ...
     def explain(
         self,
         text: Text | list[Text] | list[str],
         method: str = "attcat",
-        target: str | int | None = None,
+        target: Asked = None,
         level: Level = "token",
         **options: Any,
     ) -> Explanation | list[Explanation]:
@@ -54,23 +57,26 @@ class Model:
 
         text: one text, a (text, pair) tuple, or a list of them, which is batched and gives a list.
         method: a name from `whence methods`; options are the method's own.
-        target: the label, or its number, that is explained; the predicted one unless given.
+        target: the label, or its number, that is explained; the predicted one unless given. A tuple of two explains why one rather
+            than the other. For language models a token; for question answering start, end, span, or an answer in the context.
         level: token, word or sentence.
         """
         row = find_method(method)
         chosen = check_options(method, row.function, options)
         if level not in LEVELS:
             raise UnknownName.among("level", level, LEVELS)
-        asked = None if target is None else self.text_model.target(target)
+        model = self.text_model
+        fixed = None if target is None or model.task.depends_on_text else model.target(target)
         many = isinstance(text, list)
         encodings = [self._read(one) for one in (text if isinstance(text, list) else [text])]
         found: dict[int, Explanation] = {}
         with torch.inference_mode(False):  # the caller may be inside of one, where nothing could be differentiated
-            for cases in make_cases(self.text_model, encodings, [asked] * len(encodings), level=level):
+            for cases in make_cases(model, encodings, [fixed] * len(encodings), level=level):
                 started = time.perf_counter()
-                given = {place: row(case, **chosen) for place, case in cases.items()}
+                aimed = _aimed(cases, row, target) if model.task.depends_on_text else {place: [case] for place, case in cases.items()}
+                given = {place: [row(case, **chosen) for case in aims] for place, aims in aimed.items()}
                 seconds = (time.perf_counter() - started) / len(cases)
-                found |= {place: _explanation(cases[place], row, chosen, given[place], seconds) for place in cases}
+                found |= {place: _explanation(aimed[place], row, chosen, given[place], seconds) for place in cases}
         ordered = [found[i] for i in range(len(encodings))]
         return ordered if many else ordered[0]
 
@@ -94,7 +100,7 @@ class Model:
             offsets=encoding.offsets,
             segment=encoding.segment,
             layers=given.flow().double().cpu().numpy(),
-            read=tuple(self.text_model.row_read(encoding).tolist()),
+            read=tuple(case.row_read.tolist()),
             method=method,
             params=chosen | given.params,
             prediction=case.target.label,
@@ -118,18 +124,34 @@ class Model:
         return encoding
 
 
-def _explanation(case: Case, row: Method, options: dict[str, Any], given: Tensor | Attribution, seconds: float) -> Explanation:
-    attribution = given if isinstance(given, Attribution) else Attribution(given)
-    scores, layers = attribution.scores.detach().double().cpu(), None
+def _aimed(cases: dict[int, Case], row: Method, target: Asked) -> dict[int, list[Case]]:
+    """Each text's cases, one for every part of what is explained: where an answer starts, and where it ends."""
+    group = next(iter(cases.values())).group
+    if row.reads == "attention":  # the recorded pass says what is predicted, too: no other is needed
+        _ = group.recorded
+    aims = {place: group.model.task.aims(group.model, target, case.logits, case.encoding) for place, case in cases.items()}
+    aimed = []
+    for part in range(len(next(iter(aims.values())))):
+        other = group.aimed([aims[place][part] for place in cases])
+        aimed.append({place: Case(other, case.row, level=case.level) for place, case in cases.items()})
+    return {place: [part[place] for part in aimed] for place in cases}
+
+
+def _explanation(
+    cases: Sequence[Case], row: Method, options: dict[str, Any], given: Sequence[Tensor | Attribution], seconds: float
+) -> Explanation:
+    """One explanation of one text. Where it has several parts, such as an answer's start and end, their scores add up."""
+    case, target = cases[0], cases[0].target
+    parts = [one if isinstance(one, Attribution) else Attribution(one) for one in given]
+    attribution = parts[0]
+    scores, layers = torch.stack([part.scores.detach().double().cpu() for part in parts]).sum(0), None
     if scores.ndim == 2:
         layers = tuple(tuple(layer) for layer in scores.tolist())
         scores = scores.sum(0)
     if not bool(scores.isfinite().all()):
         raise WhenceError(f"{row.name} gave scores that are not finite for this text; the model's gradients may have overflowed.")
+    encoding, task = case.encoding, case.model.task
     by_unit = row.scores_units and case.level != "token"
-    encoding, target = case.encoding, case.target
-    chances = case.logits.double()
-    chances = chances.sigmoid() if target.independent else chances.softmax(-1)
     explanation = Explanation(
         text=encoding.text,
         pair=encoding.pair,
@@ -138,27 +160,32 @@ def _explanation(case: Case, row: Method, options: dict[str, Any], given: Tensor
         offsets=encoding.offsets,
         segment=encoding.segment,
         target=target.label,
-        probability=chances[target.index].item(),
-        prediction=case.model.predicted(case.logits).label,
-        probabilities=dict(zip(case.model.labels, chances.tolist(), strict=True)),
+        probability=prod(one.target.probability(case.logits[None]).item() for one in cases),
+        prediction=task.predicted(case.model, case.logits, encoding).label,
+        probabilities=task.probabilities(case.model, case.logits),
         method=row.name,
         params=options | attribution.params,
         signed=row.signed if attribution.signed is None else attribution.signed,
         layers=layers,
-        gap=attribution.gap,
-        unassigned=attribution.unassigned,
+        gap=_total([part.gap for part in parts]),
+        unassigned=_total([part.unassigned for part in parts]),
         cut=encoding.cut,
         notes=attribution.notes,
         model=case.model.name,
         seconds=seconds,
-        forwards=case.asking.forwards + case.group.passes.forwards // len(case.group.encodings),
-        backwards=case.asking.backwards + case.group.passes.backwards // len(case.group.encodings),
+        forwards=sum(one.asking.forwards for one in cases) + case.group.passes.forwards // len(case.group.encodings),
+        backwards=sum(one.asking.backwards for one in cases) + case.group.passes.backwards // len(case.group.encodings),
         word_of=encoding.word_of,
         sentence_of=encoding.sentence_of,
     )
     if by_unit:
         return explanation.pooled(case.level, encoding.members(case.level), POOL[case.level], scores.tolist())
     return explanation.at(case.level)
+
+
+def _total(parts: Sequence[float | None]) -> float | None:
+    known = [part for part in parts if part is not None]
+    return sum(known) if known else None
 
 
 def load(source: Any = "embedded", *, device: Device | None = None, dtype: Precision | None = None, task: str | None = None) -> Model:
@@ -172,7 +199,7 @@ def flow(text: Text, *, model: Any = "embedded", method: str = "alti", **options
 
 
 def explain(
-    text: Text, *, model: Any = "embedded", method: str = "attcat", target: str | int | None = None, level: Level = "token", **options: Any
+    text: Text, *, model: Any = "embedded", method: str = "attcat", target: Asked = None, level: Level = "token", **options: Any
 ) -> Explanation:
     """Load a model and explain one text: a shortcut."""
     return load(model).explain(text, method, target, level, **options)

@@ -9,12 +9,13 @@ import pytest
 import torch
 from report.sentences import film
 from scipy.stats import spearmanr
+from tiny_models import make_model
 
 from decomposition.lively import TEXT, case_of, lively, lively_case, spelled_out
+from whence.api import Model
 from whence.core.case import Case
-from whence.errors import BadFile, WhenceError
-from whence.model.text_model import TextModel
-from whence.studies.agreement import Sentence, place_of_mask, scores_at_mask, sentences
+from whence.errors import BadFile, WhenceError, WrongModel
+from whence.studies.agreement import Sentence, explain, sentences
 from whence.studies.decomposition import (
     anisotropy,
     compared,
@@ -128,21 +129,18 @@ def test_agreement_sentences_are_read_and_masked(tmp_path: Path) -> None:
             list(sentences(tmp_path / "data.jsonl"))
 
 
-def test_agreement_is_explained_from_the_mask(monkeypatch: pytest.MonkeyPatch) -> None:
-    case = case_of(lively("bert"), "The film [MASK] dull.")
-    assert place_of_mask(case) == 3
-    with pytest.raises(WhenceError, match="does not decide at"):
-        scores_at_mask(case)
-    reads = torch.nn.functional.one_hot(torch.tensor(3), len(case.encoding)).double()
-    monkeypatch.setattr(TextModel, "row_read", lambda *_: reads)  # as a masked language model's case does
-    scores = scores_at_mask(case, "alti")
+def test_agreement_is_explained_from_the_mask() -> None:
+    sentence = Sentence("The film is dull.", "is", "was", 9, 11)
+    model = make_model("bert", task="masked_lm", dtype=torch.float64)
+    explanation = explain(Model(model), sentence, "alti")
+    assert explanation.target == "is rather than was"
+    assert explanation.tokens[3] == "[MASK]"
+    assert explanation.special[3]
+    case = case_of(model, "The film [MASK] dull.")
     flow = torch.eye(len(case.encoding)).double()
     for parts in case.parts():
         near = parts.proximity(parts.everywhere, "l1")
         flow = near / near.sum(-1, keepdim=True) @ flow
-    wanted = flow[3].clone()
-    wanted[3] = -torch.inf
-    torch.testing.assert_close(scores, wanted)
-    assert 3 not in ranking(case, scores)
-    with pytest.raises(WhenceError, match="this one has 0"):
-        place_of_mask(case_of(lively("bert")))
+    torch.testing.assert_close(torch.tensor(explanation.scores, dtype=torch.float64), flow[3])
+    with pytest.raises(WrongModel, match="masked language model"):
+        explain(Model(lively("bert")), sentence)

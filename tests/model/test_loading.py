@@ -42,11 +42,11 @@ def test_precision_and_device_are_taken_for_files_and_refused_for_what_is_handed
 
 def test_a_model_without_a_head_is_refused(tmp_path: Path, folder: Path) -> None:
     bare = AutoModel.from_config(make_network("bert").config).eval()
-    with pytest.raises(WrongModel, match="no classification head"):
+    with pytest.raises(WrongModel, match="has no head for classification"):
         whence.load((bare, tokenizer()))
     with quiet():
         bare.save_pretrained(tmp_path)
-    with pytest.raises(WrongModel, match="no classification head"):
+    with pytest.raises(WrongModel, match="has no head for classification"):
         whence.load(tmp_path)
 
 

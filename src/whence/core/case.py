@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from whence.core.encoding import Encoding
-from whence.core.target import Target
+from whence.core.target import Boundary, Target
 from whence.core.units import Level
 from whence.errors import NotSeen
 from whence.model.anatomy import Anatomy, rebuild_error
@@ -47,6 +47,7 @@ class Group:
     def __init__(self, model: TextModel, encodings: Sequence[Encoding], asked: Sequence[Target | None]) -> None:
         self.model, self.encodings, self.asked = model, encodings, asked
         self.passes = Passes()
+        self.origin = self  # whose passes these are: see `aimed`
         self._answer: Tensor | None = None  # (row, class), without a graph
         self._gradients: dict[tuple[Target, ...], Capture] = {}
 
@@ -56,12 +57,16 @@ class Group:
 
     @cached_property
     def leaf(self) -> Tensor:
+        if self.origin is not self:
+            return self.origin.leaf
         with torch.no_grad():
             return self.model.embed(self.inputs["input_ids"]).requires_grad_()
 
     @property
     def answer(self) -> Tensor:
         """The logits, from whatever pass has been made; a plain one if none has. (row, class)"""
+        if self.origin is not self:
+            return self.origin.answer
         if self._answer is None:
             with torch.no_grad():
                 self._answer = self.model.logits(self.inputs, self.passes)
@@ -69,17 +74,30 @@ class Group:
 
     @cached_property
     def targets(self) -> tuple[Target, ...]:
-        return tuple(asked or self.model.predicted(logits) for asked, logits in zip(self.asked, self.answer, strict=True))
+        """What each row is asked about; what it predicts, where nothing was said."""
+        predicted = self.model.task.predicted
+        rows = zip(self.asked, self.answer, self.encodings, strict=True)
+        return tuple(asked or predicted(self.model, logits, encoding) for asked, logits, encoding in rows)
+
+    def aimed(self, asked: Sequence[Target | None]) -> Group:
+        """The same texts with other targets: everything but the backward pass is shared."""
+        other = Group(self.model, self.encodings, asked)
+        other.origin, other.passes, other._gradients = self.origin, self.passes, self._gradients
+        return other
 
     @cached_property
     def recorded(self) -> tuple[Recording, Tensor]:
         """One forward pass with everything recorded and its graph kept; and its logits."""
+        if self.origin is not self:
+            return self.origin.recorded
         with torch.enable_grad():
             return self._record()
 
     @cached_property
     def watched(self) -> Recording:
         """The same without a graph, which takes several times the memory: for what needs no gradient. Made only if `recorded` is not."""
+        if self.origin is not self:
+            return self.origin.watched
         if "recorded" in self.__dict__:
             return self.recorded[0]
         with torch.no_grad():
@@ -97,10 +115,10 @@ class Group:
         self._answer = logits.detach()
         return record, logits
 
-    def gradients(self, toward: Target | None = None) -> Capture:
-        """One backward pass over what was recorded: the gradient of every row's own target, or of one for all. With a batch in front."""
+    def gradients(self) -> Capture:
+        """One backward pass over what was recorded: the gradient of every row's own target. With a batch in front."""
         record, logits = self.recorded  # first, because it also says what is predicted
-        targets = (toward,) * len(self.encodings) if toward else self.targets
+        targets = self.targets
         if targets not in self._gradients:
             attention = [t for layer in record.attention for t in (layer.scores, layer.probs, layer.value)]
             wanted = [self.leaf, *record.inputs, record.outputs[-1], *attention]
@@ -113,11 +131,11 @@ class Group:
     @cached_property
     def embedding_gradient(self) -> Tensor:
         """The gradient at the word embeddings alone: cheaper than `gradients`, and it needs no knowledge of the model."""
-        if "recorded" in self.__dict__:
+        if "recorded" in self.origin.__dict__:
             return self.gradients().embeddings
         with torch.enable_grad():
             logits = self.model.logits(self.inputs, self.passes, self.leaf)
-        self._answer = logits.detach()
+        self.origin._answer = logits.detach()
         return self._backward(logits, self.targets, [self.leaf])[0]
 
     def _backward(self, logits: Tensor, targets: Sequence[Target], wanted: list[Tensor]) -> tuple[Tensor, ...]:
@@ -129,8 +147,8 @@ class Group:
 class Case:
     """One text, one target, one model: what a method is given."""
 
-    def __init__(self, group: Group, row: int, *, level: Level = "token", toward: Target | None = None) -> None:
-        self.group, self.row, self.level, self._toward = group, row, level, toward
+    def __init__(self, group: Group, row: int, *, level: Level = "token") -> None:
+        self.group, self.row, self.level = group, row, level
         self.model = group.model
         self.encoding = group.encodings[row]
         self.asking = Passes()  # rows of this case alone, beside the group's
@@ -139,16 +157,17 @@ class Case:
 
     def toward(self, target: Target) -> Case:
         """The same case with another target; everything but the backward pass is shared."""
-        return Case(self.group, self.row, level=self.level, toward=target)
+        return Case(self.group.aimed([target] * len(self.group.encodings)), self.row, level=self.level)
 
     @property
     def target(self) -> Target:
-        return self._toward or self.group.targets[self.row]
+        return self.group.targets[self.row]
 
     @property
     def logits(self) -> Tensor:
-        """(class,)"""
-        return self.group.answer[self.row]
+        """(class,), or (2, token) for the two ends of an answer."""
+        logits = self.group.answer[self.row]
+        return logits if logits.ndim == 1 else logits[:, : len(self.encoding)]
 
     @property
     def anatomy(self) -> Anatomy:
@@ -196,7 +215,7 @@ class Case:
     @cached_property
     def gradients(self) -> Capture:
         """The gradient of the target's score at everything captured."""
-        return self._slice(self.group.gradients(self._toward))
+        return self._slice(self.group.gradients())
 
     @property
     def embeddings(self) -> Tensor:
@@ -206,8 +225,6 @@ class Case:
     @property
     def embedding_gradient(self) -> Tensor:
         """The gradient of the target's score at the word embeddings. (token, size)"""
-        if self._toward:
-            return self.gradients.embeddings
         return self.group.embedding_gradient[self.row, : len(self.encoding)]
 
     def _slice(self, batched: Capture) -> Capture:
@@ -224,7 +241,14 @@ class Case:
 
     def read(self, matrix: Tensor) -> Tensor:
         """The row of the position that the decision is read from. (..., query, key) -> (..., key)"""
-        return self.model.row_read(self.encoding).to(matrix.dtype) @ matrix
+        return self.row_read.to(matrix.dtype) @ matrix
+
+    @cached_property
+    def row_read(self) -> Tensor:
+        """How much of each position the decision reads: mostly one at a single position. (token,)"""
+        if isinstance(self.target, Boundary):  # an answer's start is read where it starts
+            return torch.eye(len(self.encoding), dtype=self.model.network.dtype, device=self.model.device)[self.target.index]
+        return self.model.row_read(self.encoding)
 
     def _repeated(self, rows: int) -> dict[str, Tensor]:
         return {name: value.expand(rows, -1) for name, value in self.model.batch([self.encoding]).items()}

@@ -27,7 +27,7 @@ def shared_out(amounts: Tensor, rows: Tensor) -> tuple[Tensor, int]:
 
 def carried(case: Case, depth: int, measure: Measure) -> Attribution:
     """The deciding position's row of R = C^depth ... C^1."""
-    row = case.model.row_read(case.encoding)
+    row = case.row_read
     row = row.to(torch.promote_types(row.dtype, torch.float32))
     everywhere = torch.arange(len(row), device=row.device)
     asked = lost = 0

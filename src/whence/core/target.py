@@ -14,20 +14,37 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Target:
-    """One class of a single-label model, or one label of a multi-label model (`independent`: labels do not exclude each other)."""
+    """One class of a single-label model, one label of a multi-label model (`independent`: labels do not exclude each other), or one
+    token that a language model may say; with `versus`, how much more likely it is than another."""
 
     index: int
     label: str
     independent: bool = False
+    versus: int | None = None
 
     def score(self, logits: Tensor) -> Tensor:
-        """What gradients and relevance start from: the logit. (row, class) -> (row,)"""
-        return logits[:, self.index]
+        """What gradients and relevance start from: the logit, or the difference of two. (row, class) -> (row,)"""
+        return logits[:, self.index] if self.versus is None else logits[:, self.index] - logits[:, self.versus]
 
     def probability(self, logits: Tensor) -> Tensor:
-        """(row, class) -> (row,)"""
+        """Between all classes, or between the two that are compared. (row, class) -> (row,)"""
         logits = logits.double()
+        if self.versus is not None:
+            return self.score(logits).sigmoid()
         return (logits.sigmoid() if self.independent else logits.softmax(-1))[:, self.index]
+
+
+@dataclass(frozen=True)
+class Boundary(Target):
+    """The token where an answer starts or ends. Its logits are (row, 2, token): starts and ends."""
+
+    end: bool = False
+
+    def score(self, logits: Tensor) -> Tensor:
+        return logits[:, int(self.end), self.index]
+
+    def probability(self, logits: Tensor) -> Tensor:
+        return logits[:, int(self.end)].double().softmax(-1)[:, self.index]
 
 
 def resolve_target(asked: str | int, labels: Sequence[str], *, independent: bool) -> Target:

@@ -27,7 +27,7 @@ def attention_flow(case: Case) -> Tensor:
     layer, query, key = np.meshgrid(np.arange(depth), np.arange(tokens), np.arange(tokens), indexing="ij")
     upper, lower = (layer + 1) * tokens + query, layer * tokens + key
     source = (depth + 1) * tokens  # feeds the position, or positions, that the decision is read from
-    read = case.model.row_read(case.encoding).double().cpu().numpy()
+    read = case.row_read.double().cpu().numpy()
     start = np.concatenate([upper.ravel(), np.full(tokens, source)])
     end = np.concatenate([lower.ravel(), depth * tokens + np.arange(tokens)])
     width = np.rint(np.concatenate([widths.ravel(), read]) * UNIT).astype(np.int32)

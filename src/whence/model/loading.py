@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+import transformers
+from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
-from whence.errors import UnknownName, WrongModel
+from whence.errors import UnknownName, WhenceError, WrongModel
+from whence.model.tasks import TASKS, Task
 from whence.model.text_model import TextModel
 
 EMBEDDED = "embedded"
-HEADS = {"classification": ("ForSequenceClassification", AutoModelForSequenceClassification)}
 
 Device = str | torch.device
 Precision = str | torch.dtype
@@ -33,8 +34,8 @@ def load_model(source: Any, *, device: Device | None = None, dtype: Precision | 
         raise WrongModel(
             "Whence changes nothing on a model it is handed. Move or cast it with model.to(...), then load it without device or dtype."
         )
-    _check_head(type(network).__name__, [type(network).__name__], task)
-    return TextModel(network, tokenizer, name=network.config._name_or_path or type(network).__name__)
+    made_for = _task_of(type(network).__name__, [type(network).__name__], task)
+    return TextModel(network, tokenizer, name=network.config._name_or_path or type(network).__name__, task=made_for)
 
 
 def _dtype(asked: Precision | None) -> torch.dtype | None:
@@ -60,16 +61,19 @@ def _given(source: Any) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     )
 
 
-def _check_head(name: str, architectures: list[str], task: str | None) -> str:
+def _task_of(name: str, architectures: list[str], asked: str | None) -> Task:
     """The task a model was made for; raises where it is not the one asked for, or one that cannot be explained."""
-    made_for = next((key for key, (ending, _) in HEADS.items() if any(a.endswith(ending) for a in architectures)), None)
-    if task is not None and task not in HEADS:
-        raise UnknownName.among("task", task, HEADS)
-    if made_for is None or (task or made_for) != made_for:
+    if asked is not None and asked not in TASKS:
+        raise UnknownName.among("task", asked, TASKS)
+    made_for = next((task for task in TASKS.values() if any(a.endswith(task.endings) for a in architectures)), None)
+    is_a = ", ".join(architectures) or "model of unknown architecture"
+    if made_for is None:
         raise WrongModel(
-            f"{name} has no classification head (it is a {', '.join(architectures) or 'model of unknown architecture'})."
-            " Give a model that was fine-tuned for sequence classification: one saved from AutoModelForSequenceClassification."
+            f"{name} has no head for {', '.join(TASKS)} (it is a {is_a})."
+            " Give a model that was fine-tuned, such as one saved from AutoModelForSequenceClassification."
         )
+    if asked is not None and asked != made_for.name:
+        raise WrongModel(f"{name} is a {is_a}, made for {made_for.name}, not for {asked}.")
     return made_for
 
 
@@ -82,12 +86,12 @@ def _from_files(name: str, *, device: Device | None, dtype: torch.dtype | None, 
     try:
         with quiet():
             config = AutoConfig.from_pretrained(folder)
-            made_for = _check_head(name, list(config.architectures or []), task)
+            made_for = _task_of(name, list(config.architectures or []), task)
             wanted = torch.float32 if dtype is None and name == EMBEDDED else dtype  # stored in half precision, for size
-            auto = HEADS[made_for][1]
+            auto = getattr(transformers, made_for.auto)
             network, loaded = auto.from_pretrained(folder, dtype=wanted or "auto", output_loading_info=True)
             tokenizer = AutoTokenizer.from_pretrained(folder)
-    except WrongModel:
+    except WhenceError:
         raise
     except Exception as error:  # files from anywhere, read by several libraries: there is no telling what they raise
         first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
@@ -99,7 +103,7 @@ def _from_files(name: str, *, device: Device | None, dtype: torch.dtype | None, 
         )
     if device is not None:
         network = network.to(device)
-    return TextModel(network.eval(), tokenizer, name=name)
+    return TextModel(network.eval(), tokenizer, name=name, task=made_for)
 
 
 @contextmanager

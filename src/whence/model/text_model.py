@@ -14,9 +14,10 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from whence.core.encoding import Encoding
-from whence.core.target import Target, resolve_target
+from whence.core.target import Target
 from whence.errors import EmptyText, MissingToken, ModelFailed, ModelIsTraining, WrongModel
 from whence.model.anatomy import Anatomy, Block, dissect
+from whence.model.tasks import TASKS, Asked, Task
 
 UNLIMITED = 100_000  # tokenizers without a limit of their own say something like 1e30
 
@@ -34,6 +35,7 @@ class TextModel:
     network: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     name: str = "model"
+    task: Task = TASKS["classification"]
     batch_tokens: int = 4096  # how many tokens, with padding, go through the model at once
 
     def __post_init__(self) -> None:
@@ -90,7 +92,7 @@ class TextModel:
     @property
     def takes_batches(self) -> bool:
         """Decoders that classify find the last token by the padding id; without one they answer one row at a time."""
-        return self.network.config.get_text_config().pad_token_id is not None
+        return self.task.name != "classification" or self.network.config.get_text_config().pad_token_id is not None
 
     # Reading
 
@@ -110,7 +112,7 @@ class TextModel:
         if all(part < 0 for part in segment):
             raise EmptyText("The tokenizer finds nothing to read in this text: it may hold only control characters.")
         types = read.get("token_type_ids")
-        return Encoding(
+        encoding = Encoding(
             text=text,
             pair=pair,
             tokens=tuple(self.tokenizer.convert_ids_to_tokens(read["input_ids"])),
@@ -120,20 +122,18 @@ class TextModel:
             segment=segment,
             cut=length - len(read["input_ids"]),
         )
+        return self.task.checked(self, encoding)
 
-    def target(self, asked: str | int) -> Target:
-        return resolve_target(asked, self.labels, independent=self.independent)
-
-    def predicted(self, logits: Tensor) -> Target:
-        """The class with the largest logit. (class,)"""
-        return self.target(int(logits.argmax()))
+    def target(self, asked: Asked) -> Target:
+        return self.task.target(self, asked)
 
     def row_read(self, encoding: Encoding) -> Tensor:
-        """How much of each position the decision reads: one at [CLS] or at the last token, or all alike. (token,)"""
+        """How much of each position the decision reads: one at [CLS], the mask or the last token, or all alike. (token,)"""
         weights = torch.zeros(len(encoding), dtype=self.network.dtype, device=self.device)
-        if self.anatomy.reads == "every":
+        places = self.task.places(self, self.batch([encoding]))
+        if places is None:
             return weights + 1 / len(encoding)
-        weights[self._places_read(torch.tensor([encoding.input_ids], device=self.device))] = 1
+        weights[places] = 1
         return weights
 
     # Asking
@@ -167,9 +167,10 @@ class TextModel:
         self.check_mode()
         ids = inputs["input_ids"]
         passes.forwards += len(ids)
-        with self._embeddings_are(ids, embeddings), nullcontext() if whole else self._only_what_is_read(ids):
-            logits: Tensor = self.network(**inputs).logits
-        if not bool(torch.isfinite(logits).all()):
+        places = None if self._reads_unknown else self.task.places(self, inputs)
+        with self._embeddings_are(ids, embeddings), nullcontext() if whole else self._only_what_is_read(places):
+            logits = self.task.logits(self.network(**inputs), inputs, places)
+        if bool(torch.isnan(logits).any()) or not bool(torch.isfinite(logits.amax(-1)).all()):
             raise ModelFailed("The model answered NaN or infinity. Its weights may be damaged, or its precision too low for this text.")
         return logits
 
@@ -192,18 +193,17 @@ class TextModel:
             yield
 
     @contextmanager
-    def _only_what_is_read(self, ids: Tensor) -> Iterator[None]:
+    def _only_what_is_read(self, places: Tensor | None) -> Iterator[None]:
         """The last block's MLP runs at the position that the decision reads, and nowhere else: a ninth of a six-layer model's work.
 
         Its one row is then added to the residual of every position by broadcasting, which is right at that position; the others
         are never looked at again.
         """
         block = self._last_block
-        if block is None or not self.__dict__.get("shortened", True):
+        if block is None or places is None or not self.__dict__.get("shortened", True):
             yield
             return
-        rows, thread = torch.arange(len(ids), device=ids.device), threading.get_ident()
-        places = self._places_read(ids)
+        rows, thread = torch.arange(len(places), device=places.device), threading.get_ident()
 
         def narrow(_: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
             return (args[0][rows, places].unsqueeze(1), *args[1:]) if threading.get_ident() == thread else None
@@ -219,8 +219,9 @@ class TextModel:
         """Whether leaving out what is not read gives the same answer. Tried, because a model may have a head unlike its family's."""
         if self._last_block is None:
             return False
-        inputs = self.batch([self.encode("Is it so?"), self.encode("It is.")] if self.takes_batches else [self.encode("Is it so?")])
         try:
+            sample = self.task.sample.format(mask=self.tokenizer.mask_token)
+            inputs = self.batch([self.encode(text) for text in (sample, f"Well. {sample}")[: 1 + self.takes_batches]])
             with torch.no_grad():
                 short, full = (self.logits(inputs, Passes(), whole=whole) for whole in (False, True))
         except Exception:  # whatever a block unlike its family's makes of it, or a model that answers NaN: then it runs as it is
@@ -235,15 +236,17 @@ class TextModel:
         except WrongModel:
             return None
         shared = len(blocks) != self.network.config.num_hidden_layers  # a block that serves several layers has no last turn
-        return None if shared or self.anatomy.reads == "every" else blocks[-1]
+        return None if shared else blocks[-1]
 
-    def _places_read(self, ids: Tensor) -> Tensor:
-        """The position each row's decision is read from: the first, or the last that is not padding. (row,)"""
-        if self.anatomy.reads == "first":
-            return torch.zeros(len(ids), dtype=torch.long, device=ids.device)
-        pad = self.network.config.get_text_config().pad_token_id
-        order = torch.arange(ids.shape[1], device=ids.device)
-        return (order * (ids != (-1 if pad is None else pad))).argmax(-1)
+    @cached_property
+    def _reads_unknown(self) -> bool:
+        """Whether the position that is read depends on a family that is not known."""
+        if self.task.name != "classification":
+            return False
+        try:
+            return not self.anatomy.blocks
+        except WrongModel:
+            return True
 
     # Hiding
 

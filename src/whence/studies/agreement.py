@@ -10,13 +10,11 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import torch
-from torch import Tensor
-
-from whence.core.case import Case
-from whence.errors import BadFile, WhenceError
-from whence.studies.decomposition import scores_of
+from whence.api import Model
+from whence.core.explanation import Explanation
+from whence.errors import BadFile, WrongModel
 
 
 @dataclass(frozen=True)
@@ -48,25 +46,9 @@ def sentences(path: str | os.PathLike[str]) -> Iterator[Sentence]:
             yield sentence
 
 
-def place_of_mask(case: Case) -> int:
-    """Where the case's one [MASK] stands."""
-    mask = case.model.filler("mask")
-    places = [place for place, token in enumerate(case.encoding.input_ids) if token == mask]
-    if len(places) != 1:
-        raise WhenceError(
-            f"A sentence of this task has one {case.model.tokenizer.mask_token}, where its verb was; this one has {len(places)}."
-        )
-    return places[0]
-
-
-def scores_at_mask(case: Case, method: str = "alti", **options: object) -> Tensor:
-    """R_[MASK], or whatever the method gives; [MASK] itself scores minus infinity, so that no metric removes it. (token,)
-
-    The case must read its decision at [MASK]: that of a masked language model does.
-    """
-    place = place_of_mask(case)
-    if case.model.row_read(case.encoding)[place] != 1:
-        raise WhenceError("This model does not decide at [MASK]: give a case of a masked language model.")
-    scores = scores_of(case, method, **options).clone()
-    scores[place] = -torch.inf
-    return scores
+def explain(model: Model, sentence: Sentence, method: str = "alti", **options: Any) -> Explanation:
+    """Why the right form of the verb rather than the wrong one, read at [MASK]. [MASK] itself is special: no metric removes it."""
+    if model.text_model.task.name != "masked_lm":
+        raise WrongModel("Subject-verb agreement is decided at [MASK]: give a masked language model.")
+    text = sentence.masked(str(model.text_model.tokenizer.mask_token))
+    return model.explain(text, method, (sentence.right, sentence.wrong), **options)

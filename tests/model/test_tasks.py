@@ -1,0 +1,182 @@
+"""Question answering, masked and causal language models: the same methods, other targets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tiny_models import make_model, make_network, tokenizer
+from torch import Tensor
+from toys import case_of
+
+import whence
+from whence.api import Model
+from whence.core.target import Boundary
+from whence.errors import BadOption, UnknownName, WhenceError, WrongModel
+from whence.model.loading import quiet
+from whence.model.text_model import Passes, TextModel
+from whence.registry import all_methods
+
+METHODS = [row.name for row in all_methods()]
+MASKED = ["the film was [MASK] bad", "a [MASK]", "never a good plot and the [MASK] was very bad . a fine xyz"]
+NEXT = ["the film was not", "a", "never a good plot and the acting was very bad . a fine xyz"]
+ASKED: list[Any] = [("is it good?", "the film was not bad, but dull!"), ("what?", "a fine plot"), ("is it dull", "it was never good")]
+SETTINGS = [
+    ("bert", "masked_lm", MASKED),
+    ("roberta", "masked_lm", MASKED),
+    ("distilbert", "masked_lm", MASKED),
+    ("modernbert", "masked_lm", MASKED),
+    ("gpt2", "causal_lm", NEXT),
+    ("llama", "causal_lm", NEXT),
+    ("qwen3", "causal_lm", NEXT),
+    ("bert", "question_answering", ASKED),
+    ("roberta", "question_answering", ASKED),
+    ("deberta-v2", "question_answering", ASKED),
+]
+
+
+def model_for(family: str, task: str) -> TextModel:
+    return make_model(family, task=task, dtype=torch.float64)
+
+
+@pytest.mark.parametrize(("family", "task", "texts"), SETTINGS, ids=[f"{f}-{t}" for f, t, _ in SETTINGS])
+def test_batching_changes_nothing_for_any_method(family: str, task: str, texts: list[Any]) -> None:
+    model = Model(model_for(family, task))
+    for method in METHODS:
+        for text, together in zip(texts, model.explain(texts, method), strict=True):
+            alone = model.explain(text, method)
+            assert (alone.target, alone.prediction) == (together.target, together.prediction)
+            assert alone.probability == pytest.approx(together.probability, rel=1e-9)
+            assert alone.scores == pytest.approx(together.scores, rel=1e-8, abs=1e-10), method
+
+
+def raw_logits(model: TextModel, text: Any, embeddings: Tensor | None = None) -> Any:
+    """The network's own output for one text, alone."""
+    encoding = model.encode(*(text if isinstance(text, tuple) else (text,)))
+    with model._embeddings_are(model.batch([encoding])["input_ids"], embeddings):
+        return model.network(**model.batch([encoding]))
+
+
+@pytest.mark.parametrize(("family", "text"), [("bert", MASKED[0]), ("roberta", MASKED[2])])
+def test_masked_token_by_hand(family: str, text: str) -> None:
+    model = model_for(family, "masked_lm")
+    encoding = model.encode(text)
+    place = encoding.tokens.index("[MASK]")
+    assert encoding.special[place]  # the question itself is never hidden
+    index = model.tokenizer.convert_tokens_to_ids("good")
+    other = model.tokenizer.convert_tokens_to_ids("dull")
+    logits = raw_logits(model, text).logits[0, place]
+    explanation = Model(model).explain(text, "saliency", target="good")
+    assert explanation.target == "good"
+    assert explanation.probability == pytest.approx(logits.softmax(-1)[index].item(), rel=1e-9)
+    assert explanation.prediction == model.tokenizer.decode([int(logits.argmax())])
+    leaf = model.embed(model.batch([encoding])["input_ids"]).detach().requires_grad_()
+    found = raw_logits(model, text, leaf).logits[0, place]
+    slopes = torch.autograd.grad(found[index] - found[other], leaf)[0][0]
+    both = Model(model).explain(text, "saliency", target=("good", "dull"))
+    assert both.scores == pytest.approx(slopes.norm(dim=-1).tolist(), rel=1e-9)
+    assert both.target == "good rather than dull"
+    assert both.probability == pytest.approx((logits[index] - logits[other]).sigmoid().item(), rel=1e-9)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama"])
+def test_next_token_by_hand(family: str) -> None:
+    model = model_for(family, "causal_lm")
+    explanation = Model(model).explain(NEXT[0], "saliency", target="good")
+    logits = raw_logits(model, NEXT[0]).logits[0, -1]
+    index = model.tokenizer.convert_tokens_to_ids("good")
+    assert explanation.probability == pytest.approx(logits.softmax(-1)[index].item(), rel=1e-9)
+    assert max(explanation.probabilities.values()) == pytest.approx(logits.softmax(-1).max().item(), rel=1e-9)
+    case = case_of(model, NEXT[0])
+    torch.testing.assert_close(case.row_read, torch.eye(len(case.encoding), dtype=torch.float64)[-1])
+
+
+def test_an_answer_is_explained_by_its_start_and_its_end() -> None:
+    model = model_for("bert", "question_answering")
+    question, context = ASKED[0]
+    out = raw_logits(model, ASKED[0])
+    encoding = model.encode(question, context)
+    inside = [i for i, part in enumerate(encoding.segment) if part == 1]
+    start, end = (one[0].detach().log_softmax(-1) for one in (out.start_logits, out.end_logits))
+    first, last = max(((i, j) for i in inside for j in inside if j >= i), key=lambda pair: float(start[pair[0]] + end[pair[1]]))
+    answer = context[encoding.offsets[first][0] : encoding.offsets[last][1]]
+    whole = Model(model).explain(ASKED[0], "saliency")
+    assert whole.target == whole.prediction == answer
+    assert whole.probability == pytest.approx(float((start[first] + end[last]).exp()), rel=1e-9)
+    parts = [Model(model).explain(ASKED[0], "saliency", target=part) for part in ("start", "end")]
+    assert whole.scores == pytest.approx([a + b for a, b in zip(parts[0].scores, parts[1].scores, strict=True)], rel=1e-9)
+    leaf = model.embed(model.batch([encoding])["input_ids"]).detach().requires_grad_()
+    slopes = torch.autograd.grad(raw_logits(model, ASKED[0], leaf).start_logits[0, first], leaf)[0][0]
+    assert parts[0].scores == pytest.approx(slopes.norm(dim=-1).tolist(), rel=1e-9)
+
+
+def test_an_answer_may_be_given_and_is_read_where_it_stands() -> None:
+    model = model_for("bert", "question_answering")
+    explanation = Model(model).explain(ASKED[0], "attcat", target="not bad")
+    assert explanation.target == "not bad"
+    encoding = model.encode(*ASKED[0])
+    places = [encoding.tokens.index("not"), encoding.tokens.index("bad")]
+    case = case_of(model, encoding)
+    logits = case.logits
+    expected = [Boundary(places[0], "not bad"), Boundary(places[1], "not bad", end=True)]
+    assert list(model.task.aims(model, "not bad", logits, encoding)) == expected
+    for target in expected:
+        aimed = case.toward(target)
+        slopes = aimed.gradients.hidden[-1].norm(dim=-1)
+        torch.testing.assert_close((slopes > 0).double(), aimed.row_read)
+
+
+def test_one_recorded_pass_serves_start_and_end() -> None:
+    explanation = Model(model_for("bert", "question_answering")).explain(ASKED[0], "attcat")
+    assert (explanation.forwards, explanation.backwards) == (1, 2)
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2", "modernbert"])
+def test_leaving_out_what_is_not_read(family: str) -> None:
+    task = "causal_lm" if family == "gpt2" else "masked_lm"
+    model = model_for(family, task)
+    assert model.shortened
+    inputs = model.batch([model.encode(text) for text in (NEXT if family == "gpt2" else MASKED)])
+    with torch.no_grad():
+        short, whole = (model.logits(inputs, Passes(), whole=whole) for whole in (False, True))
+    torch.testing.assert_close(short, whole, rtol=1e-10, atol=1e-12)
+    assert not model_for("bert", "question_answering").shortened
+
+
+@pytest.mark.parametrize(
+    ("family", "task", "text", "target", "message"),
+    [
+        ("bert", "masked_lm", "a film", None, r"exactly one \[MASK\]"),
+        ("bert", "masked_lm", "a [MASK] [MASK]", None, "this one has 2"),
+        ("bert", "masked_lm", "a [MASK]", "xyzxyz", "not one token"),
+        ("bert", "masked_lm", "a [MASK]", 9999, "no token 9999"),
+        ("bert", "question_answering", "who is it", None, "needs a question and a context"),
+        ("bert", "question_answering", ("who", "it is me"), "you", "does not stand in the context"),
+        ("bert", "question_answering", ("who", "it is me"), 3, "start, end, span"),
+    ],
+)
+def test_bad_questions(family: str, task: str, text: Any, target: Any, message: str) -> None:
+    with pytest.raises((WhenceError, BadOption, UnknownName), match=message):
+        Model(model_for(family, task)).explain(text, "saliency", target=target)
+
+
+def test_the_task_is_found_from_the_files_and_checked(tmp_path: Path) -> None:
+    with quiet():
+        make_network("bert", task="question_answering").save_pretrained(tmp_path)
+        tokenizer().save_pretrained(tmp_path)
+    assert whence.load(tmp_path).text_model.task.name == "question_answering"
+    with pytest.raises(WrongModel, match="made for question_answering, not for masked_lm"):
+        whence.load(tmp_path, task="masked_lm")
+    assert whence.load((make_network("gpt2", task="causal_lm"), tokenizer(0, "none"))).text_model.task.name == "causal_lm"
+
+
+def test_two_classes_can_be_compared() -> None:
+    model = make_model("bert", dtype=torch.float64)
+    logits = case_of(model, "a fine film").logits
+    explanation = Model(model).explain("a fine film", "attcat", target=("LABEL_2", 0))
+    assert explanation.target == "LABEL_2 rather than LABEL_0"
+    assert explanation.probability == pytest.approx((logits[2] - logits[0]).sigmoid().item())
+    parts = [Model(model).explain("a fine film", "attcat", target=label).scores for label in (2, 0)]
+    assert explanation.scores == pytest.approx([a - b for a, b in zip(*parts, strict=True)], rel=1e-9, abs=1e-12)

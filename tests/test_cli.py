@@ -95,6 +95,13 @@ def test_difference_of_two_methods(whence: Run, folder: Path) -> None:
     assert json.loads(done.stdout)["method"] == "attcat - saliency"
 
 
+def test_one_label_rather_than_another(whence: Run, folder: Path) -> None:
+    done = whence("explain", "the film", "--model", str(folder), "--target", "LABEL_2", "--versus", "LABEL_0", "--json")
+    assert json.loads(done.stdout)["target"] == "LABEL_2 rather than LABEL_0"
+    alone = whence("explain", "the film", "--model", str(folder), "--versus", "LABEL_0")
+    assert (alone.returncode, "give both" in alone.stderr) == (2, True)
+
+
 def test_methods_and_doctor(whence: Run, folder: Path) -> None:
     listed = json.loads(whence("methods", "--json").stdout)
     assert {"name", "family", "signed", "per_class", "summary", "paper"} <= set(listed[0])

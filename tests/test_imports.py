@@ -9,7 +9,7 @@ import whence
 
 ORDER = [
     ["errors"],
-    ["core.units", "core.example", "core.encoding", "core.target", "core.explanation"],
+    ["core.units", "core.example", "core.encoding", "core.target", "core.explanation", "core.flow"],
     ["registry"],
     ["model"],
     ["core.case", "core"],
@@ -18,8 +18,12 @@ ORDER = [
     ["doctor", "benchmark", "studies", "sparse"],
     ["report", "explorer", "cli"],
 ]
-VIEWS = {("core.explanation", "report.terminal"), ("core.explanation", "report.html")}  # a person asks to see something
-PLAIN = {"errors", "core.units", "core.explanation", "report"}  # what the screen side may see
+VIEWS = {
+    ("core.explanation", "report.terminal"),
+    ("core.explanation", "report.html"),
+    ("core.flow", "report.flow"),
+}  # a person asks to see something
+PLAIN = {"errors", "core.units", "core.explanation", "core.flow", "report"}  # what the screen side may see
 
 
 def rank(module: str) -> int:

@@ -41,7 +41,8 @@ def explain(
     model: ModelOption = "embedded",
     method: Annotated[str, typer.Option(help="A name from 'whence methods'.")] = "attcat",
     minus: Annotated[str | None, typer.Option(help="A second method: show where the first gives more (+) or less (-).")] = None,
-    target: Annotated[str | None, typer.Option(help="The label to explain, by name or number. [default: the predicted one]")] = None,
+    target: Annotated[str | None, typer.Option(help="The label, token or answer to explain. [default: the predicted one]")] = None,
+    versus: Annotated[str | None, typer.Option(help="Another label or token: explain why the target rather than this.")] = None,
     level: Annotated[str, typer.Option(help="token, word or sentence.")] = "token",
     option: Annotated[list[str] | None, typer.Option("-o", help="An option of the method, as key=value; may be repeated.")] = None,
     as_json: JsonOption = False,
@@ -56,9 +57,10 @@ def explain(
     asked: Any = words if pair is None else (words, pair)
     loaded = load(model, device=device)
     depth = cast("Level", level)  # explain() says what is wrong with it
-    shown = [loaded.explain(asked, method, target, depth, **options)]
+    aim = target if versus is None else (_needed(target), versus)
+    shown = [loaded.explain(asked, method, aim, depth, **options)]
     if minus is not None:
-        shown.append(loaded.explain(asked, minus, target, depth))
+        shown.append(loaded.explain(asked, minus, aim, depth))
     _present(shown, as_json=as_json, html=html, special=special)
 
 
@@ -137,6 +139,12 @@ def _text(given: str | None) -> str:
         return sys.stdin.buffer.read().decode("utf-8").strip()
     except UnicodeDecodeError as error:
         raise BadFile(f"Standard input is not UTF-8 text: {error.reason} at byte {error.start}.") from error
+
+
+def _needed(target: str | None) -> str:
+    if target is None:
+        raise BadOption("--versus compares with a --target: give both.")
+    return target
 
 
 def _options(given: list[str]) -> dict[str, str]:

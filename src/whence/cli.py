@@ -176,6 +176,8 @@ def _warn(
 def main() -> None:
     """A user's mistake is one line on standard error: exit code 2 for usage, 1 for failures."""
     warnings.showwarning = _warn
+    import whence.cli_study  # noqa: F401  # registers its commands
+
     try:
         app()
     except WhenceError as error:

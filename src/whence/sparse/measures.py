@@ -86,7 +86,7 @@ def importance_for_intermediates(
     texts: Sequence[Text],
     *,
     definition: Definition = "norm",
-    probes: int = 4,
+    probes: int = 2,
     seed: int = 0,
     track: Track[Any] = silently,
 ) -> list[Tensor]:

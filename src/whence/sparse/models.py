@@ -21,7 +21,6 @@ from whence.sparse.projections import Projection
 
 EncoderKind = Literal["bilstm", "transformer"]
 Alignment = Literal["additive", "dot"]
-EMBEDDING_SPREAD = 0.1
 
 
 @dataclass(frozen=True)
@@ -32,6 +31,7 @@ class Architecture:
     inside: bool = True  # the projection also acts inside the Transformer's self-attention, not only in the pooling
     size: int = 128
     layers: int = 2  # of the Transformer
+    spread: float = 0.1  # standard deviation of the word embeddings before training
 
 
 class Answer(NamedTuple):
@@ -123,7 +123,7 @@ class Classifier(nn.Module):
         size, projection = architecture.size, Projection.parse(architecture.projection)
         inside = projection if architecture.inside else Projection("softmax")
         self.embedding = nn.Embedding(vocabulary, size, padding_idx=PAD)
-        nn.init.normal_(self.embedding.weight, std=EMBEDDING_SPREAD)
+        nn.init.normal_(self.embedding.weight, std=architecture.spread)
         self.encoder = BiLSTM(size) if architecture.encoder == "bilstm" else Transformer(size, architecture.layers, inside)
         self.pooling = Pooling(self.encoder.width, size, architecture.alignment, projection)
         self.decoder = nn.Linear(self.encoder.width, 1)

@@ -36,11 +36,14 @@ from whence.sparse.training import RATES, Recipe, Track, accuracy, answers, sile
 
 VERSION = 1  # part of every run's name: raise it when what is computed changes
 ENCODERS: dict[EncoderKind, Alignment] = {"bilstm": "additive", "transformer": "dot"}
+# The paper starts from pretrained word vectors, which are not at hand. Words are learned from scratch, from random values this far spread:
+# the BiLSTM's as long as pretrained vectors are, and the Transformer's as short as it needs to learn anything beyond its training texts.
+SPREADS: dict[EncoderKind, float] = {"bilstm": 0.6, "transformer": 0.03}
 PROJECTIONS = ("softmax", "sparsemax")
 LAMBDAS = (-10.0, -3.0, -1.0, 0.0, 0.5, 0.9)
 MODES: tuple[Mode, ...] = ("frozen", "unfrozen")
 # Leaving out each of n words costs n encodings of n words, so texts are taken until the sum of n * n reaches this.
-LEFT_OUT, LEFT_OUT_SWEEP, FOR_INTERMEDIATES = 4_000_000, 400_000, 120_000
+LEFT_OUT, LEFT_OUT_SWEEP, FOR_INTERMEDIATES = 4_000_000, 400_000, 60_000
 
 Say = Track[Any]
 
@@ -78,7 +81,7 @@ def plan(datasets: Sequence[str], seeds: int, *, quick: bool, epochs: int = 6, s
                 recipe = Recipe(RATES[encoder], epochs=epochs, seed=seed)
 
                 def architecture(projection: str, encoder: EncoderKind = encoder, alignment: Alignment = alignment) -> Architecture:
-                    return Architecture(encoder, projection, alignment, size=size)
+                    return Architecture(encoder, projection, alignment, size=size, spread=SPREADS[encoder])
 
                 runs += [Run(dataset, architecture(projection), recipe) for projection in PROJECTIONS]
                 if not quick:
@@ -200,18 +203,18 @@ def measure(run: Run, model: Classifier, test: Sequence[Text], track: Say) -> di
         entropy["J_h(x)"] = _entropies(importance_for_intermediates(model, few, definition="jacobian", track=track))
     return {
         "accuracy": accuracy(model, test),
-        "tau": {name: [_number(one.tau) for one in found] for name, found in agreements.items()},
-        "p": {name: [_number(one.p) for one in found] for name, found in agreements.items()},
+        "tau": {name: [number(one.tau) for one in found] for name, found in agreements.items()},
+        "p": {name: [number(one.p) for one in found] for name, found in agreements.items()},
         "entropy": entropy,
         "zeros": torch.cat(own).eq(0).double().mean().item(),
     }
 
 
 def _entropies(given: list[Tensor]) -> list[float | None]:
-    return [_number(normalised_entropy(one).mean().item()) for one in given]
+    return [number(normalised_entropy(one).mean().item()) for one in given]
 
 
-def _number(value: float) -> float | None:
+def number(value: float) -> float | None:
     """JSON has no NaN: where there is no agreement to speak of, there is no number."""
     return None if value != value else round(value, 5)
 

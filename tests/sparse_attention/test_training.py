@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from sparse.toys import ENCODERS, write_dataset
+from sparse_attention.toys import ENCODERS, write_dataset
 from whence.errors import BadFile
 from whence.sparse.adversary import divergence, measure_adversary, train_adversary
 from whence.sparse.data import Dataset, read_dataset

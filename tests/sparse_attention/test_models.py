@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
 
-from sparse.toys import ENCODERS, make_classifier, make_texts
+from sparse_attention.toys import ENCODERS, make_classifier, make_texts
 from whence.sparse.data import padded
 from whence.sparse.models import Alignment, BiLSTM, EncoderKind, Pooling, Transformer, positions
 from whence.sparse.projections import sparsemax
@@ -65,15 +66,16 @@ def test_the_transformer_is_torchs_own_where_the_projection_is_softmax() -> None
     x = embedded * math.sqrt(6) + positions(ids.shape[1], 6).double()
     for block in encoder.blocks:
         peer = torch.nn.TransformerEncoderLayer(6, 1, 6, dropout=0.0, batch_first=True).double().eval()
-        own = block.attention  # type: ignore[union-attr]
+        layer: Any = block
+        own = layer.attention
         with torch.no_grad():
-            peer.self_attn.in_proj_weight.copy_(torch.cat([part.weight for part in (own.query, own.key, own.value)]))  # type: ignore[union-attr]
-            peer.self_attn.in_proj_bias.copy_(torch.cat([part.bias for part in (own.query, own.key, own.value)]))  # type: ignore[union-attr]
-            peer.self_attn.out_proj.load_state_dict(own.out.state_dict())  # type: ignore[union-attr]
-            peer.linear1.load_state_dict(block.mlp[0].state_dict())  # type: ignore[union-attr,index]
-            peer.linear2.load_state_dict(block.mlp[2].state_dict())  # type: ignore[union-attr,index]
-            peer.norm1.load_state_dict(block.attention_norm.state_dict())  # type: ignore[union-attr]
-            peer.norm2.load_state_dict(block.mlp_norm.state_dict())  # type: ignore[union-attr]
+            peer.self_attn.in_proj_weight.copy_(torch.cat([part.weight for part in (own.query, own.key, own.value)]))
+            peer.self_attn.in_proj_bias.copy_(torch.cat([part.bias for part in (own.query, own.key, own.value)]))
+            peer.self_attn.out_proj.load_state_dict(own.out.state_dict())
+            peer.linear1.load_state_dict(layer.mlp[0].state_dict())
+            peer.linear2.load_state_dict(layer.mlp[2].state_dict())
+            peer.norm1.load_state_dict(layer.attention_norm.state_dict())
+            peer.norm2.load_state_dict(layer.mlp_norm.state_dict())
         x = peer(x)
     torch.testing.assert_close(encoder(embedded, torch.ones_like(ids, dtype=torch.bool)), x)
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.func import jacrev
 
-from sparse.toys import ENCODERS, make_classifier, make_texts
+from sparse_attention.toys import ENCODERS, make_classifier, make_texts
 from whence.sparse.data import Text, is_word
 from whence.sparse.measures import (
     agreement,

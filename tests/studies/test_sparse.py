@@ -50,8 +50,10 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def whole(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Everything, small, with two seeds."""
+    data = tmp_path_factory.mktemp("few")
+    write_dataset(data, texts=10)
     return study(data, tmp_path_factory.mktemp("whole"), datasets=["sst"], seeds=2, epochs=1, size=6)
 
 

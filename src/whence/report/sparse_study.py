@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 INK = "#010203"  # stands for the page's own ink, which is light on a dark ground
 BLUE, ORANGE, GREEN, PURPLE = "#3b82d6", "#e07b39", "#2f9e77", "#a05fc0"
+PAPER = "D"  # the mark of the paper's numbers
 
 
 def check_extra() -> None:
@@ -55,11 +56,6 @@ def _figures(results: dict[str, Any]) -> list[tuple[str, str, str]]:
             _agreement_figure(results, "g(x)", "g(I)"),
         ),
         (
-            "Fig. 4: attention and leave-one-out importance",
-            "The same with leave-one-out importance.",
-            _agreement_figure(results, "D(x)", "D(I)"),
-        ),
-        (
             "Fig. 2: entropy of input importance",
             "How spread out the importance of inputs is, for every projection measured, from dense to sparse (1 = all words matter alike).",
             _entropy_figure(results),
@@ -75,6 +71,13 @@ def _figures(results: dict[str, Any]) -> list[tuple[str, str, str]]:
                 _lambda_figure(results),
             )
         )
+    shown.append(
+        (
+            "Fig. 4: attention and leave-one-out importance",
+            "The same with leave-one-out importance.",
+            _agreement_figure(results, "D(x)", "D(I)"),
+        )
+    )
     return shown
 
 
@@ -83,7 +86,13 @@ def _new(rows: int, columns: int, *, width: float, height: float, share_y: bool 
     from matplotlib.figure import Figure
 
     colours = ("text.color", "axes.labelcolor", "xtick.color", "ytick.color", "axes.edgecolor", "axes.titlecolor", "legend.labelcolor")
-    settings = dict.fromkeys(colours, INK) | {"svg.fonttype": "none", "svg.hashsalt": "whence", "font.size": 10.0, "axes.titlesize": 10.5}
+    settings = dict.fromkeys(colours, INK) | {
+        "svg.fonttype": "none",
+        "svg.hashsalt": "whence",
+        "font.size": 10.0,
+        "axes.titlesize": 10.5,
+        "axes.titleweight": "bold",
+    }
     with mpl.rc_context(settings):  # type: ignore[arg-type]
         figure = Figure(figsize=(width, height), layout="constrained")
         axes = figure.subplots(rows, columns, squeeze=False, sharey=share_y)
@@ -130,7 +139,10 @@ def _boxes(axes: Axes, values: Sequence[list[float]], places: Sequence[float], c
 def _legend(figure: Figure, entries: Sequence[tuple[str, str, str]]) -> None:
     from matplotlib.lines import Line2D
 
-    marks = [Line2D([], [], linestyle="", marker=marker, markersize=8, color=colour, label=words) for words, colour, marker in entries]
+    marks = []
+    for words, colour, marker in entries:
+        face, size = ("white", 5) if marker == PAPER else (colour, 8)
+        marks.append(Line2D([], [], linestyle="", marker=marker, markersize=size, color=colour, markerfacecolor=face, label=words))
     figure.legend(handles=marks, loc="outside upper center", ncols=len(marks), frameon=False, labelcolor=INK)
 
 
@@ -151,13 +163,13 @@ def _agreement_figure(results: dict[str, Any], inputs: str, intermediates: str) 
             ]
             _boxes(one, values, places, colour)
             said = [paper.AGREEMENT[kind][encoder, projection, dataset][0] for encoder, projection in models]
-            one.plot(places, said, linestyle="", marker="D", markersize=5, color=INK, markerfacecolor="white", zorder=5)
+            one.plot(places, said, linestyle="", marker=PAPER, markersize=5, color=INK, markerfacecolor="white", zorder=5)
         one.axhline(0, color=INK, linewidth=0.8, alpha=0.6)
         one.set_xticks(range(len(models)), [f"{paper.ENCODERS[encoder]}\n{projection}" for encoder, projection in models], fontsize=8.5)
         one.set_title(paper.DATASETS[dataset])
         one.set_ylim(-1.05, 1.05)
     axes[0].set_ylabel("tau-b with attention")
-    _legend(figure, [(f"{inputs}: inputs", ORANGE, "s"), (f"{intermediates}: intermediates", BLUE, "s"), ("the paper's mean", INK, "D")])
+    _legend(figure, [(f"{inputs}: inputs", ORANGE, "s"), (f"{intermediates}: intermediates", BLUE, "s"), ("the paper's mean", INK, PAPER)])
     return _svg(figure)
 
 
@@ -198,6 +210,7 @@ def _lambda_figure(results: dict[str, Any]) -> str:
     lines += [("transformer", "g(x)", PURPLE, "o", "-"), ("transformer", "D(x)", PURPLE, "s", "--")]
     for one, dataset in zip(axes, names, strict=True):
         projections: list[str] = []
+        reached: list[float] = []
         for encoder, kind, colour, marker, style in lines:
             rows = sweep(results, dataset, encoder)
             projections = list(dict.fromkeys(row["projection"] for row in rows))
@@ -205,6 +218,7 @@ def _lambda_figure(results: dict[str, Any]) -> str:
             values = [mean.value if mean else float("nan") for mean in means]
             widths = [mean.interval or 0.0 if mean else 0.0 for mean in means]
             label = f"{paper.ENCODERS[encoder]}, {kind}"
+            reached += values
             one.errorbar(
                 range(len(projections)),
                 values,
@@ -216,6 +230,7 @@ def _lambda_figure(results: dict[str, Any]) -> str:
             )
         one.set_xticks(range(len(projections)), [f"{lambda_of(name):g}".replace("-", "−") for name in projections])
         one.set_xlabel("λ (sparser to the right)")
+        one.set_ylim(max(-1.0, min(reached) - 0.15), min(1.0, max(reached) + 0.15))  # not as far as intervals of two seeds reach
         one.set_title(paper.DATASETS[dataset])
     axes[0].set_ylabel("mean tau-b with attention")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False, labelcolor=INK)

@@ -36,8 +36,8 @@ from whence.sparse.training import RATES, Recipe, Track, accuracy, answers, sile
 
 VERSION = 1  # part of every run's name: raise it when what is computed changes
 ENCODERS: dict[EncoderKind, Alignment] = {"bilstm": "additive", "transformer": "dot"}
-# The paper starts from pretrained word vectors, which are not at hand. Words are learned from scratch, from random values this far spread:
-# the BiLSTM's as long as pretrained vectors are, and the Transformer's as short as it needs to learn anything beyond its training texts.
+# The paper starts from pretrained word vectors, which are not at hand: words are learned from random values, this far spread. It matters
+# more than one would like, see docs/studies/sparse.md.
 SPREADS: dict[EncoderKind, float] = {"bilstm": 0.6, "transformer": 0.03}
 PROJECTIONS = ("softmax", "sparsemax")
 LAMBDAS = (-10.0, -3.0, -1.0, 0.0, 0.5, 0.9)

@@ -41,10 +41,14 @@ class Mean(NamedTuple):
     spread: float | None = None
 
     def __str__(self) -> str:
-        shown = f"{self.value:.2f}"
+        shown = _figure(self.value)
         if self.spread is not None:
             shown += f" ± {self.spread:.2f}"
-        return shown if self.interval is None else f"{shown} [{self.value - self.interval:.2f}, {self.value + self.interval:.2f}]"
+        return shown if self.interval is None else f"{shown} [{_figure(self.value - self.interval)}, {_figure(self.value + self.interval)}]"
+
+
+def _figure(value: float) -> str:
+    return f"{value:.2f}".replace("-0.00", "0.00")
 
 
 def over_seeds(values: Sequence[float], spreads: Sequence[float] = ()) -> Mean:
@@ -87,6 +91,7 @@ def _pair(numbers: tuple[float, float] | None) -> str:
 
 def tables(results: dict[str, Any]) -> list[Table]:
     made = [
+        _in_short(results),
         _accuracy(results),
         _for_intermediates(results),
         _agreement(results),
@@ -95,6 +100,38 @@ def tables(results: dict[str, Any]) -> list[Table]:
         _adversary(results),
     ]
     return [table for table in made if table.rows]
+
+
+CLAIMS = {
+    "agreement with inputs: g(x)": ("tau", "g(x)"),
+    "D(x)": ("tau", "D(x)"),
+    "with intermediates: g(I)": ("tau", "g(I)"),
+    "entropy of g(x)": ("entropy", "g(x)"),
+    "entropy of g_h(x)": ("entropy", "g_h(x)"),
+}
+
+
+def _in_short(results: dict[str, Any]) -> Table:
+    rows = []
+    for dataset in results["datasets"]:
+        for encoder in paper.ENCODERS:
+            soft, sparse = (
+                select(results, dataset=dataset, encoder=encoder, projection=projection, adversary=None) for projection in PROJECTIONS
+            )
+            zeros = fmean(row["zeros"] for row in sparse)
+            rows.append((_name(dataset, encoder), [Cell(f"{zeros:.0%}"), *(Cell(_change(soft, sparse, *key)) for key in CLAIMS.values())]))
+    return Table(
+        "In short: from softmax to sparsemax",
+        "How many words are left without attention, and what follows: were sparse attention the better explanation, it would agree more"
+        " with what matters to the model (tau-b), and fewer inputs would matter (entropy).",
+        ["words without attention", *CLAIMS],
+        rows,
+    )
+
+
+def _change(before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]], kind: str, name: str) -> str:
+    one, other = of_texts(before, kind, name), of_texts(after, kind, name)
+    return f"{one.value:.2f} → {other.value:.2f}" if one and other else "not measured"
 
 
 def _grid(results: dict[str, Any]) -> Iterable[tuple[str, str, str]]:

@@ -18,11 +18,12 @@ ORDER = [
     ["doctor", "benchmark", "studies", "sparse"],
     ["report", "explorer", "cli"],
 ]
+# A person asks to see something.
 VIEWS = {
     ("core.explanation", "report.terminal"),
     ("core.explanation", "report.html"),
     ("core.flow", "report.flow"),
-}  # a person asks to see something
+}
 PLAIN = {"errors", "core.units", "core.explanation", "core.flow", "report"}  # what the screen side may see
 
 

@@ -183,9 +183,11 @@ def _warn(
 
 def main() -> None:
     """A user's mistake is one line on standard error: exit code 2 for usage, 1 for failures."""
-    import whence.cli_flow  # noqa: F401  # brings its command
+    import whence.cli_flow  # brings its command
 
     warnings.showwarning = _warn
+    import whence.cli_study  # noqa: F401  # registers its commands
+
     try:
         app()
     except WhenceError as error:

@@ -1,1 +1,1 @@
-"""Studies: the papers' tables and figures, measured here."""
+"""One file per paper: its tables, measured here beside the paper's own numbers."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -14,7 +15,8 @@ from whence.core.target import Target
 from whence.core.units import Level
 from whence.errors import NotSeen
 from whence.model.anatomy import Anatomy, rebuild_error
-from whence.model.tap import Attention, Recording, recording
+from whence.model.relevance import Engine, MaskVariant, Operation, RuleSet, ruled
+from whence.model.tap import Attention, Gate, Recording, open_gate, recording
 from whence.model.text_model import Passes, TextModel
 
 
@@ -25,6 +27,9 @@ class Capture:
     embeddings: Tensor  # (token, size): the word embeddings, the leaf that every gradient reaches
     hidden: list[Tensor]  # (token, hidden): the input of each block, and last the output of the last
     attention: list[Attention]  # one a layer
+
+
+Place = Literal["words", "blocks", "attention", "top"]  # where relevance is read: see `Case.relevance`
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,8 @@ class Group:
         self.passes = Passes()
         self._answer: Tensor | None = None  # (row, class), without a graph
         self._gradients: dict[tuple[Target, ...], Capture] = {}
+        self._ruled: dict[bool, tuple[Recording, Tensor, Engine]] = {}
+        self._relevance: dict[object, list[Tensor]] = {}
 
     @cached_property
     def inputs(self) -> dict[str, Tensor]:
@@ -71,16 +78,21 @@ class Group:
     @cached_property
     def recorded(self) -> tuple[Recording, Tensor]:
         """One forward pass with everything recorded and its graph kept; and its logits."""
+        if False in self._ruled:  # its gradients are the same
+            return self._ruled[False][:2]
+        return self._record(self.leaf)
+
+    def _record(self, leaf: Tensor, gate: Gate = open_gate) -> tuple[Recording, Tensor]:
         blocks = self.model.anatomy.blocks
-        taps = recording([b.module for b in blocks], [b.attention for b in blocks])
+        taps = recording([b.module for b in blocks], [b.attention for b in blocks], gate)
         with torch.inference_mode(False), torch.enable_grad(), taps as record:
-            logits = self.model.logits(self.inputs, self.passes, self.leaf)
+            logits = self.model.logits(self.inputs, self.passes, leaf)
         if not record.attention or len(record.attention) != len(record.blocks):
             raise NotSeen(
                 f"{len(record.blocks)} blocks ran but {len(record.attention)} attentions were seen, so nothing is explained rather than"
                 " something wrong. Load the model with attn_implementation='eager' or 'sdpa', not compiled."
             )
-        self._answer = logits.detach()
+        self._answer = logits.detach().to(self.leaf.dtype)
         return record, logits
 
     def gradients(self, targets: tuple[Target, ...]) -> Capture:
@@ -94,6 +106,40 @@ class Group:
             layers = [Attention(*found[i : i + 3]) for i in range(edge, len(found), 3)]
             self._gradients[targets] = Capture(found[0], list(found[1:edge]), layers)
         return self._gradients[targets]
+
+    def relevance(
+        self,
+        targets: tuple[Target, ...],
+        rules: RuleSet,
+        at: Place,
+        *,
+        heads: tuple[tuple[float, ...], ...] | None = None,
+        variant: MaskVariant = "paper",
+        wide: bool = False,
+        trace: list[Operation] | None = None,
+    ) -> list[Tensor]:
+        """What the rules carry from every row's own target to `at`, with a batch in front. All rules share one forward pass."""
+        key = (targets, rules, at, heads, variant, wide)
+        if key not in self._relevance or trace is not None:
+            record, logits, engine = self.with_rules(wide)
+            leaf = self._wide_leaf if wide else self.leaf
+            layers = [layer.probs for layer in record.attention]
+            wanted = {"words": [leaf], "blocks": [*record.inputs, record.outputs[-1]], "attention": layers, "top": layers[-1:]}[at]
+            mask = None if heads is None else torch.tensor(heads, dtype=leaf.dtype, device=leaf.device)
+            with engine.carrying(rules, heads=mask, variant=variant, trace=trace):
+                self._relevance[key] = list(self._backward(logits, targets, wanted))
+        return self._relevance[key]
+
+    def with_rules(self, wide: bool) -> tuple[Recording, Tensor, Engine]:
+        """The forward pass that relevance goes back through; in double precision if it is to be wide."""
+        if wide not in self._ruled:
+            with ruled(self.model.network, len(self.encodings), wide=wide) as (engine, gate):
+                self._ruled[wide] = (*self._record(self._wide_leaf if wide else self.leaf, gate), engine)
+        return self._ruled[wide]
+
+    @cached_property
+    def _wide_leaf(self) -> Tensor:
+        return self.leaf.detach().double().requires_grad_()
 
     @cached_property
     def embedding_gradient(self) -> Tensor:
@@ -160,8 +206,40 @@ class Case:
     @cached_property
     def gradients(self) -> Capture:
         """The gradient of the target's score at everything captured."""
-        targets = (self._toward,) * len(self.group.encodings) if self._toward else self.group.targets
-        return self._slice(self.group.gradients(targets))
+        return self._slice(self.group.gradients(self._targets))
+
+    def relevance(
+        self,
+        rules: RuleSet,
+        at: Place,
+        *,
+        heads: tuple[tuple[float, ...], ...] | None = None,
+        variant: MaskVariant = "paper",
+        wide: bool = False,
+        trace: list[Operation] | None = None,
+    ) -> list[Tensor]:
+        """What the rules carry from the target's logit to a place in the model.
+
+        at: the word embeddings, (token, size); every block's input and the last one's output, (token, hidden) each; every layer's
+            attention probabilities, (head, query, key) each; or the top layer's alone, for which little of the model is gone through.
+        heads: how much each head's relevance counts, by layer. variant: see `whence.model.relevance.through_heads`.
+        wide: in double precision, also with a model in single precision. trace: a list that is given every operation.
+        """
+        self.group.with_rules(wide)  # before the targets: its answer says what was predicted
+        found = self.group.relevance(self._targets, rules, at, heads=heads, variant=variant, wide=wide, trace=trace)
+        if at in ("words", "blocks"):
+            return [part[self.row, : len(self.encoding)] for part in found]
+        n = len(self.encoding)
+        return [self._of_row(part)[:, :n, :n] for part in found]
+
+    @property
+    def _targets(self) -> tuple[Target, ...]:
+        return (self._toward,) * len(self.group.encodings) if self._toward else self.group.targets
+
+    def _of_row(self, tensor: Tensor) -> Tensor:
+        """Some families fold batch and heads into one dimension."""
+        rows = len(self.group.encodings)
+        return (tensor if tensor.ndim == 4 else tensor.view(rows, -1, *tensor.shape[1:]))[self.row].detach()
 
     @property
     def embeddings(self) -> Tensor:
@@ -176,11 +254,7 @@ class Case:
         return self.group.embedding_gradient[self.row, : len(self.encoding)]
 
     def _slice(self, batched: Capture) -> Capture:
-        row, n, rows = self.row, len(self.encoding), len(self.group.encodings)
-
-        def of_row(tensor: Tensor) -> Tensor:  # some families fold batch and heads into one dimension
-            return (tensor if tensor.ndim == 4 else tensor.view(rows, -1, *tensor.shape[1:]))[row].detach()
-
+        row, n, of_row = self.row, len(self.encoding), self._of_row
         return Capture(
             batched.embeddings[row, :n].detach(),
             [hidden[row, :n].detach() for hidden in batched.hidden],

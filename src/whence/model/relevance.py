@@ -6,12 +6,13 @@ backward pass over those steps then carries whatever its rule set hands on, so o
 - gradient: the ordinary gradient.
 - zplus: relevance. It starts as one at the target's logit and is shared out by the z+ rules of Chefer et al. (2021); what an operation
   is given, it hands on.
-- attn_lrp, cp_lrp: gradient times input is relevance (Achtibat et al. 2024; Ali et al. 2022). A norm is a fixed rescaling, an activation the
-  factor y/x, a product of two hands each half; the softmax has its own gradient in attn_lrp and none in cp_lrp.
+- attn_lrp, cp_lrp: gradient times input is relevance (Achtibat et al. 2024; Ali et al. 2022). A norm is a fixed rescaling, an activation
+  the factor y/x, a product of two hands each half; the softmax has its own gradient in attn_lrp and none in cp_lrp.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -48,7 +49,19 @@ MOVES = {
     *("tensor_split", "cat", "concat", "stack", "to", "float", "double", "type_as", "type", "gather", "index_select", "repeat"),
     *("repeat_interleave", "masked_fill", "where", "dropout", "T.__get__", "mT.__get__", "roll", "flip", "pad"),
 }
-LOOKS = {"size", "dim", "numel", "__len__", "__get__", "is_floating_point", "stride", "element_size", "data_ptr", "is_contiguous", "__repr__"}
+LOOKS = {
+    "size",
+    "dim",
+    "numel",
+    "__len__",
+    "__get__",
+    "is_floating_point",
+    "stride",
+    "element_size",
+    "data_ptr",
+    "is_contiguous",
+    "__repr__",
+}
 
 
 def depends(x: object) -> bool:
@@ -147,7 +160,7 @@ class Engine:
 
     def gate(self, point: str, layer: int, x: Tensor) -> Tensor:
         """Mark a tensor at which relevance is weighted by head (see `through_heads`)."""
-        gated: Tensor = Step.apply(self, point, (layer, point), x, x)
+        gated: Tensor = Step.apply(self, point, (layer, point), x, x)  # type: ignore[no-untyped-call]
         return gated
 
     def note(self, place: tuple[int, str], entering: Tensor, leaving: Sequence[Tensor | None]) -> None:
@@ -184,9 +197,7 @@ class Step(torch.autograd.Function):
         return (None, None, None, *kept)
 
 
-def _zplus(
-    engine: Engine, kind: str, layer: int, given: Tensor, result: Tensor, operands: list[Tensor]
-) -> Sequence[Tensor | None]:
+def _zplus(engine: Engine, kind: str, layer: int, given: Tensor, result: Tensor, operands: list[Tensor]) -> Sequence[Tensor | None]:
     if kind == "add":
         return zplus_add(engine.rows, given, result, *operands)
     if kind == "subtract":
@@ -302,7 +313,7 @@ class Total(torch.autograd.Function):
         given, engine = handed[0], ctx.engine
         if given is None or engine.rules != "zplus":
             return None, None, given, None, None
-        result, x = ctx.saved_tensors
+        _, x = ctx.saved_tensors
         dims = ctx.dims if ctx.dims is not None else tuple(range(x.ndim))
         positive = x.clamp(min=0)
         total = positive.sum(dims, keepdim=True)
@@ -359,20 +370,23 @@ class Rules(TorchFunctionMode):
         if name in SUMS:
             dims = args[1] if len(args) > 1 else kwargs.get("dim")
             result = func(*args, **kwargs)
-            return Total.apply(self.engine, (self.layer, name), result, args[0], (dims,) if isinstance(dims, int) else dims)
-        if name in MOVES or name in LOOKS or name.startswith("__") and name not in ("__pow__", "__rtruediv__"):
+            dims = (dims,) if isinstance(dims, int) else dims
+            return Total.apply(self.engine, (self.layer, name), result, args[0], dims)  # type: ignore[no-untyped-call]
+        if name in MOVES or name in LOOKS or (name.startswith("__") and name not in ("__pow__", "__rtruediv__")):
             return func(*args, **kwargs)
         result = func(*args, **kwargs)
         if depends(result):
-            raise NotSeen(f"There is no relevance rule for torch's {name!r}, which this model uses, so relevance methods cannot explain it.")
+            raise NotSeen(
+                f"There is no relevance rule for torch's {name!r}, which this model uses, so relevance methods cannot explain it."
+            )
         return result
 
     def _linear(self, name: str, x: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
-        y: Tensor = Linear.apply(self.engine, (self.layer, name), x, matrix, bias)
+        y: Tensor = Linear.apply(self.engine, (self.layer, name), x, matrix, bias)  # type: ignore[no-untyped-call]
         return y
 
     def _step(self, kind: str, name: str, result: Tensor, *operands: Tensor) -> Tensor:
-        stepped: Tensor = Step.apply(self.engine, kind, (self.layer, name), result, *operands)
+        stepped: Tensor = Step.apply(self.engine, kind, (self.layer, name), result, *operands)  # type: ignore[no-untyped-call]
         return stepped
 
     def whole(self, module: nn.Module, y: Tensor, x: Tensor) -> Tensor:
@@ -409,7 +423,8 @@ def _widened(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, 
     """Arguments among which something is in double precision are all brought to it; casts back are left out."""
     listed = [x for many in args if isinstance(many, (list, tuple)) for x in many]
     if not any(isinstance(x, Tensor) and x.dtype is torch.float64 for x in (*args, *kwargs.values(), *listed)):
-        return args, kwargs
+        # a mask still in single precision, filled with the least number of double precision
+        return tuple(_clamped(x) for x in args), {key: _clamped(x) for key, x in kwargs.items()}
 
     def wide(x: Any) -> Any:
         if isinstance(x, Tensor):
@@ -419,6 +434,11 @@ def _widened(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, 
         return type(x)(map(wide, x)) if type(x) in (list, tuple) else x
 
     return wide(args), {key: wide(x) for key, x in kwargs.items()}
+
+
+def _clamped(x: Any) -> Any:
+    largest = torch.finfo(torch.float32).max
+    return max(-largest, min(x, largest)) if isinstance(x, float) and math.isfinite(x) else x
 
 
 def _weight_and_epsilon(
@@ -435,10 +455,10 @@ def _concerns(x: Any) -> bool:
     return depends(x) or (isinstance(x, (list, tuple)) and any(map(depends, x)))
 
 
-IN_PLACE = {"add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div, "truediv": torch.div}
+IN_PLACE: dict[str, Callable[..., Tensor]] = {"add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div, "truediv": torch.div}
 
 
-def _fresh(func: Any, name: str) -> Callable[..., Tensor]:
+def _fresh(func: Callable[..., Tensor], name: str) -> Callable[..., Tensor]:
     """`a += b` as `a + b`: what a step has seen must not be overwritten, and the name on the left is bound to the new one anyway."""
     changed = name.removeprefix("__i").removesuffix("__") if name.startswith("__i") else name[:-1] if name.endswith("_") else ""
     return IN_PLACE.get(changed, func)

@@ -116,7 +116,8 @@ def doctor(
     if relevance:
         from whence.cli_heads import follow_relevance
 
-        return follow_relevance(model, as_json=as_json)
+        follow_relevance(model, as_json=as_json)
+        return
     found = examine(load(model))
     if as_json:
         sys.stdout.write(json.dumps(found, ensure_ascii=False) + "\n")

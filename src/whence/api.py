@@ -6,6 +6,7 @@ import time
 import warnings
 from typing import Any, overload
 
+import torch
 from torch import Tensor
 
 from whence.core.case import Attribution, Case, make_cases
@@ -63,11 +64,12 @@ class Model:
         many = isinstance(text, list)
         encodings = [self._read(one) for one in (text if isinstance(text, list) else [text])]
         found: dict[int, Explanation] = {}
-        for cases in make_cases(self.text_model, encodings, [asked] * len(encodings), level=level):
-            started = time.perf_counter()
-            given = {place: row(case, **chosen) for place, case in cases.items()}
-            seconds = (time.perf_counter() - started) / len(cases)
-            found |= {place: _explanation(cases[place], row, chosen, given[place], seconds) for place in cases}
+        with torch.inference_mode(False):  # the caller may be inside of one, where nothing could be differentiated
+            for cases in make_cases(self.text_model, encodings, [asked] * len(encodings), level=level):
+                started = time.perf_counter()
+                given = {place: row(case, **chosen) for place, case in cases.items()}
+                seconds = (time.perf_counter() - started) / len(cases)
+                found |= {place: _explanation(cases[place], row, chosen, given[place], seconds) for place in cases}
         ordered = [found[i] for i in range(len(encodings))]
         return ordered if many else ordered[0]
 

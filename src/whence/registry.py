@@ -8,6 +8,7 @@ import types
 import typing
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -112,6 +113,7 @@ def find_method(name: str) -> Method:
     return known[name]
 
 
+@cache
 def options_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """The keyword-only parameters of a method."""
     parameters = inspect.signature(function, eval_str=True).parameters.values()
@@ -144,13 +146,12 @@ def _fitted(name: str, option: str, value: Any, annotation: Any) -> Any:
         return _fitted(name, option, value, next(kind for kind in choices if kind is not types.NoneType))
     if annotation is bool and isinstance(value, str) and value.lower() in ("true", "false", "yes", "no", "1", "0"):
         return value.lower() in ("true", "yes", "1")
-    if annotation in (int, float) and not isinstance(value, bool):
-        try:
-            number = annotation(value)
-        except (TypeError, ValueError):
-            number = None
-        if number is not None and (isinstance(value, str) or number == value):
-            return number
+    if annotation in (int, float):
+        if isinstance(value, str | int | float) and not isinstance(value, bool):
+            with suppress(ValueError, OverflowError):
+                number = annotation(value)
+                if isinstance(value, str) or number == value:
+                    return number
     elif isinstance(annotation, type) and isinstance(value, annotation):
         return value
     raise BadOption(f"{name} takes {option} as {getattr(annotation, '__name__', annotation)}, not {value!r}.")

@@ -60,7 +60,7 @@ class Group:
 
     @cached_property
     def leaf(self) -> Tensor:
-        with torch.inference_mode(False), torch.no_grad():
+        with torch.no_grad():
             return self.model.embed(self.inputs["input_ids"]).requires_grad_()
 
     @property
@@ -85,8 +85,8 @@ class Group:
     def _record(self, leaf: Tensor, gate: Gate = open_gate) -> tuple[Recording, Tensor]:
         blocks = self.model.anatomy.blocks
         taps = recording([b.module for b in blocks], [b.attention for b in blocks], gate)
-        with torch.inference_mode(False), torch.enable_grad(), taps as record:
-            logits = self.model.logits(self.inputs, self.passes, leaf)
+        with torch.enable_grad(), taps as record:
+            logits = self.model.logits(self.inputs, self.passes, leaf, whole=True)
         if not record.attention or len(record.attention) != len(record.blocks):
             raise NotSeen(
                 f"{len(record.blocks)} blocks ran but {len(record.attention)} attentions were seen, so nothing is explained rather than"
@@ -95,10 +95,11 @@ class Group:
         self._answer = logits.detach().to(self.leaf.dtype)
         return record, logits
 
-    def gradients(self, targets: tuple[Target, ...]) -> Capture:
-        """One backward pass over what was recorded: the gradient of every row's own target. With a batch in front."""
+    def gradients(self, toward: Target | None = None) -> Capture:
+        """One backward pass over what was recorded: the gradient of every row's own target, or of one for all. With a batch in front."""
+        record, logits = self.recorded  # first, because it also says what is predicted
+        targets = (toward,) * len(self.encodings) if toward else self.targets
         if targets not in self._gradients:
-            record, logits = self.recorded
             attention = [t for layer in record.attention for t in (layer.scores, layer.probs, layer.value)]
             wanted = [self.leaf, *record.inputs, record.outputs[-1], *attention]
             found = self._backward(logits, targets, wanted)
@@ -109,7 +110,7 @@ class Group:
 
     def relevance(
         self,
-        targets: tuple[Target, ...],
+        toward: Target | None,
         rules: RuleSet,
         at: Place,
         *,
@@ -119,9 +120,10 @@ class Group:
         trace: list[Operation] | None = None,
     ) -> list[Tensor]:
         """What the rules carry from every row's own target to `at`, with a batch in front. All rules share one forward pass."""
+        record, logits, engine = self.with_rules(wide)  # first, because it also says what is predicted
+        targets = (toward,) * len(self.encodings) if toward else self.targets
         key = (targets, rules, at, heads, variant, wide)
         if key not in self._relevance or trace is not None:
-            record, logits, engine = self.with_rules(wide)
             leaf = self._wide_leaf if wide else self.leaf
             layers = [layer.probs for layer in record.attention]
             wanted = {"words": [leaf], "blocks": [*record.inputs, record.outputs[-1]], "attention": layers, "top": layers[-1:]}[at]
@@ -145,8 +147,8 @@ class Group:
     def embedding_gradient(self) -> Tensor:
         """The gradient at the word embeddings alone: cheaper than `gradients`, and it needs no knowledge of the model."""
         if "recorded" in self.__dict__:
-            return self.gradients(self.targets).embeddings
-        with torch.inference_mode(False), torch.enable_grad():
+            return self.gradients().embeddings
+        with torch.enable_grad():
             logits = self.model.logits(self.inputs, self.passes, self.leaf)
         self._answer = logits.detach()
         return self._backward(logits, self.targets, [self.leaf])[0]
@@ -206,7 +208,7 @@ class Case:
     @cached_property
     def gradients(self) -> Capture:
         """The gradient of the target's score at everything captured."""
-        return self._slice(self.group.gradients(self._targets))
+        return self._slice(self.group.gradients(self._toward))
 
     def relevance(
         self,
@@ -225,16 +227,11 @@ class Case:
         heads: how much each head's relevance counts, by layer. variant: see `whence.model.relevance.through_heads`.
         wide: in double precision, also with a model in single precision. trace: a list that is given every operation.
         """
-        self.group.with_rules(wide)  # before the targets: its answer says what was predicted
-        found = self.group.relevance(self._targets, rules, at, heads=heads, variant=variant, wide=wide, trace=trace)
+        found = self.group.relevance(self._toward, rules, at, heads=heads, variant=variant, wide=wide, trace=trace)
         if at in ("words", "blocks"):
             return [part[self.row, : len(self.encoding)] for part in found]
         n = len(self.encoding)
         return [self._of_row(part)[:, :n, :n] for part in found]
-
-    @property
-    def _targets(self) -> tuple[Target, ...]:
-        return (self._toward,) * len(self.group.encodings) if self._toward else self.group.targets
 
     def _of_row(self, tensor: Tensor) -> Tensor:
         """Some families fold batch and heads into one dimension."""
@@ -282,7 +279,7 @@ class Case:
     def gradient_along(self, embeddings: Tensor) -> tuple[Tensor, Tensor]:
         """Scores and their gradients when the word embeddings are these. (row, token, size) -> (row,), (row, token, size)"""
         inputs = self._repeated(len(embeddings))
-        with torch.inference_mode(False), torch.enable_grad():
+        with torch.enable_grad():
             leaf = embeddings.detach().requires_grad_()
             scores = self.target.score(self.model.logits(inputs, self.asking, leaf))
         self.asking.backwards += len(embeddings)

@@ -40,8 +40,9 @@ def words(text: str) -> list[Span]:
     return spans
 
 
-_NEVER_LAST = {"mr", "mrs", "ms", "dr", "prof", "st", "vs", "fig", "figs", "eq", "no", "vol", "pp", "cf", "e.g", "i.e", "al", "gen", "sen"}
-_NEVER_LAST |= {"rep", "gov", "lt", "col", "sgt", "capt", "rev", "hon", "approx", "eg", "ie", "viz", "dept", "est", "sec", "ch"}
+_NEVER_LAST = {"mr", "mrs", "ms", "dr", "prof", "st", "vs", "cf", "e.g", "i.e", "eg", "ie", "viz", "al", "approx", "dept", "est"}
+_NEVER_LAST |= {"gen", "sen", "rep", "gov", "lt", "col", "sgt", "capt", "rev", "hon"}
+_BEFORE_NUMBER = {"no", "nos", "fig", "figs", "eq", "eqs", "vol", "p", "pp", "sec", "ch", "art"}
 _STOP = re.compile(r"""(?P<mark>[.!?…]+|[。！？])(?P<close>["'”’)\]»]*)(?=\s|$|[^\x00-\x7f])|\n\s*\n""")
 
 
@@ -76,6 +77,8 @@ def _ends_sentence(text: str, stop: re.Match[str], all_small: bool) -> bool:
         before = text[: stop.start()].split()
         last = before[-1].lstrip("([\"'“‘") if before and not text[stop.start() - 1].isspace() else ""
         if last.lower() in _NEVER_LAST or re.fullmatch(r"(?:[A-Za-z]\.)*[A-Z]", last):
+            return False
+        if last.lower() in _BEFORE_NUMBER and following[0].isdigit():
             return False
         standing_alone = text[stop.start() - 1 : stop.start()].isspace()  # tokenised text: "a fine film . it works ."
         return all_small or standing_alone or not following[0].islower()

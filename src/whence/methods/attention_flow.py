@@ -33,4 +33,4 @@ def attention_flow(case: Case) -> Tensor:
     width = np.rint(np.concatenate([widths.ravel(), read]) * UNIT).astype(np.int32)
     graph = coo_array((width, (start, end)), shape=(source + 1, source + 1)).tocsr()
     flows = [maximum_flow(graph, source, token).flow_value / UNIT for token in range(tokens)]
-    return torch.tensor(flows)
+    return torch.tensor(flows, dtype=torch.float64)

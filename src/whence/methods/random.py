@@ -13,6 +13,6 @@ from whence.registry import method
 
 @method(family="floor", signed=True, per_class=False, reads="nothing", paper="none")
 def random(case: Case, *, seed: int = 0) -> Tensor:
-    text = "\0".join((case.encoding.text, case.encoding.pair or ""))
-    generator = torch.Generator().manual_seed(seed * 2**32 + zlib.crc32(text.encode("utf-8", "surrogatepass")))
+    text = "\0".join((str(seed), case.encoding.text, case.encoding.pair or ""))
+    generator = torch.Generator().manual_seed(zlib.crc32(text.encode("utf-8", "surrogatepass")))
     return torch.randn(len(case.encoding), generator=generator)

@@ -87,7 +87,9 @@ def _from_files(name: str, *, device: Device | None, dtype: torch.dtype | None, 
             auto = HEADS[made_for][1]
             network, loaded = auto.from_pretrained(folder, dtype=wanted or "auto", output_loading_info=True)
             tokenizer = AutoTokenizer.from_pretrained(folder)
-    except (OSError, ValueError, KeyError) as error:
+    except WrongModel:
+        raise
+    except Exception as error:  # files from anywhere, read by several libraries: there is no telling what they raise
         first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise WrongModel(f"The model {name!r} could not be loaded: {first}") from error
     if loaded["missing_keys"]:

@@ -82,9 +82,10 @@ def spelled_out(
 
 
 class AttentionTap(TorchFunctionMode):
-    """Within this context every attention of `modules` is recorded, in call order.
+    """While it is open, every attention of `modules` is recorded, in call order.
 
-    The mode belongs to one thread while hooks are the module's: hooks called from other threads are ignored.
+    The mode is switched on only inside these modules, so that the rest of the model runs at full speed. A mode belongs to one
+    thread while hooks are the module's: hooks called from other threads are ignored.
     """
 
     def __init__(self, modules: Sequence[nn.Module], gate: Gate = open_gate) -> None:
@@ -92,35 +93,28 @@ class AttentionTap(TorchFunctionMode):
         self.modules, self.gate = modules, gate
         self.records: list[Attention] = []
         self._thread = threading.get_ident()
-        self._inside = 0
         self._scores: Tensor | None = None
         self._aliases: list[Tensor] = []
-        self._hooks = ExitStack()
 
-    def __enter__(self) -> AttentionTap:
-        for module in self.modules:
-            self._hooks.callback(module.register_forward_pre_hook(self._enter).remove)
-            self._hooks.callback(module.register_forward_hook(self._leave, always_call=True).remove)
-        super().__enter__()  # type: ignore[no-untyped-call]
-        return self
-
-    def __exit__(self, *exception: Any) -> None:
-        self._hooks.close()
-        super().__exit__(*exception)  # type: ignore[no-untyped-call]
+    @contextmanager
+    def open(self) -> Iterator[AttentionTap]:
+        with ExitStack() as hooks:
+            for module in self.modules:
+                hooks.callback(module.register_forward_pre_hook(self._enter).remove)
+                hooks.callback(module.register_forward_hook(self._leave, always_call=True).remove)
+            yield self
 
     def _enter(self, *_: Any) -> None:
         if threading.get_ident() == self._thread:
-            self._inside += 1
+            self.__enter__()  # type: ignore[no-untyped-call]
 
     def _leave(self, *_: Any) -> None:
         if threading.get_ident() == self._thread:
-            self._inside -= 1
+            self.__exit__(None, None, None)  # type: ignore[no-untyped-call]
             self._aliases = []
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if not self._inside:
-            return func(*args, **kwargs)
         if func is functional.scaled_dot_product_attention:
             record, context = spelled_out(*args, **kwargs, gate=self.gate, layer=len(self.records))
             self.records.append(record)
@@ -167,6 +161,6 @@ def recording(blocks: Sequence[nn.Module], attention: Sequence[nn.Module], gate:
         for block in blocks:
             hooks.callback(block.register_forward_pre_hook(before, with_kwargs=True).remove)
             hooks.callback(block.register_forward_hook(after).remove)
-        tap = hooks.enter_context(AttentionTap(attention, gate))
+        tap = hooks.enter_context(AttentionTap(attention, gate).open())
         record.attention = tap.records
         yield record

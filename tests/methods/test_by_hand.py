@@ -1,0 +1,141 @@
+"""Methods on cases small enough to work out on paper."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from toys import additive_case, additive_model, case_of
+
+from whence.api import Model
+from whence.core.case import Attribution
+from whence.model.tap import Attention
+from whence.registry import find_method
+
+
+def scores_of(method: str, case: Any, **options: Any) -> Tensor:
+    given = find_method(method)(case, **options)
+    return given.scores if isinstance(given, Attribution) else given
+
+
+@pytest.mark.parametrize("method", ["input_x_gradient", "integrated_gradients", "occlusion"])
+def test_recovers_known_weights(method: str) -> None:
+    case = additive_case(good=2.0, bad=-3.0, film=0.5)
+    torch.testing.assert_close(scores_of(method, case), torch.tensor([0, 2.0, -3.0, 0.5, 0], dtype=torch.float64))
+
+
+def test_integrated_gradients_of_a_sum_leave_no_gap() -> None:
+    given = find_method("integrated_gradients")(additive_case(good=2.0, bad=-3.0), steps=3)
+    assert given.gap == pytest.approx(0, abs=1e-12)
+    assert given.params == {"baseline": "mask"}
+
+
+def test_saliency_of_a_sum_is_the_same_everywhere() -> None:
+    # the score is the plain sum of two numbers a token, so its gradient is (1, 1) at every one of them
+    case = additive_case(good=2.0, bad=-3.0)
+    ones = torch.ones(4, dtype=torch.float64)
+    torch.testing.assert_close(scores_of("saliency", case, norm="l2"), ones * 2**0.5)
+    torch.testing.assert_close(scores_of("saliency", case, norm="l1"), ones * 2)
+    torch.testing.assert_close(scores_of("saliency", case, norm="mean"), ones)
+
+
+def test_reductions_of_input_x_gradient() -> None:
+    case = additive_case(good=2.0, bad=-4.0)  # embeddings (0.5, 1.5) and (-1, -3), gradients (1, 1)
+    torch.testing.assert_close(scores_of("input_x_gradient", case, reduce="mean"), torch.tensor([0, 1.0, 2.0, 0]).double())
+    torch.testing.assert_close(scores_of("input_x_gradient", case, reduce="l2"), torch.tensor([0, 2.5**0.5, 10**0.5, 0]).double())
+
+
+def test_occlusion_hides_whole_words_and_sentences() -> None:
+    model = additive_model(good=2.0, bad=-3.0, film=0.5, x=1.0)
+    model.embedding.weight.data[model.tokenizer.convert_tokens_to_ids("##x")] = torch.tensor([2.0, 2.0])
+    words = Model(model).explain("good xx. bad film.", "occlusion", target=1, level="word")
+    assert dict(zip(words.tokens, words.scores, strict=True))["xx"] == pytest.approx(5.0)  # x and ##x together
+    sentences = Model(model).explain("Good xx. Bad film.", "occlusion", target=1, level="sentence")
+    assert [unit.text for unit in sentences.units()] == ["Good xx.", "Bad film."]
+    assert [unit.score for unit in sentences.units()] == pytest.approx([7.0, -2.5])
+
+
+class HandMade:
+    """Two tokens, two layers, two heads, read at the first token."""
+
+    def __init__(self) -> None:
+        first = torch.tensor([[[0.5, 0.5], [0.25, 0.75]], [[1.0, 0.0], [0.75, 0.25]]])  # (head, query, key)
+        second = torch.tensor([[[0.25, 0.75], [0.5, 0.5]], [[0.75, 0.25], [0.0, 1.0]]])
+        slope = torch.tensor([[[1.0, -2.0], [3.0, 2.0]], [[-1.0, 2.0], [-3.0, -4.0]]])
+        nothing = torch.zeros(2, 2, 1)
+        states = [torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([[1.0, 0.0], [0.0, 1.0]]), torch.tensor([[2.0, 2.0], [1.0, 1.0]])]
+        slopes = [torch.tensor([[1.0, 1.0], [0.0, -1.0]]), torch.tensor([[2.0, 9.0], [9.0, 3.0]]), torch.tensor([[1.0, 0.5], [0.0, 2.0]])]
+        self.capture = SimpleNamespace(hidden=states, attention=[Attention(first, first, nothing), Attention(second, second, nothing)])
+        self.gradients = SimpleNamespace(hidden=slopes, attention=[Attention(slope, slope, nothing), Attention(slope, slope, nothing)])
+        self.encoding = [None, None]
+        self.model = SimpleNamespace(row_read=lambda _: torch.tensor([1.0, 0.0]))
+
+    def read(self, matrix: Tensor) -> Tensor:
+        return matrix[..., 0, :]
+
+
+HAND = {
+    "raw_attention": [0.5, 0.5],
+    # layer means: first [[.75 .25][.5 .5]], second [[.5 .5][.25 .75]]; halved with I: [[.875 .125][.25 .75]], [[.75 .25][.125 .875]]
+    "attention_rollout": [0.75 * 0.875 + 0.25 * 0.25, 0.75 * 0.125 + 0.25 * 0.75],
+    # to token 0: .75 by (0,0), then min(.25, .25) through token 1; to token 1: min(.75, .125) and min(.25, .75)
+    "attention_flow": [1.0, 0.375],
+    "attention_gradients": [0.0, 0.0],
+    # head means of slope * probs at row 0; first layer (.5 - 1) / 2, (-1 + 0) / 2; second (.25 - .75) / 2, (-1.5 + .5) / 2
+    "attention_x_gradient": [-0.25 - 0.25, -0.5 - 0.5],
+    # means over heads and queries: (1 + 3 - 1 - 3) / 4, (-2 + 2 + 2 - 4) / 4
+    "cam": [0.0, 0.0],
+    # head weights 1 and -1.5: row 0 of the mean (.25 - 1.125) / 2 and (.75 - .375) / 2, cut at zero
+    "gradcam": [0.0, 0.1875],
+    # first layer 1 + 2, 0 - 4; second 2 + 0, 0 + 3
+    "cat": [5.0, -1.0],
+    # received in the first layer .625, .375; in the second .375, .625
+    "attcat": [0.625 * 3 + 0.375 * 2, 0.375 * -4 + 0.625 * 3],
+}
+
+
+@pytest.mark.parametrize("method", HAND)
+def test_formulas_on_paper(method: str) -> None:
+    scores = scores_of(method, HandMade())
+    torch.testing.assert_close((scores.sum(0) if scores.ndim == 2 else scores).float(), torch.tensor(HAND[method]))
+
+
+def test_options_on_paper() -> None:
+    case = HandMade()
+    torch.testing.assert_close(scores_of("raw_attention", case, layer=0, head=1), torch.tensor([1.0, 0.0]))
+    # positive slopes only: first layer (.5 + 0) / 2, (0 + 0) / 2; second (.25 + 0) / 2, (0 + .5) / 2
+    torch.testing.assert_close(scores_of("attention_x_gradient", case, relu=True).sum(0), torch.tensor([0.375, 0.25]))
+    # outputs: second state 2 + 0, 0 + 3; third 2 + 1, 0 + 2
+    torch.testing.assert_close(scores_of("cat", case, hidden="output"), torch.tensor([[2.0, 3.0], [3.0, 2.0]]))
+
+
+def test_flow_equals_another_solver() -> None:
+    import networkx
+
+    torch.manual_seed(0)
+    case = HandMade()
+    n, layers = 5, 3
+    case.capture.attention = [Attention(p, p, p) for p in torch.randn(layers, 2, n, n).mul(2).softmax(-1)]
+    case.encoding = [None] * n
+    case.model.row_read = lambda _: torch.eye(n)[0]
+    graph = networkx.DiGraph()
+    for number, layer in enumerate(case.capture.attention):
+        for query in range(n):
+            for key in range(n):
+                width = 0.5 * float(layer.probs[:, query, key].double().mean()) + (0.5 if query == key else 0)
+                graph.add_edge((number + 1, query), (number, key), capacity=width)
+    expected = [networkx.maximum_flow_value(graph, (layers, 0), (0, key)) for key in range(n)]
+    torch.testing.assert_close(scores_of("attention_flow", case), torch.tensor(expected, dtype=torch.float64), rtol=1e-6, atol=1e-7)
+
+
+def test_random_is_seeded_and_differs_between_texts() -> None:
+    model = additive_model(good=1.0)
+    again = [
+        find_method("random")(case_of(model, text), seed=seed) for text, seed in [("good film", 0), ("good film", 0), ("good film", 1)]
+    ]
+    assert torch.equal(again[0], again[1])
+    assert not torch.equal(again[0], again[2])
+    assert not torch.equal(again[0], find_method("random")(case_of(model, "bad film"), seed=0))

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from tiny_models import FAMILIES, make_model, tiny
+from toys import additive_model, case_of
+
+import whence.model.anatomy as anatomy_module
+from whence.api import Model
+from whence.doctor import examine
+from whence.errors import NotSeen
+from whence.model.families import family_of
+
+TEXT = "the film was not bad, but dull!"
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_blocks_are_rebuilt_from_their_parts(family: str) -> None:
+    case = case_of(tiny(family, torch.float64), TEXT)
+    assert len(case.capture.attention) == 3
+    assert case.rebuild_error() < (1e-6 if family == "gemma2" else 1e-12)
+    for layer in case.capture.attention:
+        assert layer.probs.shape == (4, len(case.encoding), len(case.encoding))
+        assert layer.value.shape[:2] == layer.probs.shape[::2]
+        torch.testing.assert_close(layer.probs.sum(-1), torch.ones_like(layer.probs[..., 0]))
+        probs = layer.scores.softmax(-1)
+        torch.testing.assert_close(probs.to(layer.probs.dtype), layer.probs, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"order": "pre"}, {"attention_norm": "output.LayerNorm"}, {"mlp": ("intermediate", "output.dense", "output.LayerNorm")}]
+)
+def test_a_wrong_row_is_found_out(wrong: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+    right = family_of("bert")
+    assert right is not None
+    monkeypatch.setattr(anatomy_module, "family_of", lambda _: replace(right, **wrong))  # type: ignore[arg-type]
+    model = make_model("bert")
+    with torch.no_grad():  # norms as they start out are all alike
+        model.anatomy.blocks[0].module.output.LayerNorm.weight.fill_(2.0)  # type: ignore[union-attr, operator]
+    assert case_of(model, TEXT).rebuild_error() > 1e-2
+    found = examine(Model(model))
+    assert found["broken"]
+    assert "NOT what the model computes" in found["facts"]["blocks rebuilt from their parts"]
+
+
+def test_the_doctor_finds_nothing_wrong_and_tries_every_method() -> None:
+    found = examine(Model(tiny("modernbert")))
+    assert not found["broken"]
+    assert found["facts"]["layers and heads"] == "3 x 4, pre-norm blocks"
+    assert set(found["methods"].values()) == {None}
+
+
+def test_mean_pooling_reads_every_position() -> None:
+    case = case_of(make_model("modernbert", classifier_pooling="mean"), "a fine film")
+    torch.testing.assert_close(case.read(torch.eye(5)), torch.full((5,), 0.2))
+    first = case_of(make_model("modernbert"), "a fine film")
+    torch.testing.assert_close(first.read(torch.eye(5)), torch.tensor([1.0, 0, 0, 0, 0]))
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2", "llama"])
+def test_the_decision_is_read_where_the_gradient_says(family: str) -> None:
+    case = case_of(tiny(family, torch.float64), TEXT)
+    slopes = case.gradients.hidden[-1].norm(dim=-1)  # of the last block's output
+    torch.testing.assert_close((slopes > 0).double(), case.read(torch.eye(len(slopes), dtype=torch.float64)))
+
+
+def test_unknown_families_work_where_they_can_and_say_so_elsewhere() -> None:
+    model = Model(additive_model(good=1.0))
+    for method in ("saliency", "input_x_gradient", "integrated_gradients", "occlusion", "random"):
+        model.explain("a good film", method)
+    with pytest.raises(NotSeen, match=r"whence-toy.*saliency.*Known families: albert"):
+        model.explain("a good film", "attcat")
+    found = examine(model)
+    assert not found["broken"]
+    assert found["methods"]["occlusion"] is None
+    assert "whence-toy" in found["methods"]["attcat"]
+
+
+def test_fused_attention_is_refused() -> None:
+    model = make_model("bert")
+    model.network.config._attn_implementation = "flash_attention_2"
+    with pytest.raises(NotSeen, match="attn_implementation='sdpa'"):
+        Model(model).explain("a film")
+
+
+def test_attention_that_was_not_seen_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make_model("bert")
+    monkeypatch.setattr("whence.model.tap.AttentionTap._enter", lambda *_: None)
+    monkeypatch.setattr("whence.model.tap.AttentionTap._leave", lambda *_: None)
+    with pytest.raises(NotSeen, match="3 blocks ran but 0 attentions were seen"):
+        Model(model).explain("a film")
+
+
+def test_compiled_models_are_refused() -> None:
+    model = make_model("bert")
+    compiled = torch.compile(model.network)
+    with pytest.raises(NotSeen, match="compiled"):
+        anatomy_module.dissect(compiled)  # type: ignore[arg-type]

@@ -1,0 +1,13 @@
+"""What another package would bring through the entry point `whence.methods`."""
+
+import torch
+from torch import Tensor
+
+from whence import method
+from whence.core.case import Case
+
+
+@method(family="toy", signed=False, per_class=False, reads="nothing", paper="none")
+def plugged(case: Case) -> Tensor:
+    """Every token counts one."""
+    return torch.ones(len(case.encoding))

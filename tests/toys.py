@@ -1,0 +1,61 @@
+"""Models whose right explanation is known by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from tiny_models import tokenizer
+from torch import Tensor, nn
+from transformers import PretrainedConfig, PreTrainedModel
+from transformers.modeling_outputs import SequenceClassifierOutput
+
+from whence.core.case import Case, make_cases
+from whence.core.encoding import Encoding
+from whence.model.text_model import TextModel
+
+
+class ToyConfig(PretrainedConfig):
+    model_type = "whence-toy"
+
+
+class AdditiveModel(PreTrainedModel):
+    """The second class's logit is the sum of the tokens' weights; the first class's is zero."""
+
+    config_class = ToyConfig
+    base_model_prefix = ""
+
+    def __init__(self, config: ToyConfig) -> None:
+        super().__init__(config)
+        self.embeddings = nn.Embedding(len(tokenizer()), 2)
+        self.post_init()
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self.embeddings
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, **_: Any) -> SequenceClassifierOutput:
+        weights = self.embeddings(input_ids).sum(-1) * attention_mask
+        total = weights.sum(-1)
+        return SequenceClassifierOutput(logits=torch.stack([torch.zeros_like(total), total], -1))  # type: ignore[arg-type]
+
+
+def additive_model(**weights: float) -> TextModel:
+    """A model in which each word adds its weight; the mask, and every other token, adds nothing."""
+    network = AdditiveModel(ToyConfig.from_dict({"num_labels": 2, "pad_token_id": 0})).eval().double()
+    with torch.no_grad():
+        network.embeddings.weight.zero_()
+        for word, weight in weights.items():
+            network.embeddings.weight[tokenizer().convert_tokens_to_ids(word)] = torch.tensor([0.25 * weight, 0.75 * weight])
+    return TextModel(network, tokenizer(), name="additive")
+
+
+def additive_case(**weights: float) -> Case:
+    """The words of `weights` as a text, in that order, between [CLS] and [SEP]."""
+    model = additive_model(**weights)
+    return case_of(model, model.encode(" ".join(weights)), target=1)
+
+
+def case_of(model: TextModel, encoding: Encoding | str, *, target: int | None = None, **more: Any) -> Case:
+    read = model.encode(encoding) if isinstance(encoding, str) else encoding
+    (cases,) = make_cases(model, [read], [None if target is None else model.target(target)], **more)
+    return cases[0]

@@ -11,7 +11,7 @@ from whence.model.relevance import RuleSet
 from whence.registry import method
 
 
-@method(family="relevance", signed=True, per_class=True, reads="attention", paper="Achtibat et al. 2024, arXiv:2402.05602")
+@method(family="relevance", signed=True, per_class=True, reads="relevance", paper="Achtibat et al. 2024, arXiv:2402.05602")
 def attn_lrp(case: Case) -> Attribution:
     return input_times(case, "attn_lrp")
 

@@ -20,7 +20,7 @@ Precision = Literal["double", "model"]  # of the forward pass; see docs/methods/
     family="relevance",
     signed=True,
     per_class=True,
-    reads="attention",
+    reads="relevance",
     paper="Bach et al. 2015; rules of Chefer et al. 2021, arXiv:2012.09838",
 )
 def lrp(case: Case, *, at: Literal["encoder", "words"] = "encoder", precision: Precision = "double") -> Attribution:

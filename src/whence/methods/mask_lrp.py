@@ -18,7 +18,7 @@ from whence.registry import method
 UNMASKED = "No heads were given, so all of them count, as in transatt: see 'whence heads'."
 
 
-@method(family="relevance", signed=False, per_class=True, reads="attention", paper="Song et al. 2024, arXiv:2401.09972")
+@method(family="relevance", signed=False, per_class=True, reads="relevance", paper="Song et al. 2024, arXiv:2401.09972")
 def mask_lrp(
     case: Case, *, heads: object = None, variant: MaskVariant = "paper", normalise: bool = True, precision: Precision = "double"
 ) -> Attribution:

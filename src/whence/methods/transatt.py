@@ -16,7 +16,7 @@ from whence.methods.lrp import Precision
 from whence.registry import method
 
 
-@method(family="relevance", signed=False, per_class=True, reads="attention", paper="Chefer et al. 2021, arXiv:2012.09838")
+@method(family="relevance", signed=False, per_class=True, reads="relevance", paper="Chefer et al. 2021, arXiv:2012.09838")
 def transatt(case: Case, *, normalise: bool = True, precision: Precision = "double") -> Tensor:
     wide = precision == "double"
     return rolled_out(case, case.relevance("zplus", "attention", wide=wide), case.relevance("gradient", "attention", wide=wide), normalise)

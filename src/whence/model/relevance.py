@@ -115,9 +115,11 @@ def zplus_product(relevance: Tensor, result: Tensor, a: Tensor, b: Tensor) -> li
     return [fitted(a * (share @ b.mT), a.shape), fitted(b * (a.mT @ share), b.shape)]
 
 
-def zplus_sum(relevance: Tensor, positive: Tensor, total: Tensor) -> Tensor:
-    """For a sum or a mean: in proportion to the positive summands."""
-    return positive * ratio(relevance, total)
+def zplus_sum(relevance: Tensor, x: Tensor, dims: tuple[int, ...]) -> Tensor:
+    """For a sum or a mean: in proportion to the positive summands, or to all where there is none. The sum keeps its dimensions."""
+    positive = x.clamp(min=0)
+    chosen = torch.where(positive.sum(dims, keepdim=True) == 0, x, positive)
+    return chosen * ratio(relevance, chosen.sum(dims, keepdim=True))
 
 
 @dataclass
@@ -315,9 +317,8 @@ class Total(torch.autograd.Function):
             return None, None, given, None, None
         _, x = ctx.saved_tensors
         dims = ctx.dims if ctx.dims is not None else tuple(range(x.ndim))
-        positive = x.clamp(min=0)
-        total = positive.sum(dims, keepdim=True)
-        part = zplus_sum(given.reshape(total.shape), positive, total)
+        kept = [1 if i in {dim % x.ndim for dim in dims} else size for i, size in enumerate(x.shape)]
+        part = zplus_sum(given.reshape(kept), x, dims)
         engine.note(ctx.place, given, [part])
         return None, None, None, part, None
 

@@ -24,7 +24,7 @@ from whence.registry import all_methods, options_of
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
-METHODS_PAGE = ROOT / "docs" / "methods" / "attention-and-gradients.md"
+METHODS_PAGES = sorted((ROOT / "docs" / "methods").glob("*.md"))
 OURS = [row for row in all_methods() if row.function.__module__.startswith("whence.")]
 
 
@@ -61,7 +61,8 @@ def test_the_readme_lists_every_method_as_the_registry_knows_it() -> None:
 
 
 def test_every_method_has_a_section_that_names_its_options() -> None:
-    sections = dict(re.findall(r"^## (\w+)$\n(.*?)(?=^## |\Z)", read(METHODS_PAGE), re.DOTALL | re.MULTILINE))
+    text = "\n".join(map(read, METHODS_PAGES))
+    sections = dict(re.findall(r"^## (\w+)$\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE))
     for row in OURS:
         assert row.name in sections
         for option in options_of(row.function):

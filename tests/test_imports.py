@@ -24,7 +24,8 @@ VIEWS = {
     ("core.explanation", "report.html"),
     ("core.flow", "report.flow"),
 }
-PLAIN = {"errors", "core.units", "core.explanation", "core.flow", "report"}  # what the screen side may see
+# What the screen side may see. A study's page lays out the tables that the study made.
+PLAIN = {"errors", "core.units", "core.explanation", "core.flow", "report", "studies.sparse_tables", "studies.sparse_paper"}
 
 
 def rank(module: str) -> int:

@@ -107,12 +107,19 @@ def _sign(signed: bool) -> str:
 
 @app.command()
 def doctor(
-    model: Annotated[str, typer.Argument(help="'embedded', a folder, or a hub id.")] = "embedded", as_json: JsonOption = False
+    model: Annotated[str, typer.Argument(help="'embedded', a folder, or a hub id.")] = "embedded",
+    relevance: Annotated[bool, typer.Option("--relevance", help="Follow relevance through the model, layer by layer.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Say what was found in a model, check it, and try every method on it."""
     from whence.api import load
     from whence.doctor import examine
 
+    if relevance:
+        from whence.cli_heads import follow_relevance
+
+        follow_relevance(model, as_json=as_json)
+        return
     found = examine(load(model))
     if as_json:
         sys.stdout.write(json.dumps(found, ensure_ascii=False) + "\n")
@@ -183,11 +190,11 @@ def _warn(
 
 def main() -> None:
     """A user's mistake is one line on standard error: exit code 2 for usage, 1 for failures."""
-    import whence.cli_flow  # brings its command
+    import whence.cli_flow  # each brings its commands
+    import whence.cli_heads
+    import whence.cli_study  # noqa: F401
 
     warnings.showwarning = _warn
-    import whence.cli_study  # noqa: F401  # registers its commands
-
     try:
         app()
     except WhenceError as error:

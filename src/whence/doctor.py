@@ -10,10 +10,12 @@ from torch import Tensor
 from whence.api import Model
 from whence.core.case import make_cases
 from whence.errors import WhenceError
+from whence.model.relevance import Operation
 from whence.model.text_model import Passes, TextModel
 from whence.registry import all_methods
 
 SENTENCE = "This is a short text, and the doctor reads it."
+LEAK = 1e-4  # of the one that is shared out; linear operations hand it on in the model's own precision
 TOLERANCE = 1e-4  # of the largest number in a block's output; float32 gives about 1e-6
 
 
@@ -72,3 +74,22 @@ def examine(model: Model) -> dict[str, Any]:
         except WhenceError as problem:
             tried[row.name] = str(problem)
     return {"facts": facts, "methods": tried, "broken": broken}
+
+
+def relevance_by_layer(model: Model) -> dict[str, Any]:
+    """Plain data: how much relevance arrives at every block, at the words, and which operations lose or make any (by the z+ rules)."""
+    text_model = model.text_model
+    (cases,) = make_cases(text_model, [text_model.encode(SENTENCE)], [None])
+    trace: list[Operation] = []
+    case = cases[0]
+    sums = [part.sum().item() for part in case.relevance("zplus", "blocks", wide=True, trace=trace)]
+    changed = max((case.group.with_rules(wide=True)[1] - text_model.logits(case.group.inputs, case.asking)).abs().max().item(), 0.0)
+    leaks = [o for o in trace if abs(o.entering - o.leaving) > LEAK]
+    return {
+        "layers": sums[:-1],
+        "output": sums[-1],
+        "words": case.relevance("zplus", "words", wide=True)[0].sum().item(),
+        "logits changed by": changed,
+        "leaks": [{"layer": o.layer, "operation": o.name, "entering": o.entering, "leaving": o.leaving} for o in leaks],
+        "broken": bool(leaks) or changed > TOLERANCE * case.logits.abs().max().item(),
+    }

@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeVar
 from whence.errors import BadOption, UnknownName
 
 Kind = Literal["method", "metric"]
-Reads = Literal["attention", "embeddings", "answers", "nothing"]
+Reads = Literal["attention", "relevance", "embeddings", "answers", "nothing"]
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Method:
     family: str
     signed: bool  # whether a negative score means "against"
     per_class: bool  # whether the scores depend on the class that is explained
-    reads: Reads  # what it needs of the model: its attention, only its embeddings, only its answers
+    reads: Reads  # what it needs of the model: its attention, relevance carried through it, only its embeddings, only its answers
     paper: str
     scores_units: bool = False  # whether it scores words and sentences itself, instead of pooling its tokens' scores
     summary: str = ""

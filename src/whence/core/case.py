@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -15,7 +16,8 @@ from whence.core.units import Level
 from whence.errors import NotSeen
 from whence.model.anatomy import Anatomy, rebuild_error
 from whence.model.decomposition import Parts, decompose
-from whence.model.tap import Attention, Recording, recording
+from whence.model.relevance import Engine, MaskVariant, Operation, RuleSet, ruled
+from whence.model.tap import Attention, Gate, Recording, open_gate, recording
 from whence.model.text_model import Passes, TextModel
 
 
@@ -26,6 +28,9 @@ class Capture:
     embeddings: Tensor  # (token, size): the word embeddings, the leaf that every gradient reaches
     hidden: list[Tensor]  # (token, hidden): the input of each block, and last the output of the last
     attention: list[Attention]  # one a layer
+
+
+Place = Literal["words", "blocks", "attention", "top"]  # where relevance is read: see `Case.relevance`
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,8 @@ class Group:
         self.origin = self  # whose passes these are: see `aimed`
         self._answer: Tensor | None = None  # (row, class), without a graph
         self._gradients: dict[tuple[Target, ...], Capture] = {}
+        self._ruled: dict[bool, tuple[Recording, Tensor, Engine]] = {}
+        self._relevance: dict[object, list[Tensor]] = {}
 
     @cached_property
     def inputs(self) -> dict[str, Tensor]:
@@ -82,7 +89,8 @@ class Group:
     def aimed(self, asked: Sequence[Target | None]) -> Group:
         """The same texts with other targets: everything but the backward pass is shared."""
         other = Group(self.model, self.encodings, asked)
-        other.origin, other.passes, other._gradients = self.origin, self.passes, self._gradients
+        other.origin, other.passes = self.origin, self.passes
+        other._gradients, other._ruled, other._relevance = self._gradients, self._ruled, self._relevance
         return other
 
     @cached_property
@@ -90,8 +98,10 @@ class Group:
         """One forward pass with everything recorded and its graph kept; and its logits."""
         if self.origin is not self:
             return self.origin.recorded
+        if False in self._ruled:  # its gradients are the same
+            return self._ruled[False][:2]
         with torch.enable_grad():
-            return self._record()
+            return self._record(self.leaf)
 
     @cached_property
     def watched(self) -> Recording:
@@ -101,18 +111,18 @@ class Group:
         if "recorded" in self.__dict__:
             return self.recorded[0]
         with torch.no_grad():
-            return self._record()[0]
+            return self._record(self.leaf)[0]
 
-    def _record(self) -> tuple[Recording, Tensor]:
+    def _record(self, leaf: Tensor, gate: Gate = open_gate) -> tuple[Recording, Tensor]:
         blocks = self.model.anatomy.blocks
-        with recording([b.module for b in blocks], [b.attention for b in blocks]) as record:
-            logits = self.model.logits(self.inputs, self.passes, self.leaf, whole=True)
+        with recording([b.module for b in blocks], [b.attention for b in blocks], gate) as record:
+            logits = self.model.logits(self.inputs, self.passes, leaf, whole=True)
         if not record.attention or len(record.attention) != len(record.blocks):
             raise NotSeen(
                 f"{len(record.blocks)} blocks ran but {len(record.attention)} attentions were seen, so nothing is explained rather than"
                 " something wrong. Load the model with attn_implementation='eager' or 'sdpa', not compiled."
             )
-        self._answer = logits.detach()
+        self.origin._answer = logits.detach().to(self.leaf.dtype)
         return record, logits
 
     def gradients(self) -> Capture:
@@ -127,6 +137,42 @@ class Group:
             layers = [Attention(*found[i : i + 3]) for i in range(edge, len(found), 3)]
             self._gradients[targets] = Capture(found[0], list(found[1:edge]), layers)
         return self._gradients[targets]
+
+    def relevance(
+        self,
+        rules: RuleSet,
+        at: Place,
+        *,
+        heads: tuple[tuple[float, ...], ...] | None = None,
+        variant: MaskVariant = "paper",
+        wide: bool = False,
+        trace: list[Operation] | None = None,
+    ) -> list[Tensor]:
+        """What the rules carry from every row's own target to `at`, with a batch in front. All rules share one forward pass."""
+        record, logits, engine = self.with_rules(wide)  # first, because it also says what is predicted
+        targets = self.targets
+        key = (targets, rules, at, heads, variant, wide)
+        if key not in self._relevance or trace is not None:
+            leaf = self._wide_leaf if wide else self.leaf
+            layers = [layer.probs for layer in record.attention]
+            wanted = {"words": [leaf], "blocks": [*record.inputs, record.outputs[-1]], "attention": layers, "top": layers[-1:]}[at]
+            mask = None if heads is None else torch.tensor(heads, dtype=leaf.dtype, device=leaf.device)
+            with engine.carrying(rules, heads=mask, variant=variant, trace=trace):
+                self._relevance[key] = list(self._backward(logits, targets, wanted))
+        return self._relevance[key]
+
+    def with_rules(self, wide: bool) -> tuple[Recording, Tensor, Engine]:
+        """The forward pass that relevance goes back through; in double precision if it is to be wide."""
+        if wide not in self._ruled:
+            with torch.enable_grad(), ruled(self.model.network, len(self.encodings), wide=wide) as (engine, gate):
+                self._ruled[wide] = (*self._record(self._wide_leaf if wide else self.leaf, gate), engine)
+        return self._ruled[wide]
+
+    @cached_property
+    def _wide_leaf(self) -> Tensor:
+        if self.origin is not self:
+            return self.origin._wide_leaf
+        return self.leaf.detach().double().requires_grad_()
 
     @cached_property
     def embedding_gradient(self) -> Tensor:
@@ -217,6 +263,34 @@ class Case:
         """The gradient of the target's score at everything captured."""
         return self._slice(self.group.gradients())
 
+    def relevance(
+        self,
+        rules: RuleSet,
+        at: Place,
+        *,
+        heads: tuple[tuple[float, ...], ...] | None = None,
+        variant: MaskVariant = "paper",
+        wide: bool = False,
+        trace: list[Operation] | None = None,
+    ) -> list[Tensor]:
+        """What the rules carry from the target's logit to a place in the model.
+
+        at: the word embeddings, (token, size); every block's input and the last one's output, (token, hidden) each; every layer's
+            attention probabilities, (head, query, key) each; or the top layer's alone, for which little of the model is gone through.
+        heads: how much each head's relevance counts, by layer. variant: see `whence.model.relevance.through_heads`.
+        wide: in double precision, also with a model in single precision. trace: a list that is given every operation.
+        """
+        found = self.group.relevance(rules, at, heads=heads, variant=variant, wide=wide, trace=trace)
+        if at in ("words", "blocks"):
+            return [part[self.row, : len(self.encoding)] for part in found]
+        n = len(self.encoding)
+        return [self._of_row(part)[:, :n, :n] for part in found]
+
+    def _of_row(self, tensor: Tensor) -> Tensor:
+        """Some families fold batch and heads into one dimension."""
+        rows = len(self.group.encodings)
+        return (tensor if tensor.ndim == 4 else tensor.view(rows, -1, *tensor.shape[1:]))[self.row].detach()
+
     @property
     def embeddings(self) -> Tensor:
         """(token, size)"""
@@ -228,11 +302,7 @@ class Case:
         return self.group.embedding_gradient[self.row, : len(self.encoding)]
 
     def _slice(self, batched: Capture) -> Capture:
-        row, n, rows = self.row, len(self.encoding), len(self.group.encodings)
-
-        def of_row(tensor: Tensor) -> Tensor:  # some families fold batch and heads into one dimension
-            return (tensor if tensor.ndim == 4 else tensor.view(rows, -1, *tensor.shape[1:]))[row].detach()
-
+        row, n, of_row = self.row, len(self.encoding), self._of_row
         return Capture(
             batched.embeddings[row, :n].detach(),
             [hidden[row, :n].detach() for hidden in batched.hidden],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +27,14 @@ class Attention:
     value: Tensor
 
 
+# What stands at a point of a layer ("input", "scores", "value" or "context"), replaced by what should stand there.
+Gate = Callable[[str, int, Tensor], Tensor]
+
+
+def open_gate(_point: str, _layer: int, x: Tensor) -> Tensor:
+    return x
+
+
 @dataclass
 class Recording:
     """What one pass left behind, in the order of the layers."""
@@ -47,12 +55,15 @@ def spelled_out(
     *,
     scale: float | None = None,
     enable_gqa: bool = False,
+    gate: Gate = open_gate,
+    layer: int = 0,
 ) -> tuple[Attention, Tensor]:
     """scaled_dot_product_attention written so that scores and probabilities exist as tensors."""
     if enable_gqa:
         shared = query.shape[-3] // key.shape[-3]
         key, value = key.repeat_interleave(shared, -3), value.repeat_interleave(shared, -3)
-    scores = (query * (query.shape[-1] ** -0.5 if scale is None else scale)) @ key.transpose(-2, -1)
+    value = gate("value", layer, value)
+    scores = gate("scores", layer, (query * (query.shape[-1] ** -0.5 if scale is None else scale)) @ key.transpose(-2, -1))
     if is_causal:
         attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=query.device).tril()
     if attn_mask is None:
@@ -67,7 +78,7 @@ def spelled_out(
     else:
         scores = scores + attn_mask
         probs = functional.softmax(scores, -1)
-    return Attention(scores, probs, value), probs @ value
+    return Attention(scores, probs, value), gate("context", layer, probs @ value)
 
 
 class AttentionTap(TorchFunctionMode):
@@ -77,9 +88,9 @@ class AttentionTap(TorchFunctionMode):
     thread while hooks are the module's: hooks called from other threads are ignored.
     """
 
-    def __init__(self, modules: Sequence[nn.Module]) -> None:
+    def __init__(self, modules: Sequence[nn.Module], gate: Gate = open_gate) -> None:
         super().__init__()
-        self.modules = modules
+        self.modules, self.gate = modules, gate
         self.records: list[Attention] = []
         self._thread = threading.get_ident()
         self._scores: Tensor | None = None
@@ -105,31 +116,41 @@ class AttentionTap(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func is functional.scaled_dot_product_attention:
-            record, context = spelled_out(*args, **kwargs)
+            record, context = spelled_out(*args, **kwargs, gate=self.gate, layer=len(self.records))
             self.records.append(record)
             return context
-        out = func(*args, **kwargs)
-        name = getattr(func, "__name__", "")
+        name, layer = getattr(func, "__name__", ""), len(self.records)
         if name == "softmax":
-            self._scores, self._aliases = args[0], [out]
-        elif self._aliases and args and any(args[0] is alias for alias in self._aliases):
-            if name in ("matmul", "bmm", "__matmul__"):
-                assert self._scores is not None
-                self.records.append(Attention(self._scores, self._aliases[0], args[1]))
-                self._aliases = []
-            elif isinstance(out, Tensor) and out.numel() == self._aliases[0].numel():
-                self._aliases.append(out)  # a view, cast or idle dropout of the probabilities
+            self._scores = self.gate("scores", layer, args[0])
+            out = func(self._scores, *args[1:], **kwargs)
+            self._aliases = [out]
+            return out
+        if not (self._aliases and args and any(args[0] is alias for alias in self._aliases)):
+            return func(*args, **kwargs)
+        if name in ("matmul", "bmm", "__matmul__"):
+            assert self._scores is not None
+            value = self.gate("value", layer, args[1])
+            self.records.append(Attention(self._scores, self._aliases[0], value))
+            self._aliases = []
+            return self.gate("context", layer, func(args[0], value, *args[2:], **kwargs))
+        out = func(*args, **kwargs)
+        if isinstance(out, Tensor) and out.numel() == self._aliases[0].numel():
+            self._aliases.append(out)  # a view, cast or idle dropout of the probabilities
         return out
 
 
 @contextmanager
-def recording(blocks: Sequence[nn.Module], attention: Sequence[nn.Module]) -> Iterator[Recording]:
-    """Within this context the given blocks and their attention are recorded, layer by layer."""
+def recording(blocks: Sequence[nn.Module], attention: Sequence[nn.Module], gate: Gate = open_gate) -> Iterator[Recording]:
+    """Within this context the given blocks and their attention are recorded, layer by layer, and what passes is put through the gate."""
     record, thread = Recording(), threading.get_ident()
 
-    def before(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if threading.get_ident() == thread:
-            record.inputs.append(args[0] if args else kwargs["hidden_states"])
+    def before(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+        if threading.get_ident() != thread:
+            return None
+        given = args[0] if args else kwargs["hidden_states"]
+        record.inputs.append(given)
+        passed = gate("input", len(record.inputs) - 1, given)
+        return ((passed, *args[1:]), kwargs) if args else (args, {**kwargs, "hidden_states": passed})
 
     def after(block: nn.Module, _: Any, out: Any) -> None:
         if threading.get_ident() == thread:
@@ -140,6 +161,6 @@ def recording(blocks: Sequence[nn.Module], attention: Sequence[nn.Module]) -> It
         for block in blocks:
             hooks.callback(block.register_forward_pre_hook(before, with_kwargs=True).remove)
             hooks.callback(block.register_forward_hook(after).remove)
-        tap = hooks.enter_context(AttentionTap(attention).open())
+        tap = hooks.enter_context(AttentionTap(attention, gate).open())
         record.attention = tap.records
         yield record

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+import whence.studies.sparse_paper as paper
 from whence.errors import MissingExtra
 from whence.report.html import _render
-from whence.studies import sparse_paper as paper
 from whence.studies.sparse_tables import PROJECTIONS, inference_table, lambda_of, of_texts, present, select, sweep, tables
 
 if TYPE_CHECKING:

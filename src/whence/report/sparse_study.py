@@ -148,7 +148,7 @@ def _legend(figure: Figure, entries: Sequence[tuple[str, str, str]]) -> None:
 
 def _agreement_figure(results: dict[str, Any], inputs: str, intermediates: str) -> str:
     names = list(results["datasets"])
-    figure, axes = _new(1, len(names), width=max(7.2, 4.4 * len(names)), height=3.6)
+    figure, axes = _new(1, len(names), width=max(9.0, 4.4 * len(names)), height=3.6)
     models = [(encoder, projection) for encoder in paper.ENCODERS for projection in PROJECTIONS]
     for one, dataset in zip(axes, names, strict=True):
         for offset, kind, colour in ((-0.19, inputs, ORANGE), (0.19, intermediates, BLUE)):
@@ -205,7 +205,7 @@ def _entropy_figure(results: dict[str, Any]) -> str:
 
 def _lambda_figure(results: dict[str, Any]) -> str:
     names = list(results["datasets"])
-    figure, axes = _new(1, len(names), width=max(6.6, 4.2 * len(names)), height=3.6)
+    figure, axes = _new(1, len(names), width=max(9.0, 4.2 * len(names)), height=3.6)
     lines = [("bilstm", "g(x)", BLUE, "o", "-"), ("bilstm", "D(x)", BLUE, "s", "--")]
     lines += [("transformer", "g(x)", PURPLE, "o", "-"), ("transformer", "D(x)", PURPLE, "s", "--")]
     for one, dataset in zip(axes, names, strict=True):

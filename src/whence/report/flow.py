@@ -9,7 +9,7 @@ import numpy as np
 
 from whence.core.flow import Flow
 from whence.report.colour import largest
-from whence.report.html import _render
+from whence.report.html import render
 from whence.report.pieces import visible
 from whence.report.wording import options, percent
 
@@ -34,7 +34,7 @@ def page(flow: Flow) -> str:
         ("model", visible(flow.model)),
         ("predicted", f"{visible(flow.prediction)} ({percent(flow.probability)})" if flow.prediction else ""),
     ]
-    return _render(
+    return render(
         "flow.html",
         title=f"Where it came from: {visible(flow.method)}",
         chips=_chips(flow),

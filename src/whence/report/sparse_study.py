@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import whence.studies.sparse_paper as paper
 from whence.errors import MissingExtra
-from whence.report.html import _render
+from whence.report.html import render
 from whence.studies.sparse_tables import PROJECTIONS, inference_table, lambda_of, of_texts, present, select, sweep, tables
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def study_page(results: dict[str, Any] | None, inference: dict[str, Any] | None 
     """A page of what has been measured: the trained classifiers, a model's projected attention, or both."""
     check_extra()
     figures = [] if results is None else _figures(results)
-    return _render(
+    return render(
         "sparse_study.html",
         results=results,
         tables=[] if results is None else tables(results),

@@ -84,11 +84,17 @@ class Case:
     def parts(self, *, second_norm: bool = False) -> list[Parts]:
         """Every layer's attention block as a sum of what each token brought (see `model/decomposition`); needs no gradient."""
         if second_norm not in self._parts:
-            record = self.group.watched
-            seen = self._slice(Capture(self.group.leaf, record.inputs, record.attention))
-            blocks = (self.anatomy.block_of(module) for module in record.blocks)
-            layers = zip(blocks, seen.hidden, seen.attention, strict=True)
-            self._parts[second_norm] = [decompose(block, x, a.probs, a.value, second_norm=second_norm) for block, x, a in layers]
+            record, n = self.group.watched, len(self.encoding)
+            self._parts[second_norm] = [
+                decompose(
+                    self.anatomy.block_of(module),
+                    x[self.row, :n].detach(),
+                    self._of_row(layer.probs)[:, :n, :n],
+                    self._of_row(layer.value)[:, :n],
+                    second_norm=second_norm,
+                )
+                for module, x, layer in zip(record.blocks, record.inputs, record.attention, strict=True)
+            ]
         return self._parts[second_norm]
 
     def parts_error(self) -> float:

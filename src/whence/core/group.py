@@ -89,17 +89,17 @@ class Group:
 
     @cached_property
     def watched(self) -> Recording:
-        """The same without a graph, which takes several times the memory: for what needs no gradient. Made only if `recorded` is not."""
+        """The same without graph and scores, which take several times the memory: for what needs neither. Not made where `recorded` is."""
         if self.origin is not self:
             return self.origin.watched
         if "recorded" in self.__dict__:
             return self.recorded[0]
         with torch.no_grad():
-            return self._record(self.leaf)[0]
+            return self._record(self.leaf, scores=False)[0]
 
-    def _record(self, leaf: Tensor, gate: Gate = open_gate) -> tuple[Recording, Tensor]:
+    def _record(self, leaf: Tensor, gate: Gate = open_gate, *, scores: bool = True) -> tuple[Recording, Tensor]:
         blocks = self.model.anatomy.blocks
-        with recording([b.module for b in blocks], [b.attention for b in blocks], gate) as record:
+        with recording([b.module for b in blocks], [b.attention for b in blocks], gate, scores=scores) as record:
             logits = self.model.logits(self.inputs, self.passes, leaf, whole=True)
         if not record.attention or len(record.attention) != len(record.blocks):
             raise NotSeen(

@@ -88,9 +88,9 @@ class AttentionTap(TorchFunctionMode):
     thread while hooks are the module's: hooks called from other threads are ignored.
     """
 
-    def __init__(self, modules: Sequence[nn.Module], gate: Gate = open_gate) -> None:
+    def __init__(self, modules: Sequence[nn.Module], gate: Gate = open_gate, *, scores: bool = True) -> None:
         super().__init__()
-        self.modules, self.gate = modules, gate
+        self.modules, self.gate, self.keeps_scores = modules, gate, scores
         self.records: list[Attention] = []
         self._thread = threading.get_ident()
         self._scores: Tensor | None = None
@@ -113,11 +113,16 @@ class AttentionTap(TorchFunctionMode):
             self.__exit__(None, None, None)  # type: ignore[no-untyped-call]
             self._aliases = []
 
+    def _keep(self, record: Attention) -> None:
+        if not self.keeps_scores:  # nothing in their place, so that whoever asks for them after all gets an error, not a wrong number
+            record.scores, self._scores = record.scores.new_empty(0), None
+        self.records.append(record)
+
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func is functional.scaled_dot_product_attention:
             record, context = spelled_out(*args, **kwargs, gate=self.gate, layer=len(self.records))
-            self.records.append(record)
+            self._keep(record)
             return context
         name, layer = getattr(func, "__name__", ""), len(self.records)
         if name == "softmax":
@@ -130,7 +135,7 @@ class AttentionTap(TorchFunctionMode):
         if name in ("matmul", "bmm", "__matmul__"):
             assert self._scores is not None
             value = self.gate("value", layer, args[1])
-            self.records.append(Attention(self._scores, self._aliases[0], value))
+            self._keep(Attention(self._scores, self._aliases[0], value))
             self._aliases = []
             return self.gate("context", layer, func(args[0], value, *args[2:], **kwargs))
         out = func(*args, **kwargs)
@@ -140,8 +145,13 @@ class AttentionTap(TorchFunctionMode):
 
 
 @contextmanager
-def recording(blocks: Sequence[nn.Module], attention: Sequence[nn.Module], gate: Gate = open_gate) -> Iterator[Recording]:
-    """Within this context the given blocks and their attention are recorded, layer by layer, and what passes is put through the gate."""
+def recording(
+    blocks: Sequence[nn.Module], attention: Sequence[nn.Module], gate: Gate = open_gate, *, scores: bool = True
+) -> Iterator[Recording]:
+    """Within this context the given blocks and their attention are recorded, layer by layer, and what passes is put through the gate.
+
+    Without scores it takes half the memory.
+    """
     record, thread = Recording(), threading.get_ident()
 
     def before(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
@@ -161,6 +171,6 @@ def recording(blocks: Sequence[nn.Module], attention: Sequence[nn.Module], gate:
         for block in blocks:
             hooks.callback(block.register_forward_pre_hook(before, with_kwargs=True).remove)
             hooks.callback(block.register_forward_hook(after).remove)
-        tap = hooks.enter_context(AttentionTap(attention, gate).open())
+        tap = hooks.enter_context(AttentionTap(attention, gate, scores=scores).open())
         record.attention = tap.records
         yield record

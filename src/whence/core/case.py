@@ -78,15 +78,15 @@ class Group:
 
     @cached_property
     def watched(self) -> Recording:
-        """The same without a graph, which takes several times the memory: for what needs no gradient. Made only if `recorded` is not."""
+        """The same without graph and scores, which take several times the memory: for what needs neither. Not made where `recorded` is."""
         if "recorded" in self.__dict__:
             return self.recorded[0]
         with torch.no_grad():
-            return self._record()[0]
+            return self._record(scores=False)[0]
 
-    def _record(self) -> tuple[Recording, Tensor]:
+    def _record(self, *, scores: bool = True) -> tuple[Recording, Tensor]:
         blocks = self.model.anatomy.blocks
-        with recording([b.module for b in blocks], [b.attention for b in blocks]) as record:
+        with recording([b.module for b in blocks], [b.attention for b in blocks], scores=scores) as record:
             logits = self.model.logits(self.inputs, self.passes, self.leaf)
         if not record.attention or len(record.attention) != len(record.blocks):
             raise NotSeen(
@@ -174,11 +174,17 @@ class Case:
     def parts(self, *, second_norm: bool = False) -> list[Parts]:
         """Every layer's attention block as a sum of what each token brought (see `model/decomposition`); needs no gradient."""
         if second_norm not in self._parts:
-            record = self.group.watched
-            seen = self._slice(Capture(self.group.leaf, record.inputs, record.attention))
-            blocks = (self.anatomy.block_of(module) for module in record.blocks)
-            layers = zip(blocks, seen.hidden, seen.attention, strict=True)
-            self._parts[second_norm] = [decompose(block, x, a.probs, a.value, second_norm=second_norm) for block, x, a in layers]
+            record, n = self.group.watched, len(self.encoding)
+            self._parts[second_norm] = [
+                decompose(
+                    self.anatomy.block_of(module),
+                    x[self.row, :n].detach(),
+                    self._of_row(layer.probs)[:, :n, :n],
+                    self._of_row(layer.value)[:, :n],
+                    second_norm=second_norm,
+                )
+                for module, x, layer in zip(record.blocks, record.inputs, record.attention, strict=True)
+            ]
         return self._parts[second_norm]
 
     def parts_error(self) -> float:
@@ -209,12 +215,13 @@ class Case:
             return self.gradients.embeddings
         return self.group.embedding_gradient[self.row, : len(self.encoding)]
 
+    def _of_row(self, tensor: Tensor) -> Tensor:
+        """This case's part of an attention tensor; some families fold batch and heads into one dimension."""
+        rows = len(self.group.encodings)
+        return (tensor if tensor.ndim == 4 else tensor.view(rows, -1, *tensor.shape[1:]))[self.row].detach()
+
     def _slice(self, batched: Capture) -> Capture:
-        row, n, rows = self.row, len(self.encoding), len(self.group.encodings)
-
-        def of_row(tensor: Tensor) -> Tensor:  # some families fold batch and heads into one dimension
-            return (tensor if tensor.ndim == 4 else tensor.view(rows, -1, *tensor.shape[1:]))[row].detach()
-
+        row, n, of_row = self.row, len(self.encoding), self._of_row
         return Capture(
             batched.embeddings[row, :n].detach(),
             [hidden[row, :n].detach() for hidden in batched.hidden],

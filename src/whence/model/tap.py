@@ -76,9 +76,10 @@ class AttentionTap(TorchFunctionMode):
     The mode belongs to one thread while hooks are the module's: hooks called from other threads are ignored.
     """
 
-    def __init__(self, modules: Sequence[nn.Module]) -> None:
+    def __init__(self, modules: Sequence[nn.Module], *, scores: bool = True) -> None:
         super().__init__()
         self.modules = modules
+        self.keeps_scores = scores
         self.records: list[Attention] = []
         self._thread = threading.get_ident()
         self._inside = 0
@@ -106,13 +107,18 @@ class AttentionTap(TorchFunctionMode):
             self._inside -= 1
             self._aliases = []
 
+    def _keep(self, record: Attention) -> None:
+        if not self.keeps_scores:  # nothing in their place, so that whoever asks for them after all gets an error, not a wrong number
+            record.scores, self._scores = record.scores.new_empty(0), None
+        self.records.append(record)
+
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if not self._inside:
             return func(*args, **kwargs)
         if func is functional.scaled_dot_product_attention:
             record, context = spelled_out(*args, **kwargs)
-            self.records.append(record)
+            self._keep(record)
             return context
         out = func(*args, **kwargs)
         name = getattr(func, "__name__", "")
@@ -121,7 +127,7 @@ class AttentionTap(TorchFunctionMode):
         elif self._aliases and args and any(args[0] is alias for alias in self._aliases):
             if name in ("matmul", "bmm", "__matmul__"):
                 assert self._scores is not None
-                self.records.append(Attention(self._scores, self._aliases[0], args[1]))
+                self._keep(Attention(self._scores, self._aliases[0], args[1]))
                 self._aliases = []
             elif isinstance(out, Tensor) and out.numel() == self._aliases[0].numel():
                 self._aliases.append(out)  # a view, cast or idle dropout of the probabilities
@@ -129,8 +135,8 @@ class AttentionTap(TorchFunctionMode):
 
 
 @contextmanager
-def recording(blocks: Sequence[nn.Module], attention: Sequence[nn.Module]) -> Iterator[Recording]:
-    """Within this context the given blocks and their attention are recorded, layer by layer."""
+def recording(blocks: Sequence[nn.Module], attention: Sequence[nn.Module], *, scores: bool = True) -> Iterator[Recording]:
+    """Within this context the given blocks and their attention are recorded, layer by layer; without scores in half the memory."""
     record, thread = Recording(), threading.get_ident()
 
     def before(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -146,6 +152,6 @@ def recording(blocks: Sequence[nn.Module], attention: Sequence[nn.Module]) -> It
         for block in blocks:
             hooks.callback(block.register_forward_pre_hook(before, with_kwargs=True).remove)
             hooks.callback(block.register_forward_hook(after).remove)
-        tap = hooks.enter_context(AttentionTap(attention))
+        tap = hooks.enter_context(AttentionTap(attention, scores=scores))
         record.attention = tap.records
         yield record

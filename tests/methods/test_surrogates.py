@@ -208,6 +208,7 @@ def test_a_text_of_one_unit_scores_what_hiding_it_loses(method: str) -> None:
     model = Model(tiny("bert", torch.float64))
     assert model.explain("dull", method).scores == pytest.approx(model.explain("dull", "occlusion").scores, rel=1e-5)
     assert model.explain("dull", method).notes[1:] == ()
+    assert model.explain("dull", method, samples=2).params["samples"] == 2  # all there are
 
 
 @pytest.mark.parametrize("method", BOTH)
@@ -266,6 +267,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, method: str
     [
         ("lime", {"samples": 3}, "at least 4 samples, not 3"),
         ("kernel_shap", {"samples": 0}, "at least 4 samples, not 0"),
+        ("kernel_shap", {"samples": 1}, "at least 4 samples, not 1"),
         ("lime", {"width": 0.01}, "a width of at least 0.05"),
         ("lime", {"ridge": float("inf")}, "a ridge of at least 0"),
         ("lime", {"ridge": -1.0}, "a ridge of at least 0"),

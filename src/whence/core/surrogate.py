@@ -51,7 +51,7 @@ def budget(method: str, samples: int | None, units: int) -> int:
     """How many parts are asked about, at most."""
     if samples is None:
         return max(USUAL_SAMPLES, 4 * units)
-    if samples < 4:
+    if samples < min(4, 2**units):
         raise BadOption(f"{method} takes at least 4 samples, not {samples}: fewer tell nothing.")
     return samples
 

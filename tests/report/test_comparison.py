@@ -275,6 +275,20 @@ def test_best_places_and_reasons(view: Any) -> None:
     assert any("The metrics asked 1,234 questions" in text for text in texts)
 
 
+def test_all_equal_has_no_ground() -> None:
+    same = three(grades=(grades(0.5, 1.0, 0.0), grades(0.5, 2.0, 0.0), grades(0.5, 1.0, 0.0)))
+    styles = [cell["style"] for cell in cells(page(same)) if "style" in cell]
+    assert styles == ["--r:0", "--r:1.00", "--r:0"] * 2 + ["--r:0", "--r:0.00", "--r:0"]
+
+
+def test_a_name_tells_what_to_know_about_its_numbers() -> None:
+    doubtful = three(explanations=(film(method="alti", gap=0.5, params={"norm": "l2"}, notes=("few samples",)),) * 3)
+    tips = [given.get("title", "") for tag, given in Reader(page(doubtful)).elements if given.get("class") == "name"]
+    assert len(tips) == 3
+    for line in ("options: norm=l2", "completeness gap: +0.5", "note: few samples"):
+        assert line in tips[0].splitlines()
+
+
 def test_headings_can_be_reached_and_sort_the_best_first() -> None:
     elements = Reader(page(three())).elements
     buttons = [given for tag, given in elements if tag == "button"]

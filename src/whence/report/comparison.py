@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from whence.core.comparison import Comparison
-from whence.report.grades import Cell, mean, sheet
+from whence.report.grades import Cell, Line, mean, sheet
 from whence.report.html import View, render, view
 from whence.report.pieces import visible
 
@@ -17,6 +17,7 @@ class Row(NamedTuple):
     """A method for the templates: its name in parts that may be broken apart, its cells, its coloured text."""
 
     name: list[str]
+    tip: str  # what to know about its numbers
     cells: list[tuple[Cell, str]]  # each with its strength
     mean_rank: str
     seconds: float
@@ -38,19 +39,7 @@ def fragment(comparison: Comparison) -> str:
 
 def _values(comparison: Comparison, *, special: bool) -> dict[str, object]:
     made = sheet(comparison)
-    rows = [
-        Row(
-            breakable(line.name),
-            [(cell, _strength(cell, len(made.lines))) for cell in line.cells],
-            mean(line.mean_rank),
-            line.explanation.seconds,
-            line.time,
-            line.passes,
-            line.explanation.forwards + line.explanation.backwards,
-            view(line.explanation, special=special),
-        )
-        for line in made.lines
-    ]
+    rows = [_row(line, len(made.lines), special=special) for line in made.lines]
     first = comparison.explanations[0] if comparison.explanations else None
     return {
         "title": visible(f"Which explanation of “{first.target}” is to be believed?") if first else "Nothing to compare",
@@ -60,6 +49,21 @@ def _values(comparison: Comparison, *, special: bool) -> dict[str, object]:
         "upwards": len(made.columns) >= VERTICAL,
         "made": made,
     }
+
+
+def _row(line: Line, methods: int, *, special: bool) -> Row:
+    explanation, prepared = line.explanation, view(line.explanation, special=special)
+    return Row(
+        breakable(line.name),
+        "\n".join(f"{name}: {value}" for name, value in prepared.facts),
+        [(cell, _strength(cell, methods)) for cell in line.cells],
+        mean(line.mean_rank),
+        explanation.seconds,
+        line.time,
+        line.passes,
+        explanation.forwards + explanation.backwards,
+        prepared,
+    )
 
 
 def breakable(name: str) -> list[str]:

@@ -223,9 +223,9 @@ def test_options_of_methods_and_metrics() -> None:
     assert [grade.fill for grade in found.grades[0]] == ["pad", "delete"]
 
 
-def test_a_fill_that_is_not_there() -> None:
+def test_a_fill_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     model = make_model("llama")
-    model.tokenizer.unk_token = None
+    monkeypatch.setattr(model.tokenizer, "unk_token", None)  # and back: tests share tokenizers
     whole = Model(model)
     grade = whole.compare(TEXT, ["saliency"], ["rft"]).grades[0][0]
     assert (grade.fill, grade.details["instead_of"]) == ("pad", "unk")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -30,6 +30,7 @@ class Attribution:
     signed: bool | None = None  # where an option takes the sign away from a signed method
     params: dict[str, object] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    selection: Mapping[str, object] | None = None  # what the scores were chosen among, and why: plain data
     flow: Callable[[], Tensor] | None = None  # where tokens hand on to tokens: (layer, query, key), made when asked for
 
 
@@ -80,6 +81,12 @@ class Case:
     def capture(self) -> Capture:
         record, _ = self.group.recorded
         return self._slice(Capture(self.group.leaf, [*record.inputs, record.outputs[-1]], record.attention))
+
+    def attention(self, *, scores: bool) -> list[Tensor]:
+        """Every layer's attention, before the softmax or behind it, without a graph. (head, query, key) a layer"""
+        n, group = len(self.encoding), self.group
+        layers = (group.scored if scores else group.watched).attention
+        return [self._of_row(layer.scores if scores else layer.probs)[:, :n, :n] for layer in layers]
 
     def parts(self, *, second_norm: bool = False) -> list[Parts]:
         """Every layer's attention block as a sum of what each token brought (see `model/decomposition`); needs no gradient."""

@@ -13,7 +13,7 @@ ORDER = [
     ["registry"],
     ["model"],
     ["core.case", "core"],
-    ["methods", "metrics", "heads"],
+    ["methods", "metrics", "heads", "optimus"],
     ["api"],
     ["doctor", "benchmark", "studies", "sparse"],
     ["report", "explorer", "cli"],

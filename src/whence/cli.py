@@ -192,6 +192,7 @@ def main() -> None:
     """A user's mistake is one line on standard error: exit code 2 for usage, 1 for failures."""
     import whence.cli_flow  # each brings its commands
     import whence.cli_heads
+    import whence.cli_optimus
     import whence.cli_study  # noqa: F401
 
     warnings.showwarning = _warn

@@ -5,7 +5,7 @@ column, the mean or the largest of every column) give (2 + H)(2 + L) 4 weighting
 said otherwise; the best is the explanation. One recorded pass and one hidden unit at a time serve all of them.
 
 select: prime, one search for all predicted labels of a multi-label model; label, one for the label that is explained; batch, none: the
-combination was fitted before (see `whence.optimus.fit`), and `combination` is its file, or the combination itself.
+combination was fitted before (see `whence.optimus.fit`), and `combination` is its file, or the combination itself as it is written.
 raw: attention behind the softmax (A), before it (A*), or both. fallback: what is taken if nothing scores above zero: the maximum all the
 same, or the baseline, as the paper's algorithm has it. all_scores: keep every combination's score in the explanation.
 """
@@ -42,7 +42,7 @@ def optimus(
 ) -> Attribution:
     if combination is not None:
         one, notes = combination_of(combination, case)
-        known: dict[str, object] = {"select": "batch", "raw": one.raw, "combination": str(one)}
+        known: dict[str, object] = {"select": "batch", "raw": one.raw, "combination": str(one)}  # enough to do it again
         return Attribution(_comparable(case, weights_by(case, one)), signed=one.raw == "A*", params=known, notes=notes)
     if select == "batch":
         raise BadOption("select=batch takes a combination that was fitted before: combination=FILE, written by 'whence optimus'.")
@@ -69,7 +69,7 @@ def optimus(
     return Attribution(
         _comparable(case, found.weights[best]),
         signed=winner.raw == "A*",
-        params={"raw": winner.raw, "combination": str(winner)},
+        params={"winner": str(winner)},
         notes=notes,
         selection=selection,
     )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+import re
+from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -17,6 +17,10 @@ Raw = Literal["A", "A*"]
 Reduction = Literal["mean", "multi"] | int  # over heads or layers; a number takes that one alone, counted from 0
 MatrixOperation = Literal["from", "to", "mean_columns", "max_columns"]
 MATRICES: tuple[MatrixOperation, ...] = get_args(MatrixOperation)
+_WRITTEN = re.compile(
+    r"(?P<raw>A\*?), (?:(?P<heads>mean|multi) of heads|head (?P<head>\d+)), (?:(?P<layers>mean|multi) of layers|layer (?P<layer>\d+))"
+    rf", (?P<matrix>{'|'.join(MATRICES)})"
+)
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,15 @@ class Combination:
         head, layer = (f"{what} {one}" if isinstance(one, int) else f"{one} of {what}s" for what, one in self._reductions)
         return f"{self.raw}, {head}, {layer}, {self.matrix}"
 
+    @classmethod
+    def read(cls, text: str) -> Combination | None:
+        """The combination that is written so; None if it is something else, such as a file."""
+        found = _WRITTEN.fullmatch(text.strip())
+        if found is None:
+            return None
+        head, layer = (name or int(number) for name, number in (found.group("heads", "head"), found.group("layers", "layer")))
+        return cls(found["raw"], head, layer, found["matrix"])  # type: ignore[arg-type]  # the pattern has only what there is
+
     @property
     def _reductions(self) -> tuple[tuple[str, Reduction], tuple[str, Reduction]]:
         return ("head", self.head), ("layer", self.layer)
@@ -41,6 +54,8 @@ class Combination:
         for (what, one), count in zip(self._reductions, (heads, layers), strict=True):
             if isinstance(one, int) and not 0 <= one < count:
                 raise BadOption(f"There is no {what} {one}: the model has {count}, numbered from 0.")
+        if self.raw == "A*" and "multi" in (self.head, self.layer):
+            raise BadOption("A* has signs, and a product's sign says nothing of a token: take the mean, or one head and one layer.")
 
 
 BASELINE = Combination("A", "mean", "mean", "from")  # what the literature does most; the paper's B
@@ -73,7 +88,6 @@ class Fitted:
     texts: int
     model: str = ""
     fingerprint: str = ""  # of the weights it was fitted on; other weights of the same shape may use it, and are told so
-    notes: Sequence[str] = field(default_factory=tuple)
 
     def save(self, path: str | PathLike[str]) -> None:
         write_whole(path, json.dumps({"whence_optimus": FORMAT, **asdict(self)}, ensure_ascii=False, indent=1), "combination")
@@ -90,6 +104,6 @@ class Fitted:
             combination = Combination(**data.pop("combination"))
             if combination not in combinations(combination.raw, data["layers"], data["heads"]):
                 raise ValueError(f"there is no {combination}")
-            return cls(combination, **data | {"notes": tuple(data.get("notes", ()))})
+            return cls(combination, **data)
         except (KeyError, TypeError, ValueError) as error:
             raise BadFile(f"{path}: this combination is damaged ({error}). Write it again with 'whence optimus'.") from error

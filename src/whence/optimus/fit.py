@@ -68,6 +68,8 @@ def fit(
 
 def combination_of(given: object, case: Case) -> tuple[Combination, tuple[str, ...]]:
     """The combination that a file, a fit or a combination stands for, checked against the model; and what to know of it."""
+    if isinstance(given, str):
+        given = Combination.read(given) or given
     if isinstance(given, Combination):
         return given, ()
     if isinstance(given, str | PathLike):

@@ -6,7 +6,7 @@ import math
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -97,6 +97,28 @@ def anisotropy(outputs: Mapping[str, Numbers], parts: Mapping[str, Numbers], pat
     axes.set_xlabel("layer")
     axes.set_ylabel("mean cosine similarity")
     axes.legend(frameon=False, fontsize=8)
+    _save(figure, path)
+
+
+def combination_scores(tables: Mapping[str, Mapping[str, Any]], path: Path, *, label: str = "RFT") -> None:
+    """How faithful every combination of attention operations is: head by layer, one map for each matrix operation.
+
+    tables: what `optimus` keeps with all_scores=True: `explanation.selection[0]["scores"]`.
+    """
+    rows = len(tables)
+    shapes = [(len(table["heads"]), len(table["layers"])) for table in tables.values()]
+    figure = _figure(4 * (0.28 * max(layers for _, layers in shapes) + 1.1) + 1, rows * (0.28 * max(heads for heads, _ in shapes) + 1.1))
+    limit = max(abs(one or 0.0) for table in tables.values() for matrix in table["scores"].values() for row in matrix for one in row)
+    places = figure.subplots(rows, 4, squeeze=False)
+    for row, (raw, table) in zip(places, tables.items(), strict=True):
+        for axes, (matrix, numbers) in zip(row, table["scores"].items(), strict=True):
+            shown = axes.imshow(np.array(numbers, dtype=float), cmap="RdYlGn", vmin=-limit, vmax=limit, aspect="auto")
+            axes.set_title(f"{raw} {matrix}", fontsize=9)
+            axes.set_xticks(range(len(table["layers"])), table["layers"], rotation=90, fontsize=7)
+            axes.set_yticks(range(len(table["heads"])), table["heads"], fontsize=7)
+            axes.set_xlabel("layer", fontsize=8)
+        row[0].set_ylabel("head", fontsize=8)
+    figure.colorbar(shown, ax=places, fraction=0.02, label=label)
     _save(figure, path)
 
 

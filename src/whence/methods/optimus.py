@@ -12,14 +12,15 @@ same, or the baseline, as the paper's algorithm has it. all_scores: keep every c
 
 from __future__ import annotations
 
-from torch import Tensor
-
 from whence.core.case import Attribution, Case
 from whence.core.target import Boundary
 from whence.errors import BadOption
 from whence.optimus.fit import combination_of
-from whence.optimus.search import Choice, Fallback, Select, all_candidates, chosen, real_units, scores_of, searched, table, weights_by
+from whence.optimus.search import Choice, Fallback, Select, chosen, faithfulness, search, weights_by
 from whence.registry import method
+
+_NONE = "No combination scores above zero: hiding what it weighs most does not lower the probability. "
+HOPELESS: dict[Fallback, str] = {"maximum": _NONE + "This is only the least bad.", "baseline": _NONE + "So the baseline was taken."}
 
 
 @method(
@@ -27,7 +28,7 @@ from whence.registry import method
     signed=False,
     per_class=True,
     reads="attention",
-    paper="Mylonas et al. 2022, arXiv:2209.10876",
+    paper="Mylonas et al. 2023, Optimus, arXiv:2209.10876",
     scores_units=True,
 )
 def optimus(
@@ -43,49 +44,21 @@ def optimus(
     if combination is not None:
         one, notes = combination_of(combination, case)
         known: dict[str, object] = {"select": "batch", "raw": one.raw, "combination": str(one)}  # enough to do it again
-        return Attribution(_comparable(case, weights_by(case, one)), signed=one.raw == "A*", params=known, notes=notes)
+        return Attribution(weights_by(case, one), signed=one.raw == "A*", params=known, notes=notes)
     if select == "batch":
         raise BadOption("select=batch takes a combination that was fitted before: combination=FILE, written by 'whence optimus'.")
-    found = all_candidates(case, raw)
-    targets = searched(case, select)
-    scores = scores_of(case, found.weights, targets, metric)
-    best = chosen(scores, fallback)
-    winner, baseline = found.combinations[best], found.combinations[0]
-    selection = {
-        "by": metric,
-        "chosen": str(winner),
-        "score": float(scores[best]),
-        "baseline": str(baseline),
-        "baseline_score": float(scores[0]),
-        "candidates": len(scores),
-        "labels": [target.label for target in targets],
-        **({"scores": table(found.combinations, scores)} if all_scores else {}),
-    }
-    part = "" if not isinstance(case.target, Boundary) else "End: " if case.target.end else "Start: "
-    notes = (
-        f"{part}{winner} has {scores[best]:.4g} by {metric}, chosen among {len(scores)}; the baseline ({baseline}) has {scores[0]:.4g}.",
-        *_doubts(float(scores[best]), fallback),
-    )
+    grader = faithfulness(metric)
+    found = search(case, select, raw, grader)
+    best = chosen(found.scores, grader, fallback)
+    winner = found.combinations[best]
+    alone = len(found.aims[0]) < len(case.together)  # one end of an answer, searched for on its own
+    end = ("End: " if case.target.end else "Start: ") if alone and isinstance(case.target, Boundary) else ""
+    note = f"{end}{winner} has {found.scores[best]:.4g} by {metric}; of all {len(found.scores)} the baseline has {found.scores[0]:.4g}."
+    hopeless = grader.choice.row.better == "higher" and found.scores[best] <= 0
     return Attribution(
-        _comparable(case, found.weights[best]),
+        found.weights[best],
         signed=winner.raw == "A*",
         params={"winner": str(winner)},
-        notes=notes,
-        selection=selection,
+        notes=(note, *([HOPELESS[fallback]] if hopeless else [])),
+        selection=found.report(best, metric, every=all_scores),
     )
-
-
-def _doubts(best: float, fallback: Fallback) -> list[str]:
-    if best > 0:
-        return []
-    taken = "the baseline was taken" if fallback == "baseline" else "this is only the least bad"
-    return [f"No combination scores above zero: hiding what they weigh most does not lower the probability. So {taken}."]
-
-
-def _comparable(case: Case, weights: Tensor) -> Tensor:
-    """An answer's start and end are searched apart and added up. Each is scaled to a total of one, or the larger numbers would drown
-    the others."""
-    if not isinstance(case.target, Boundary):
-        return weights
-    total = weights[real_units(case)].abs().sum()
-    return weights / total if total > 0 else weights

@@ -10,12 +10,13 @@ import numpy as np
 import torch
 
 from whence.core.case import Case, make_cases
+from whence.core.graded import Numbers
 from whence.core.units import Level
 from whence.errors import BadOption, EmptyText
 from whence.model.fingerprint import fingerprint
 from whence.model.text_model import TextModel
 from whence.optimus.combination import Combination, Fitted
-from whence.optimus.search import Choice, Fallback, all_candidates, chosen, scores_of, searched
+from whence.optimus.search import Choice, Fallback, chosen, faithfulness, search
 
 Text = str | tuple[str, str]
 
@@ -43,15 +44,19 @@ def fit(
         raise EmptyText("A combination is fitted on texts: give a list of at least one, and not those that it is tried on.")
     reader = model.text_model
     encodings = [reader.encode(*((text,) if isinstance(text, str) else text)) for text in texts]
-    totals: list[np.ndarray] = []
+    grader = faithfulness(metric)
+    totals: list[Numbers] = []
     with torch.inference_mode(False):
         for cases in make_cases(reader, encodings, [None] * len(encodings), level=level):
             for case in cases.values():
-                found = all_candidates(case, raw)
-                totals.append(scores_of(case, found.weights, searched(case, "prime"), metric))
+                layers = case.attention(scores=raw != "A")  # first: this pass also says what is predicted
+                parts = [case.toward(target) for target in reader.task.aims(reader, None, case.logits, case.encoding)]
+                for part in parts:
+                    part.together = parts
+                found = search(parts[0], "prime", raw, grader)
+                totals.append(found.scores)
     scores = np.mean(totals, 0)
-    best = chosen(scores, fallback)
-    layers = case.attention(scores=False)
+    best = chosen(scores, grader, fallback)
     return Fitted(
         combination=found.combinations[best],
         score=float(scores[best]),

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from whence.core.case import Case
+from whence.core.graded import Graded, Numbers
+from whence.core.grading import Chosen, Job, fill_of, grade
 from whence.core.target import Boundary, Target
 from whence.core.units import POOL
-from whence.errors import BadOption
+from whence.errors import BadOption, NotDefined
+from whence.metrics.rft import Rft, rft
 from whence.optimus.combination import MATRICES, Combination, Raw, combinations
 from whence.optimus.operations import all_weights, unmasked, weights_of
+from whence.registry import all_metrics
 
-Numbers = npt.NDArray[np.float64]
+Aim = tuple[Target, ...]  # what is explained, in its parts: an answer has two
 Select = Literal["prime", "label", "batch"]
 Choice = Literal["A", "A*", "both"]
 Fallback = Literal["maximum", "baseline"]
 
+_REDUCTIONS = (attrgetter("head"), attrgetter("layer"))
 PREDICTED = 0.5  # from this probability on a label of a multi-label model is predicted
 
 
@@ -34,6 +39,47 @@ class Candidates:
     weights: Tensor  # (combination, unit)
 
 
+@dataclass(frozen=True, eq=False)
+class Search(Candidates):
+    """The same with a score for each. Where an explanation has several parts, the weights are this part's, the scores the whole's."""
+
+    scores: Numbers  # (combination,)
+    aims: Sequence[Aim]  # what was searched for
+
+    def report(self, best: int, metric: str, *, every: bool) -> dict[str, object]:
+        """What was chosen among, as plain data; with every combination's score if asked for."""
+        scores = [None if np.isnan(score) else score for score in self.scores.tolist()]  # JSON has no NaN
+        found = {
+            "by": metric,
+            "chosen": str(self.combinations[best]),
+            "score": scores[best],
+            "baseline": str(self.combinations[0]),
+            "baseline_score": scores[0],
+            "candidates": len(scores),
+            "labels": [" and ".join(dict.fromkeys(target.label for target in aim)) for aim in self.aims],
+        }
+        return {**found, "scores": self._table(scores)} if every else found
+
+    def _table(self, scores: Sequence[float | None]) -> dict[str, object]:
+        """For each kind of matrix its operations, and for each matrix operation the scores as (head, layer)."""
+        by_place = dict(zip(self.combinations, scores, strict=True))
+        found: dict[str, object] = {}
+        for raw in dict.fromkeys(one.raw for one in self.combinations):
+            heads, layers = (list(dict.fromkeys(of(one) for one in self.combinations if one.raw == raw)) for of in _REDUCTIONS)
+            numbers = {o: [[by_place[Combination(raw, h, m, o)] for m in layers] for h in heads] for o in MATRICES}
+            found[raw] = {"heads": heads, "layers": layers, "scores": numbers}
+        return found
+
+
+def search(case: Case, select: Select, raw: Choice, metric: Chosen) -> Search:
+    """Every combination's score on one text."""
+    own = all_candidates(case, raw)
+    aims = searched(case, select)
+    others = [all_candidates(other, raw).weights for other in case.together if other is not case] if len(aims[0]) > 1 else []
+    whole = own.weights + sum(others, torch.zeros_like(own.weights))
+    return Search(own.combinations, own.weights, scores_of(case, whole, aims, metric), aims)
+
+
 def all_candidates(case: Case, raw: Choice) -> Candidates:
     """All combinations on one text, from one recorded pass."""
     kinds: list[Raw] = ["A", "A*"] if raw == "both" else [raw]
@@ -42,7 +88,7 @@ def all_candidates(case: Case, raw: Choice) -> Candidates:
     for kind in reversed(kinds):  # A* first: where its pass is made, A needs none of its own
         layers = matrices(case, kind)
         found[:0] = combinations(kind, len(layers), len(layers[0]))
-        weights.insert(0, pooled(case, all_weights(layers, case.row_read, kind)))
+        weights.insert(0, comparable(case, pooled(case, all_weights(layers, case.row_read, kind))))
     return Candidates(found, torch.cat(weights))
 
 
@@ -55,7 +101,15 @@ def weights_by(case: Case, combination: Combination) -> Tensor:
     """What one combination gives each unit of the text. (unit,)"""
     layers = matrices(case, combination.raw)
     combination.check(len(layers), len(layers[0]))
-    return pooled(case, weights_of(combination, layers, case.row_read))
+    return comparable(case, pooled(case, weights_of(combination, layers, case.row_read)))
+
+
+def comparable(case: Case, weights: Tensor) -> Tensor:
+    """An answer's start and end are read at two positions and added up: each is scaled to a total of one, so that none drowns the other."""
+    if not isinstance(case.target, Boundary):
+        return weights
+    total = weights[..., real_units(case)].abs().sum(-1, keepdim=True)
+    return weights / total.masked_fill(total == 0, 1)
 
 
 def pooled(case: Case, weights: Tensor) -> Tensor:
@@ -73,69 +127,72 @@ def real_units(case: Case) -> Tensor:
     return ~(case.units & case.special).any(-1).cpu()
 
 
-def searched(case: Case, select: Select) -> list[Target]:
-    """The targets whose mean score decides. Prime takes all predicted labels of a multi-label model together."""
+def searched(case: Case, select: Select) -> list[Aim]:
+    """What is explained, of which the mean score decides. Prime takes all predicted labels of a multi-label model, one after the other,
+    and both ends of an answer, together."""
     target, model = case.target, case.model
-    if select == "label" or not target.independent or target.versus is not None or isinstance(target, Boundary):
-        return [target]
+    if select == "label":
+        return [(target,)]
+    if len(case.together) > 1 or not target.independent or target.versus is not None:
+        return [tuple(one.target for one in case.together)]
     chances = case.logits.double().sigmoid()
-    predicted = [model.target(label) for label in (chances >= PREDICTED).nonzero().flatten().tolist()]
-    return predicted if target in predicted else [target]
+    predicted: list[Aim] = [(model.target(label),) for label in (chances >= PREDICTED).nonzero().flatten().tolist()]
+    return predicted if (target,) in predicted else [(target,)]
 
 
-def chosen(scores: Numbers, fallback: Fallback) -> int:
+def chosen(scores: Numbers, metric: Chosen, fallback: Fallback = "maximum") -> int:
     """The best, the first of equals; with fallback "baseline" the first of all unless one is better than nothing (Algorithm 2)."""
-    known = np.where(np.isnan(scores), -np.inf, scores)
+    higher = metric.choice.row.better == "higher"
+    if fallback == "baseline" and not higher:
+        raise BadOption(f"fallback=baseline is for metrics that are above zero when good; {metric.choice.asked} is better when lower.")
+    known = np.where(np.isnan(scores), -np.inf, scores if higher else -scores)
     best = int(known.argmax())
     if not np.isfinite(known[best]):
-        raise BadOption("The metric is not defined for any combination on this text, so there is nothing to choose by. Take another.")
+        raise NotDefined(f"{metric.choice.asked} is not defined for anything on this text, so nothing can be chosen by it. Take another.")
     return 0 if fallback == "baseline" and not known[best] > 0 else best
 
 
-def drops(case: Case, targets: Sequence[Target], fill: str) -> Numbers:
-    """How far each target's probability falls when one unit is hidden: one pass over the units serves every combination. (target, unit)"""
-    answers = case.answers(~case.units[real_units(case).to(case.units.device)], fill)
-    whole = case.logits[None]
-    fallen = [target.probability(whole) - target.probability(answers) for target in targets]
-    return torch.stack(fallen).cpu().numpy()
-
-
-def ranked(weights: Numbers) -> Numbers:
-    """Ranks by size, the largest first; equals share the worst. (..., unit)"""
-    size = np.abs(weights)
-    order = np.argsort(-size, axis=-1, kind="stable")
-    falling = np.take_along_axis(size, order, -1)
-    count = size.shape[-1]
-    last = np.ones(size.shape, dtype=bool)
-    last[..., :-1] = falling[..., :-1] > falling[..., 1:]  # the last of its equals
-    worst = np.where(last, np.arange(1, count + 1), count)
-    worst = np.minimum.accumulate(worst[..., ::-1], -1)[..., ::-1]
-    ranks = np.empty(size.shape)
-    np.put_along_axis(ranks, order, worst, -1)
-    return ranks
-
-
-def rft(weights: Numbers, fallen: Numbers, *, normalise: bool = True) -> Numbers:
-    """Ranked faithful truthfulness (Eqs. 2 and 3) of many weightings at once. (..., unit), (target, unit) -> (..., target)"""
-    share = 1 / ranked(weights)
-    found: Numbers = (np.sign(weights) * share) @ fallen.T - ((weights == 0) * share) @ np.abs(fallen).T
-    return found / weights.shape[-1] if normalise else found
-
-
-def scores_of(case: Case, weights: Tensor, targets: Sequence[Target], metric: str) -> Numbers:
-    """How faithful each weighting is: the mean over the targets, higher is better. (candidate, unit) -> (candidate,)"""
-    real = weights[:, real_units(case)].numpy()
-    found: Numbers = rft(real, drops(case, targets, "unk")).mean(-1)
+def faithfulness(metric: str) -> Chosen:
+    """A metric that can choose: one that asks the model, and needs nothing but the scores."""
+    found = Chosen.read(metric)
+    if found.choice.row.needs is not None or not hasattr(found.metric, "questions"):
+        known = [row.name for row in all_metrics() if row.needs is None and hasattr(row.function, "questions")]
+        raise BadOption(f"{metric} does not ask the model, so it cannot say what is faithful. Choose by one of: {', '.join(known)}.")
     return found
 
 
-def table(found: Sequence[Combination], scores: Numbers) -> dict[str, object]:
-    """The score of every combination as plain data: for each kind of matrix its operations and (matrix operation, head, layer)."""
-    shown: dict[str, object] = {}
-    for raw in dict.fromkeys(one.raw for one in found):
-        places = [place for place, one in enumerate(found) if one.raw == raw]
-        heads = list(dict.fromkeys(found[place].head for place in places))
-        layers = list(dict.fromkeys(found[place].layer for place in places))
-        numbers = scores[places].reshape(len(heads), len(layers), len(MATRICES)).transpose(2, 0, 1)
-        shown[raw] = {"heads": heads, "layers": layers, "scores": dict(zip(MATRICES, numbers.tolist(), strict=True))}
-    return shown
+def scores_of(case: Case, weights: Tensor, aims: Sequence[Aim], metric: Chosen) -> Numbers:
+    """What the metric says of each weighting: the mean over the aims, NaN where it is not defined. (candidate, unit) -> (candidate,)"""
+    if isinstance(metric.metric, Rft):
+        return _by_rft(case, weights, aims, metric)
+    special = ~real_units(case).numpy()
+    numbers = weights.numpy()
+    jobs = [Job(case.encoding, case.level, aim, case.logits, Graded(row, special)) for row in numbers for aim in aims]
+    asker = case.group.asker
+    before = asker.rows
+    grades = grade(jobs, [metric], asker)
+    case.asking.forwards += asker.rows - before
+    values = np.array([np.nan if one.value is None else one.value for (one,) in grades])
+    found: Numbers = values.reshape(len(numbers), len(aims)).mean(-1)
+    return found
+
+
+def _by_rft(case: Case, weights: Tensor, aims: Sequence[Aim], metric: Chosen) -> Numbers:
+    """RFT hides one unit at a time, whatever the weights are: its questions are put once for all candidates, its ranks had by one sort."""
+    numbers = weights[:, real_units(case)].numpy()
+    fallen = effects(case, aims, fill_of(metric, case.model))
+    found: Numbers = np.mean([rft(numbers, one, normalise=metric.metric.normalise) for one in fallen], 0)
+    return found
+
+
+def effects(case: Case, aims: Sequence[Aim], fill: str) -> Numbers:
+    """How far each aim's probability falls when one unit is hidden. (aim, unit)"""
+    answers = case.answers(~case.units[real_units(case).to(case.units.device)], fill)
+    whole = case.logits[None]
+    fallen = [_chance(aim, whole) - _chance(aim, answers) for aim in aims]
+    return torch.stack(fallen).cpu().numpy()
+
+
+def _chance(aim: Aim, logits: Tensor) -> Tensor:
+    """Of all parts together."""
+    return torch.stack([target.probability(logits) for target in aim]).prod(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -43,6 +44,7 @@ class Case:
         self.model = group.model
         self.encoding = group.encodings[row]
         self.together: Sequence[Case] = [self]  # the cases whose explanations are added up, as an answer's start and end
+        self.memo: dict[object, Any] = {}  # what a method worked out for all of these at once
         self.asking = Passes()  # rows of this case alone, beside the group's
         self._parts: dict[bool, list[Parts]] = {}
 

@@ -53,7 +53,7 @@ def optimus(
     winner = found.combinations[best]
     alone = len(found.aims[0]) < len(case.together)  # one end of an answer, searched for on its own
     end = ("End: " if case.target.end else "Start: ") if alone and isinstance(case.target, Boundary) else ""
-    note = f"{end}{winner} has {found.scores[best]:.4g} by {metric}; of all {len(found.scores)} the baseline has {found.scores[0]:.4g}."
+    note = f"{end}{winner}: {found.scores[best]:.4g} by {metric}, chosen among {len(found.scores)}; the baseline has {found.scores[0]:.4g}."
     hopeless = grader.choice.row.better == "higher" and found.scores[best] <= 0
     return Attribution(
         found.weights[best],

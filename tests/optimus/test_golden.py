@@ -17,7 +17,7 @@ from whence.optimus.combination import Combination, Raw
 from whence.optimus.operations import weights_of
 from whence.optimus.search import all_candidates, effects, matrices, searched
 
-CLOSE = 1e-6  # what single precision, in which the public code ran, can tell apart among the weights of one vector
+CLOSE = 4e-6  # what single precision, in which the public code ran, can tell apart among the weights of one vector
 
 
 def configurations(raw: Raw) -> list[Combination]:

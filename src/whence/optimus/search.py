@@ -28,6 +28,7 @@ Choice = Literal["A", "A*", "both"]
 Fallback = Literal["maximum", "baseline"]
 
 _REDUCTIONS = (attrgetter("head"), attrgetter("layer"))
+BITS = 20  # of a weight that count: what single precision has left after a model's layers
 PREDICTED = 0.5  # from this probability on a label of a multi-label model is predicted
 
 
@@ -88,7 +89,7 @@ def all_candidates(case: Case, raw: Choice) -> Candidates:
     for kind in reversed(kinds):  # A* first: where its pass is made, A needs none of its own
         layers = matrices(case, kind)
         found[:0] = combinations(kind, len(layers), len(layers[0]))
-        weights.insert(0, comparable(case, pooled(case, all_weights(layers, case.row_read, kind))))
+        weights.insert(0, settled(case, all_weights(layers, case.row_read, kind)))
     return Candidates(found, torch.cat(weights))
 
 
@@ -101,15 +102,22 @@ def weights_by(case: Case, combination: Combination) -> Tensor:
     """What one combination gives each unit of the text. (unit,)"""
     layers = matrices(case, combination.raw)
     combination.check(len(layers), len(layers[0]))
-    return comparable(case, pooled(case, weights_of(combination, layers, case.row_read)))
+    return settled(case, weights_of(combination, layers, case.row_read))
 
 
-def comparable(case: Case, weights: Tensor) -> Tensor:
-    """An answer's start and end are read at two positions and added up: each is scaled to a total of one, so that none drowns the other."""
-    if not isinstance(case.target, Boundary):
-        return weights
-    total = weights[..., real_units(case)].abs().sum(-1, keepdim=True)
-    return weights / total.masked_fill(total == 0, 1)
+def settled(case: Case, weights: Tensor) -> Tensor:
+    """Tokens' weights as they are ranked and shown. (..., token) -> (..., unit)
+
+    An answer's start and end are read at two positions and added up: each is scaled to a total of one, so that none drowns the other.
+    Numbers that agree in the first million are equal: rows of a product of many layers differ by rounding alone, and so do the columns'
+    sums where the decision reads all positions alike. A rank would take that for meaning. No number becomes zero by it.
+    """
+    weights = pooled(case, weights)
+    if isinstance(case.target, Boundary):
+        total = weights[..., real_units(case)].abs().sum(-1, keepdim=True)
+        weights = weights / total.masked_fill(total == 0, 1)
+    mantissa, exponent = torch.frexp(weights)
+    return torch.ldexp((mantissa * 2**BITS).round() / 2**BITS, exponent)
 
 
 def pooled(case: Case, weights: Tensor) -> Tensor:

@@ -59,6 +59,6 @@ def optimus(
         found.weights[best],
         signed=winner.raw == "A*",
         params={"winner": str(winner)},
-        notes=(note, *([HOPELESS[fallback]] if hopeless else [])),
+        notes=(note, *([end + HOPELESS[fallback]] if hopeless else [])),
         selection=found.report(best, metric, every=all_scores),
     )

@@ -102,7 +102,7 @@ class Fitted:
             raise BadFile(f"{path} is not a combination saved by this version of Whence. Write one with 'whence optimus'.")
         try:
             combination = Combination(**data.pop("combination"))
-            if combination not in combinations(combination.raw, data["layers"], data["heads"]):
+            if combination.raw not in get_args(Raw) or combination not in combinations(combination.raw, data["layers"], data["heads"]):
                 raise ValueError(f"there is no {combination}")
             return cls(combination, **data)
         except (KeyError, TypeError, ValueError) as error:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from whence.core.case import Case
-from whence.core.graded import Graded, Numbers
+from whence.core.graded import Flags, Graded, Numbers
 from whence.core.grading import Chosen, Job, fill_of, grade
 from whence.core.target import Boundary, Target
 from whence.core.units import POOL
@@ -169,13 +169,13 @@ def faithfulness(metric: str) -> Chosen:
     return found
 
 
-def scores_of(case: Case, weights: Tensor, aims: Sequence[Aim], metric: Chosen) -> Numbers:
+def scores_of(case: Case, weights: Tensor, aims: Sequence[Aim], metric: Chosen, *, rationale: Flags | None = None) -> Numbers:
     """What the metric says of each weighting: the mean over the aims, NaN where it is not defined. (candidate, unit) -> (candidate,)"""
     if isinstance(metric.metric, Rft):
         return _by_rft(case, weights, aims, metric)
     special = ~real_units(case).numpy()
     numbers = weights.numpy()
-    jobs = [Job(case.encoding, case.level, aim, case.logits, Graded(row, special)) for row in numbers for aim in aims]
+    jobs = [Job(case.encoding, case.level, aim, case.logits, Graded(row, special, rationale=rationale)) for row in numbers for aim in aims]
     asker = case.group.asker
     before = asker.rows
     grades = grade(jobs, [metric], asker)

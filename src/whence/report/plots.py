@@ -122,6 +122,31 @@ def combination_scores(tables: Mapping[str, Mapping[str, Any]], path: Path, *, l
     _save(figure, path)
 
 
+def shares(parts: Mapping[str, Mapping[str, float]], path: Path) -> None:
+    """How often each operation wins, one chart for heads, layers and matrices: as Figure 4 of the Optimus paper."""
+    figure = _figure(1 + 0.34 * sum(len(part) + 2 for part in parts.values()), 3.4)
+    places = figure.subplots(1, len(parts), squeeze=False, width_ratios=[len(part) + 2 for part in parts.values()])[0]
+    for axes, (name, part) in zip(places, parts.items(), strict=True):
+        axes.bar(range(len(part)), [100 * share for share in part.values()], color="C0")
+        axes.set_xticks(range(len(part)), list(part), rotation=90, fontsize=8)
+        axes.set_title(name, fontsize=9)
+    places[0].set_ylabel("chosen, % of texts")
+    _save(figure, path)
+
+
+def lines(curves: Mapping[str, Numbers], path: Path, *, across: str, up: str) -> None:
+    """One line a method over 0, 1, 2, ...: emissions as Figure 7 of the Optimus paper; logarithmic, as methods differ by orders."""
+    figure = _figure(5.5, 3.8)
+    axes = figure.add_subplot()
+    for name, curve in curves.items():
+        axes.plot(np.arange(1, len(curve)), curve[1:], label=name)
+    axes.set_yscale("log")
+    axes.set_xlabel(across)
+    axes.set_ylabel(up)
+    axes.legend(frameon=False, fontsize=8)
+    _save(figure, path)
+
+
 def _figure(width: float, height: float) -> Figure:
     try:
         from matplotlib.figure import Figure

@@ -45,7 +45,7 @@ def operation_maps(explanation: Explanation) -> list[OperationMap]:
     found = []
     for selection in explanation.selection:
         tables: Mapping[str, Any] = selection.get("scores", {})
-        scale = largest(one for table in tables.values() for rows in table["scores"].values() for row in rows for one in row)
+        scale = largest(one or 0.0 for table in tables.values() for rows in table["scores"].values() for row in rows for one in row)
         for raw, table in tables.items():
             for matrix, rows in table["scores"].items():
                 cells = [

@@ -109,8 +109,8 @@ def settled(case: Case, weights: Tensor) -> Tensor:
     """Tokens' weights as they are ranked and shown. (..., token) -> (..., unit)
 
     An answer's start and end are read at two positions and added up: each is scaled to a total of one, so that none drowns the other.
-    Numbers that agree in the first million are equal: rows of a product of many layers differ by rounding alone, and so do the columns'
-    sums where the decision reads all positions alike. A rank would take that for meaning. No number becomes zero by it.
+    Numbers that agree to a millionth of themselves are equal: the rows of a product of many layers differ by rounding alone, and so do
+    rows' sums, which `to` gives where the decision reads all positions alike. A rank would take that for meaning. None becomes zero by it.
     """
     weights = pooled(case, weights)
     if isinstance(case.target, Boundary):

@@ -54,7 +54,8 @@ def check_spans(name: str, spans: Any, text: str) -> None:
 
 def chosen_methods(asked: str | Sequence[str]) -> list[Choice[Method]]:
     """Methods as `name:option=value`, in a list or between commas; `all` is every method that needs no option to be given."""
-    names = [row.name for row in all_methods()] if asked == "all" else _listed(asked)
+    every = [row.name for row in all_methods() if row.family != "selection"]  # which would only choose among the others
+    names = every if asked == "all" else _listed(asked)
     if not names:
         raise BadOption("Name at least one method, or say 'all'.")
     return _unlike([choose("method", name) for name in names])

@@ -97,8 +97,20 @@ class Group:
             return self.origin.watched
         if "recorded" in self.__dict__:
             return self.recorded[0]
+        if "scored" in self.__dict__:
+            return self.scored
         with torch.no_grad():
             return self._record(self.leaf, scores=False)[0]
+
+    @cached_property
+    def scored(self) -> Recording:
+        """The same with scores: for what looks at attention before the softmax, and at no gradient."""
+        if self.origin is not self:
+            return self.origin.scored
+        if "recorded" in self.__dict__:
+            return self.recorded[0]
+        with torch.no_grad():
+            return self._record(self.leaf)[0]
 
     def _record(self, leaf: Tensor, gate: Gate = open_gate, *, scores: bool = True) -> tuple[Recording, Tensor]:
         blocks = self.model.anatomy.blocks

@@ -71,14 +71,14 @@ def measure(text: str, repeats: int) -> tuple[dict[str, float], Comparison]:
     runs = {
         "explanations alone": lambda: none.compare([query]),
         "asked together": lambda: grading(lambda: Asker(model)),
-        "nothing shared": lambda: grading(lambda: Apart(model)),
     }
-    best |= alternate(runs, max(2, repeats // 2))
+    best |= alternate(runs, repeats)
+    best |= alternate({"nothing shared": lambda: grading(lambda: Apart(model))}, 1)  # minutes
     best["each metric apart"] = 0.0
     for one in compare.metrics:
         if hasattr(one.metric, "questions"):
             single = partial(Comparer(model, compare.methods, [one]).compare, [query])
-            best["each metric apart"] += alternate({"": single}, max(2, repeats // 2))[""] - best["explanations alone"]
+            best["each metric apart"] += alternate({"": single}, repeats)[""] - best["explanations alone"]
     best["tokens"] = len(encoding)
     return best, last[0]
 

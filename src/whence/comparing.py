@@ -191,6 +191,8 @@ class Comparer:
         self, cases: dict[int, Case], queries: Mapping[int, Query]
     ) -> dict[int, tuple[dict[str, Explanation], dict[str, str], list[Job]]]:
         """Every method's explanations of texts that share their passes, and what there is to grade."""
+        if self._needs("others") and len(cases) == 1:
+            next(iter(cases.values())).group.path = []
         aims = aimed(cases, {place: query.target for place, query in queries.items()}, recorded=self.methods[0].row.reads == "attention")
         others, why = self._others(cases, aims) if self._needs("others") else ({}, "")
         found: dict[int, tuple[dict[str, Explanation], dict[str, str], list[Job]]] = {place: ({}, {}, []) for place in cases}

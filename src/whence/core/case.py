@@ -185,12 +185,23 @@ class Case:
 
     def gradient_along(self, embeddings: Tensor) -> tuple[Tensor, Tensor]:
         """Scores and their gradients when the word embeddings are these. (row, token, size) -> (row,), (row, token, size)"""
-        inputs = self._repeated(len(embeddings))
+        leaf, logits = self._path(embeddings)
+        scores = self.target.score(logits)
+        self.asking.backwards += len(embeddings)
+        slope = torch.autograd.grad(scores.sum(), leaf, retain_graph=self.group.path is not None)[0]
+        return scores.detach(), slope
+
+    def _path(self, embeddings: Tensor) -> tuple[Tensor, Tensor]:
+        """A forward pass with its graph; the last one, where it went through the same embeddings and is kept for other targets."""
+        kept = self.group.path
+        if kept and kept[0][0].shape == embeddings.shape and torch.equal(kept[0][0], embeddings):
+            return kept[0]
         with torch.enable_grad():
             leaf = embeddings.detach().requires_grad_()
-            scores = self.target.score(self.model.logits(inputs, self.asking, leaf))
-        self.asking.backwards += len(embeddings)
-        return scores.detach(), torch.autograd.grad(scores.sum(), leaf)[0]
+            logits = self.model.logits(self._repeated(len(embeddings)), self.asking, leaf)
+        if kept is not None:
+            kept[:] = [(leaf, logits)]
+        return leaf, logits
 
     def ask(self, keep: Tensor, fill: str) -> Tensor:
         """The target's score when only the tokens of `keep` are left, the others hidden by `fill`. (row, token) bool -> (row,)"""

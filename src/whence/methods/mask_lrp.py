@@ -12,7 +12,7 @@ from whence.core.case import Attribution, Case
 from whence.heads.masks import mask_of
 from whence.methods.lrp import Precision
 from whence.methods.transatt import rolled_out
-from whence.model.relevance import MaskVariant
+from whence.model.steps import MaskVariant, Way
 from whence.registry import method
 
 UNMASKED = "No heads were given, so all of them count, as in transatt: see 'whence heads'."
@@ -23,11 +23,10 @@ def mask_lrp(
     case: Case, *, heads: object = None, variant: MaskVariant = "paper", normalise: bool = True, precision: Precision = "double"
 ) -> Attribution:
     wide = precision == "double"
-    gradients = case.relevance("gradient", "attention", wide=wide)
-    mask = None if heads is None else mask_of(heads, case.model.network, shape=(len(gradients), len(gradients[0])))
-    relevance = case.relevance("zplus", "attention", heads=mask, variant=variant, wide=wide)
+    mask = None if heads is None else mask_of(heads, case.model.network, shape=case.heads(wide=wide))
+    mixed = case.mixed(Way("zplus", mask, variant, wide))
     if variant == "published":
-        relevance = [2 * part for part in relevance]  # it does not halve what attention is given
+        mixed = [2 * part for part in mixed]  # it does not halve what attention is given
     bare = [str(layer) for layer, row in enumerate(mask or ()) if not any(row)]
     notes = [UNMASKED] if mask is None else []
     if bare:
@@ -35,4 +34,4 @@ def mask_lrp(
     params: dict[str, object] = (
         {} if mask is None else {"heads": heads if isinstance(heads, str) else f"{sum(map(sum, mask)):g} of {len(mask) * len(mask[0])}"}
     )
-    return Attribution(rolled_out(case, relevance, gradients, normalise), params=params, notes=tuple(notes))
+    return Attribution(rolled_out(case, mixed, normalise), params=params, notes=tuple(notes))

@@ -243,6 +243,8 @@ def test_the_mask_of_the_top_block_rescales_what_is_left() -> None:
 def test_a_block_without_heads_is_named() -> None:
     explanation = Model(tiny("bert")).explain(TEXTS[0], "mask_lrp", heads=[[1, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]])
     assert explanation.notes == ("No head is left in layer 1, 2 (counted from 0): relevance passes it by the residual alone.",)
+    with pytest.raises(BadOption, match=r"no head in layer 1, 2 .* bare=residual"):
+        Model(tiny("bert")).explain(TEXTS[0], "mask_lrp", heads=[[1, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]], bare="error")
 
 
 def test_bad_masks() -> None:

@@ -47,10 +47,10 @@ def taken(x: Any, side: Literal["within", "exact"], dtype: torch.dtype) -> Any:
     """An argument on either side, all numbers in this precision; casts to another become casts to it."""
     if isinstance(x, Tensor):
         found: Tensor = getattr(x, side, x)
-        return found.to(dtype) if found.is_floating_point() else found
+        return found.to(dtype) if found.dtype is not dtype and found.is_floating_point() else found
     if isinstance(x, torch.dtype):
         return dtype if x.is_floating_point else x
-    return type(x)(taken(y, side, dtype) for y in x) if type(x) in (list, tuple) else x
+    return type(x)([taken(y, side, dtype) for y in x]) if type(x) in (list, tuple) else x
 
 
 def exactly(x: Tensor) -> Tensor:

@@ -71,9 +71,12 @@ class Rules(TorchFunctionMode):
         self.passive = 0  # inside a norm or an activation, which has its rule as a whole
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = getattr(func, "__name__", "")
-        args, kwargs = _fixed(args), {key: _fixed(x) for key, x in (kwargs or {}).items()}
-        if first_that_depends((*args, *kwargs.values())) is None:
+        name, kwargs = getattr(func, "__name__", ""), kwargs or {}
+        if name == "__get__" and not isinstance(found := func(*args), Tensor):
+            return found  # a shape, a device
+        args = _fixed(args)
+        kwargs = {key: _fixed(x) for key, x in kwargs.items()} if kwargs else kwargs
+        if first_that_depends(args) is None and first_that_depends(kwargs.values()) is None:
             return func(*args, **kwargs)
         if self.passive:
             return self._step("spread", name, func, args, kwargs, args[0]) if name in SPREADS else self._plain(func, args, kwargs)
@@ -115,16 +118,15 @@ class Rules(TorchFunctionMode):
     def _inside(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return self._on_side(func, "within", args, kwargs) if self.wide else func(*args, **kwargs)
 
-    @torch.no_grad()
     def _beside(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return self._on_side(func, "exact", args, kwargs) if self.wide else None
 
     def _on_side(self, func: Any, side: Literal["within", "exact"], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        known = first_that_depends((*args, *kwargs.values()))
-        dtype = torch.float64 if side == "exact" or known is None else known.dtype
+        known = None if side == "exact" else first_that_depends((*args, *kwargs.values()))
+        dtype = torch.float64 if known is None else known.dtype
         if func in CASTS:  # the graph's precision is the same all over
             return taken(args[0], side, dtype)
-        return func(*taken(args, side, dtype), **{key: taken(x, side, dtype) for key, x in kwargs.items()})
+        return func(*[taken(x, side, dtype) for x in args], **{key: taken(x, side, dtype) for key, x in kwargs.items()})
 
     def _plain(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Without a step: the gradient is the rule."""
@@ -245,9 +247,9 @@ class Rules(TorchFunctionMode):
 
 def _fixed(x: Any) -> Any:
     """Parameters do not depend on the words."""
-    if isinstance(x, nn.Parameter):
+    if type(x) is not Tensor and isinstance(x, nn.Parameter):
         return x.detach()
-    return type(x)(map(_fixed, x)) if type(x) in (list, tuple) else x
+    return type(x)([_fixed(y) for y in x]) if type(x) in (list, tuple) else x
 
 
 def _affine(x: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:

@@ -10,6 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from whence.core.asking import Asker
 from whence.core.encoding import Encoding
 from whence.core.target import Target
 from whence.errors import NotSeen
@@ -35,10 +36,12 @@ Place = Literal["words", "blocks", "attention", "top", "contexts"]  # where rele
 class Group:
     """Texts that share one padded forward pass and one backward pass: whichever case asks first, asks for all."""
 
-    def __init__(self, model: TextModel, encodings: Sequence[Encoding], asked: Sequence[Target | None]) -> None:
+    def __init__(self, model: TextModel, encodings: Sequence[Encoding], asked: Sequence[Target | None], asker: Asker | None = None) -> None:
         self.model, self.encodings, self.asked = model, encodings, asked
+        self.asker = asker or Asker(model)
         self.passes = Passes()
         self._origin: Group | None = None  # see `origin`
+        self.path: list[tuple[Tensor, Tensor]] | None = None  # a list keeps the last pass along a path for other targets: see `Case._path`
         self._answer: Tensor | None = None  # (row, class), without a graph
         self._gradients: dict[tuple[Target, ...], Capture] = {}
         self._ruled: dict[bool, tuple[Recording, Tensor, Engine]] = {}
@@ -79,8 +82,8 @@ class Group:
 
     def aimed(self, asked: Sequence[Target | None]) -> Group:
         """The same texts with other targets: everything but the backward pass is shared."""
-        other = Group(self.model, self.encodings, asked)
-        other._origin, other.passes = self.origin, self.passes
+        other = Group(self.model, self.encodings, asked, self.asker)
+        other._origin, other.passes, other.path = self.origin, self.passes, self.path
         other._gradients, other._ruled, other._relevance = self._gradients, self._ruled, self._relevance
         return other
 

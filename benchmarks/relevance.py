@@ -79,13 +79,15 @@ def tasks(model: TextModel, length: int) -> dict[str, Callable[[], object]]:
     return found
 
 
-def least(task: Callable[[], object], repeats: int) -> float:
-    times = []
+def least(todo: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+    """The shortest time of each task. They take turns, so that a busy machine is busy for all of them."""
+    times: dict[str, list[float]] = {label: [] for label in todo}
     for _ in range(repeats):
-        started = time.process_time()
-        task()
-        times.append(time.process_time() - started)
-    return min(times)
+        for label, task in todo.items():
+            started = time.process_time()
+            task()
+            times[label].append(time.process_time() - started)
+    return {label: min(found) for label, found in times.items()}
 
 
 def growth(shape: str, length: int, label: str) -> float:
@@ -127,12 +129,12 @@ def main() -> None:
         for length in given.lengths:
             if given.memory:
                 labels = ["forward and backward", *METHODS]
-                numbers = {label: growth(shape, length, label) for label in labels}
+                numbers = {label: min(growth(shape, length, label) for _ in range(given.repeats)) for label in labels}
             else:
                 todo = tasks(make_model(shape), length)
                 for task in todo.values():
                     task()  # warm
-                numbers = {label: least(task, given.repeats) for label, task in todo.items()}
+                numbers = least(todo, given.repeats)
             whole = numbers.pop("forward and backward")
             columns[length] = {label: number / whole for label, number in numbers.items()}
         print(f"\n{shape}: {'memory' if given.memory else 'time'} as a share of one forward and backward pass", flush=True)

@@ -10,7 +10,7 @@ from torch import Tensor
 from whence.api import Model
 from whence.core.case import make_cases
 from whence.errors import WhenceError
-from whence.model.relevance import Operation
+from whence.model.steps import Operation
 from whence.model.text_model import Passes, TextModel
 from whence.registry import all_methods
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from whence.core.case import Attribution, Case
+from whence.core.case import Attribution, Case, together
 from whence.core.explanation import Explanation
 from whence.core.group import Group
 from whence.core.target import Boundary, Target
@@ -71,10 +71,10 @@ def explained(aims: Aims, row: Method, options: Mapping[str, Any], spent: Spent 
     """One method's explanation of every text."""
     spent = spent or Spent(next(iter(aims.values()))[0].group)
     before = {place: _asked(cases) for place, cases in aims.items()}
-    for cases in aims.values():
-        for case in cases:
-            case.together = cases
-    given = {place: [row(case, **options) for case in cases] for place, cases in aims.items()}
+    given = {}
+    for place, cases in aims.items():
+        with together(cases):
+            given[place] = [row(case, **options) for case in cases]
     _ = spent.group.answer  # which every explanation tells, also where the method did not need it
     seconds, forwards, backwards = spent.each()
     found = {}

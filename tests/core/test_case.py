@@ -45,7 +45,7 @@ def counting(network: nn.Module) -> Iterator[dict[str, int]]:
 
 def test_methods_that_read_the_capture_share_one_forward_and_one_backward() -> None:
     model = make_model("bert")
-    reading = [row for row in all_methods() if row.reads == "attention"]
+    reading = [row for row in all_methods() if row.reads == "attention" and row.name != "optimus"]  # which asks questions, too
     gradient = [row for row in all_methods() if row.name in ("saliency", "input_x_gradient")]
     assert len(reading) + len(gradient) >= 10
     with counting(model.network) as seen:

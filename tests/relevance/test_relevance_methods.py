@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import weakref
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -17,9 +19,13 @@ from transformers import AutoTokenizer, BertForSequenceClassification
 import whence
 from whence.api import Model
 from whence.core.case import Case, make_cases
+from whence.core.group import Place
 from whence.errors import BadOption
 from whence.heads.masks import corrupted_mask, random_mask
 from whence.model.loading import quiet
+from whence.model.relevance import Rules
+from whence.model.steps import RuleSet, Way
+from whence.model.tap import spelled_out
 from whence.model.text_model import TextModel
 from whence.registry import find_method
 
@@ -39,7 +45,7 @@ def cases_of(model: TextModel, texts: list[str], label: int = 1) -> list[Case]:
 @pytest.mark.parametrize("family", [f for f in FAMILIES if f not in DECODED])
 def test_relevance_sums_to_one_at_every_block(family: str) -> None:
     for case in cases_of(tiny(family, torch.float64), TEXTS):
-        for hidden in case.relevance("zplus", "blocks"):
+        for hidden in (*case.relevance("zplus", "blocks"), *case.relevance("zplus", "blocks", wide=True)):
             assert hidden.sum().item() == pytest.approx(1, abs=1e-6)
 
 
@@ -78,6 +84,43 @@ def test_the_rules_leave_gradients_as_they_are(family: str) -> None:
     for layer, found in zip(plain.gradients.attention, with_rules.relevance("gradient", "attention"), strict=True):
         torch.testing.assert_close(found, layer.probs, rtol=1e-6, atol=1e-9)
     torch.testing.assert_close(with_rules.gradients.embeddings, plain.gradients.embeddings, rtol=1e-6, atol=1e-9)
+
+
+def written_out(self: Rules, *args: Any, **kwargs: Any) -> Any:
+    return spelled_out(*args, **{"layer": 0, **kwargs})
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_attention_as_one_step_hands_back_what_it_does_written_out(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("whence.model.attending.TILE", 300)  # so that heads come in several groups
+    model = tiny(family, torch.float64)
+    mine, theirs = cases_of(model, TEXTS)[1], cases_of(model, TEXTS)[1]
+    with monkeypatch.context() as patch:
+        patch.setattr(Rules, "attend", written_out)
+        theirs.group.with_rules(wide=True)
+    asked: list[tuple[RuleSet, Place]] = [("gradient", "words"), ("gradient", "attention"), ("zplus", "attention"), ("zplus", "top")]
+    for rules, place in [*asked, ("zplus", "blocks"), ("attn_lrp", "words"), ("cp_lrp", "words")]:
+        for one, other in zip(mine.relevance(rules, place, wide=True), theirs.relevance(rules, place, wide=True), strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-9)
+    heads = ((1.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0, 0.0), (0.0, 1.0, 1.0, 0.0))
+    for variant in ("paper", "published"):
+        way = Way("zplus", heads, variant, wide=True)
+        for one, other in zip(mine.mixed(way), theirs.mixed(way), strict=True):  # as it comes by, and afterwards
+            torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-12)
+
+
+def test_what_is_large_is_let_go_with_the_case() -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        case = cases_of(tiny("bert"), TEXTS)[0]
+        find_method("transatt")(case)
+        find_method("attn_lrp")(case.toward(case.target))
+        graph = [weakref.ref(case.group.with_rules(wide)[1]) for wide in (True, False)]
+        del case
+        assert [logits() for logits in graph] == [None, None]
+    finally:
+        gc.enable()
 
 
 def test_one_forward_pass_serves_all_rules() -> None:
@@ -200,6 +243,8 @@ def test_the_mask_of_the_top_block_rescales_what_is_left() -> None:
 def test_a_block_without_heads_is_named() -> None:
     explanation = Model(tiny("bert")).explain(TEXTS[0], "mask_lrp", heads=[[1, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]])
     assert explanation.notes == ("No head is left in layer 1, 2 (counted from 0): relevance passes it by the residual alone.",)
+    with pytest.raises(BadOption, match=r"no head in layer 1, 2 .* bare=residual"):
+        Model(tiny("bert")).explain(TEXTS[0], "mask_lrp", heads=[[1, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]], bare="error")
 
 
 def test_bad_masks() -> None:

@@ -8,7 +8,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from whence.errors import NotSeen
-from whence.model.relevance import Engine, Operation, RuleSet, ruled, zplus_add, zplus_linear, zplus_product, zplus_sum
+from whence.model.exact import bare, exactly, shown
+from whence.model.relevance import ruled
+from whence.model.steps import Engine, Operation, RuleSet, Way
+from whence.model.zplus import zplus_add, zplus_linear, zplus_product, zplus_sum
 
 
 def random(*shape: int, seed: int = 0) -> Tensor:
@@ -107,11 +110,11 @@ def small() -> tuple[Small, Tensor]:
 
 def carried(rules: RuleSet, trace: list[Operation] | None = None) -> tuple[Tensor, Tensor, Engine]:
     model, x = small()
-    with ruled(model, 2, wide=False) as (engine, _):
+    with ruled(model, 2, wide=False) as mode:
         y = model(x)
-    with engine.carrying(rules, trace=trace):
+    with mode.engine.carrying(Way(rules), trace=trace):
         (found,) = torch.autograd.grad(y[:, 1].sum(), x)
-    return found, y, engine
+    return found, y, mode.engine
 
 
 def test_values_and_gradients_stay_what_they_are() -> None:
@@ -135,7 +138,7 @@ def test_rules_do_not_outlive_their_context() -> None:
     _, _, engine = carried("zplus")
     assert engine.rules == "gradient"
     assert engine.trace is None
-    with pytest.raises(RuntimeError), engine.carrying("zplus"):
+    with pytest.raises(RuntimeError), engine.carrying(Way("zplus")):
         raise RuntimeError
     assert engine.rules == "gradient"
 
@@ -180,8 +183,23 @@ def test_parameters_in_single_precision_meet_words_in_double() -> None:
     torch.manual_seed(0)
     model = Small()
     x = random(2, 3, 4, seed=3).requires_grad_()
-    with ruled(model, 2, wide=True) as (_, _):
+    with ruled(model, 2, wide=True):
         y = model(x)
     assert y.dtype is torch.float64
     assert {p.dtype for p in model.parameters()} == {torch.float32}
     torch.testing.assert_close(y, model.double()(x), rtol=0, atol=1e-14)
+
+
+def test_values_are_exact_beside_a_graph_in_single_precision() -> None:
+    torch.manual_seed(0)
+    model = Small()
+    x = random(2, 3, 4, seed=3).float().requires_grad_()
+    with ruled(model, 2, wide=True) as mode:
+        y = model(shown(x, x.detach().double()))
+    expected = model.double()(x.detach().double())
+    assert y.dtype is bare(y).dtype is torch.float32
+    torch.testing.assert_close(exactly(y), expected, rtol=0, atol=1e-14)
+    torch.testing.assert_close(bare(y).double(), expected, rtol=0, atol=1e-6)
+    with mode.engine.carrying(Way("zplus")):
+        (found,) = torch.autograd.grad(bare(y)[:, 1].sum(), x)
+    torch.testing.assert_close(found.double().sum((1, 2)), torch.ones(2, dtype=torch.float64), rtol=0, atol=1e-5)

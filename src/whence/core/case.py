@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -17,7 +18,7 @@ from whence.core.target import Boundary, Target
 from whence.core.units import Level
 from whence.model.anatomy import Anatomy, rebuild_error
 from whence.model.decomposition import Parts, decompose
-from whence.model.relevance import MaskVariant, Operation, RuleSet
+from whence.model.steps import MaskVariant, Operation, RuleSet, Way
 from whence.model.tap import Attention, Recording
 from whence.model.text_model import Passes, TextModel
 
@@ -43,7 +44,7 @@ class Case:
         self.group, self.row, self.level = group, row, level
         self.model = group.model
         self.encoding = group.encodings[row]
-        self.together: Sequence[Case] = [self]  # the cases whose explanations are added up, as an answer's start and end
+        self.others: Sequence[Case] = ()  # with this one, while they are explained: see `together`
         self.memo: dict[object, Any] = {}  # what a method worked out for all of these at once
         self.asking = Passes()  # rows of this case alone, beside the group's
         self._parts: dict[bool, list[Parts]] = {}
@@ -51,6 +52,11 @@ class Case:
     def toward(self, target: Target) -> Case:
         """The same case with another target; everything but the backward pass is shared."""
         return Case(self.group.aimed([target] * len(self.group.encodings)), self.row, level=self.level)
+
+    @property
+    def together(self) -> Sequence[Case]:
+        """The cases whose explanations are added up, as an answer's start and end are."""
+        return self.others or (self,)
 
     @property
     def target(self) -> Target:
@@ -136,14 +142,24 @@ class Case:
 
         at: the word embeddings, (token, size); every block's input and the last one's output, (token, hidden) each; every layer's
             attention probabilities, (head, query, key) each; or the top layer's alone, for which little of the model is gone through.
-        heads: how much each head's relevance counts, by layer. variant: see `whence.model.relevance.through_heads`.
+        heads: how much each head's relevance counts, by layer. variant: see `whence.model.steps.through_heads`.
         wide: in double precision, also with a model in single precision. trace: a list that is given every operation.
         """
-        found = self.group.relevance(rules, at, heads=heads, variant=variant, wide=wide, trace=trace)
+        found = self.group.relevance(Way(rules, heads, variant, wide), at, trace)
         if at in ("words", "blocks"):
             return [part[self.row, : len(self.encoding)] for part in found]
         n = len(self.encoding)
         return [self._of_row(part)[:, :n, :n] for part in found]
+
+    def heads(self, *, wide: bool) -> tuple[int, int]:
+        """How many layers, and how many heads in each, relevance goes through."""
+        layers, rows = [layer.probs for layer in self.group.with_rules(wide)[0].attention], len(self.group.encodings)
+        return len(layers), layers[0].shape[-3] // (rows if layers[0].ndim == 3 else 1)
+
+    def mixed(self, way: Way) -> list[Tensor]:
+        """Every layer's attention counted by its gradient and its relevance, E_h (dy/dA * R_A)+. (query, key) each"""
+        n = len(self.encoding)
+        return [part[self.row, :n, :n] for part in self.group.mixed(way)]
 
     def _of_row(self, tensor: Tensor) -> Tensor:
         """Some families fold batch and heads into one dimension."""
@@ -233,6 +249,18 @@ class Case:
         outputs = [y[self.row, : len(self.encoding)] for y in record.outputs]
         alone = Recording(capture.hidden[:-1], outputs, capture.attention, record.blocks)
         return rebuild_error(self.anatomy, alone)
+
+
+@contextmanager
+def together(cases: Sequence[Case]) -> Iterator[None]:
+    """Within, these know of each other (`Case.together`); not longer, or none of them would be let go with its passes."""
+    for case in cases:
+        case.others = cases
+    try:
+        yield
+    finally:
+        for case in cases:
+            case.others = ()
 
 
 def make_cases(

@@ -14,8 +14,10 @@ from whence.core.asking import Asker
 from whence.core.encoding import Encoding
 from whence.core.target import Target
 from whence.errors import NotSeen
-from whence.model.relevance import Engine, MaskVariant, Operation, RuleSet, ruled
-from whence.model.tap import Attention, Gate, Recording, open_gate, recording
+from whence.model.exact import bare, shown
+from whence.model.relevance import Rules, ruled
+from whence.model.steps import Engine, Operation, Way
+from whence.model.tap import Attention, Recording, recording
 from whence.model.text_model import Passes, TextModel
 
 
@@ -28,7 +30,7 @@ class Capture:
     attention: list[Attention]  # one a layer
 
 
-Place = Literal["words", "blocks", "attention", "top"]  # where relevance is read: see `Case.relevance`
+Place = Literal["words", "blocks", "attention", "top", "contexts"]  # where relevance is read: see `Case.relevance`
 
 
 class Group:
@@ -38,12 +40,17 @@ class Group:
         self.model, self.encodings, self.asked = model, encodings, asked
         self.asker = asker or Asker(model)
         self.passes = Passes()
-        self.origin = self  # whose passes these are: see `aimed`
+        self._origin: Group | None = None  # see `origin`
         self.path: list[tuple[Tensor, Tensor]] | None = None  # a list keeps the last pass along a path for other targets: see `Case._path`
         self._answer: Tensor | None = None  # (row, class), without a graph
         self._gradients: dict[tuple[Target, ...], Capture] = {}
         self._ruled: dict[bool, tuple[Recording, Tensor, Engine]] = {}
         self._relevance: dict[object, list[Tensor]] = {}
+
+    @property
+    def origin(self) -> Group:
+        """Whose passes these are: see `aimed`. A group does not hold itself, or its graphs would stay until garbage is collected."""
+        return self._origin or self
 
     @cached_property
     def inputs(self) -> dict[str, Tensor]:
@@ -76,7 +83,7 @@ class Group:
     def aimed(self, asked: Sequence[Target | None]) -> Group:
         """The same texts with other targets: everything but the backward pass is shared."""
         other = Group(self.model, self.encodings, asked, self.asker)
-        other.origin, other.passes, other.path = self.origin, self.passes, self.path
+        other._origin, other.passes, other.path = self.origin, self.passes, self.path
         other._gradients, other._ruled, other._relevance = self._gradients, self._ruled, self._relevance
         return other
 
@@ -112,10 +119,10 @@ class Group:
         with torch.no_grad():
             return self._record(self.leaf)[0]
 
-    def _record(self, leaf: Tensor, gate: Gate = open_gate, *, scores: bool = True) -> tuple[Recording, Tensor]:
-        blocks = self.model.anatomy.blocks
-        with recording([b.module for b in blocks], [b.attention for b in blocks], gate, scores=scores) as record:
-            logits = self.model.logits(self.inputs, self.passes, leaf, whole=True)
+    def _record(self, leaf: Tensor, mode: Rules | None = None, *, scores: bool = True) -> tuple[Recording, Tensor]:
+        blocks, ways = self.model.anatomy.blocks, () if mode is None else (mode.gate, mode.attend)
+        with recording([b.module for b in blocks], [b.attention for b in blocks], *ways, scores=scores) as record:
+            logits = bare(self.model.logits(self.inputs, self.passes, leaf, whole=mode is None or not mode.wide))
         if not record.attention or len(record.attention) != len(record.blocks):
             raise NotSeen(
                 f"{len(record.blocks)} blocks ran but {len(record.attention)} attentions were seen, so nothing is explained rather than"
@@ -137,41 +144,41 @@ class Group:
             self._gradients[targets] = Capture(found[0], list(found[1:edge]), layers)
         return self._gradients[targets]
 
-    def relevance(
-        self,
-        rules: RuleSet,
-        at: Place,
-        *,
-        heads: tuple[tuple[float, ...], ...] | None = None,
-        variant: MaskVariant = "paper",
-        wide: bool = False,
-        trace: list[Operation] | None = None,
-    ) -> list[Tensor]:
+    def relevance(self, way: Way, at: Place, trace: list[Operation] | None = None) -> list[Tensor]:
         """What the rules carry from every row's own target to `at`, with a batch in front. All rules share one forward pass."""
-        record, logits, engine = self.with_rules(wide)  # first, because it also says what is predicted
-        targets = self.targets
-        key = (targets, rules, at, heads, variant, wide)
+        record, logits, engine = self.with_rules(way.wide)  # first, because it also says what is predicted
+        key, layers = (self.targets, way, at), [layer.probs for layer in record.attention]
         if key not in self._relevance or trace is not None:
-            leaf = self._wide_leaf if wide else self.leaf
-            layers = [layer.probs for layer in record.attention]
-            wanted = {"words": [leaf], "blocks": [*record.inputs, record.outputs[-1]], "attention": layers, "top": layers[-1:]}[at]
-            mask = None if heads is None else torch.tensor(heads, dtype=leaf.dtype, device=leaf.device)
-            with engine.carrying(rules, heads=mask, variant=variant, trace=trace):
-                self._relevance[key] = list(self._backward(logits, targets, wanted))
+            blocks = [*record.inputs, record.outputs[-1]]
+            wanted = {"words": [self.leaf], "blocks": blocks, "attention": layers, "top": layers[-1:], "contexts": record.contexts}[at]
+            last = {"attention": 0, "top": len(layers) - 1}.get(at)
+            with engine.carrying(way, trace=trace, last=last, keeps_attention=last is not None):
+                self._relevance[key] = list(self._backward(logits, self.targets, wanted))
+        return self._relevance[key]
+
+    def mixed(self, way: Way) -> list[Tensor]:
+        """Every layer's E_h (dy/dA * R_A)+: the gradient of its attention times its relevance, the mean over heads. (row, query, key)"""
+        record, logits, engine = self.with_rules(way.wide)
+        key, layers, plain = (self.targets, way, "mixed"), [layer.probs for layer in record.attention], Way(wide=way.wide)
+        if key not in self._relevance and len(record.contexts) == len(layers):  # so that neither of the two is ever whole in memory
+            with engine.carrying(way, last=0, gradients=self.relevance(plain, "contexts")):
+                self._backward(logits, self.targets, layers, may_be_nothing=True)
+                self._relevance[key] = [engine.mixed[layer] for layer in range(len(layers))]
+        elif key not in self._relevance:
+            pairs = zip(self.relevance(way, "attention"), self.relevance(plain, "attention"), strict=True)
+            by_head = [(a * b).clamp_(min=0) for a, b in pairs]
+            self._relevance[key] = [part.view(len(self.encodings), -1, *part.shape[-2:]).mean(1) for part in by_head]
         return self._relevance[key]
 
     def with_rules(self, wide: bool) -> tuple[Recording, Tensor, Engine]:
-        """The forward pass that relevance goes back through; in double precision if it is to be wide."""
+        """The forward pass that relevance goes back through; its values in double precision if it is to be wide."""
         if wide not in self._ruled:
-            with torch.enable_grad(), ruled(self.model.network, len(self.encodings), wide=wide) as (engine, gate):
-                self._ruled[wide] = (*self._record(self._wide_leaf if wide else self.leaf, gate), engine)
+            with torch.enable_grad(), ruled(self.model.network, len(self.encodings), wide=wide) as mode:
+                leaf = shown(self.leaf, self.leaf.detach().double()) if wide else self.leaf
+                record, logits = self._record(leaf, mode)
+                record.contexts = mode.contexts
+                self._ruled[wide] = record, logits, mode.engine
         return self._ruled[wide]
-
-    @cached_property
-    def _wide_leaf(self) -> Tensor:
-        if self.origin is not self:
-            return self.origin._wide_leaf
-        return self.leaf.detach().double().requires_grad_()
 
     @cached_property
     def embedding_gradient(self) -> Tensor:
@@ -183,7 +190,9 @@ class Group:
         self.origin._answer = logits.detach()
         return self._backward(logits, self.targets, [self.leaf])[0]
 
-    def _backward(self, logits: Tensor, targets: Sequence[Target], wanted: list[Tensor]) -> tuple[Tensor, ...]:
+    def _backward(
+        self, logits: Tensor, targets: Sequence[Target], wanted: list[Tensor], *, may_be_nothing: bool = False
+    ) -> tuple[Tensor, ...]:
         self.passes.backwards += len(targets)
         score = torch.stack([target.score(logits[i : i + 1])[0] for i, target in enumerate(targets)]).sum()
-        return torch.autograd.grad(score, wanted, retain_graph=True)
+        return torch.autograd.grad(score, wanted, retain_graph=True, allow_unused=may_be_nothing)

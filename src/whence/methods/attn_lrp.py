@@ -7,7 +7,7 @@ logit goes to no token and is reported as unassigned.
 from __future__ import annotations
 
 from whence.core.case import Attribution, Case
-from whence.model.relevance import RuleSet
+from whence.model.steps import RuleSet
 from whence.registry import method
 
 

@@ -3,16 +3,20 @@
 As `transatt`, with relevance leaving each block only through the heads of the mask. `heads` is a file written by `whence heads`, what
 `whence.heads.find_heads` gives, or one number a head: (layer, head); without it all heads count, which is `transatt`.
 
+bare: a block of which the mask leaves no head is passed by the residual alone, with a note; or is an error.
 variant: the paper's formula, in which the mask also holds for what is shown and relevance is conserved; or what its code computes.
 """
 
 from __future__ import annotations
 
+from typing import Literal
+
 from whence.core.case import Attribution, Case
+from whence.errors import BadOption
 from whence.heads.masks import mask_of
 from whence.methods.lrp import Precision
 from whence.methods.transatt import rolled_out
-from whence.model.relevance import MaskVariant
+from whence.model.steps import MaskVariant, Way
 from whence.registry import method
 
 UNMASKED = "No heads were given, so all of them count, as in transatt: see 'whence heads'."
@@ -20,19 +24,29 @@ UNMASKED = "No heads were given, so all of them count, as in transatt: see 'when
 
 @method(family="relevance", signed=False, per_class=True, reads="relevance", paper="Song et al. 2024, arXiv:2401.09972")
 def mask_lrp(
-    case: Case, *, heads: object = None, variant: MaskVariant = "paper", normalise: bool = True, precision: Precision = "double"
+    case: Case,
+    *,
+    heads: object = None,
+    variant: MaskVariant = "paper",
+    bare: Literal["residual", "error"] = "residual",
+    normalise: bool = True,
+    precision: Precision = "double",
 ) -> Attribution:
     wide = precision == "double"
-    gradients = case.relevance("gradient", "attention", wide=wide)
-    mask = None if heads is None else mask_of(heads, case.model.network, shape=(len(gradients), len(gradients[0])))
-    relevance = case.relevance("zplus", "attention", heads=mask, variant=variant, wide=wide)
+    mask = None if heads is None else mask_of(heads, case.model.network, shape=case.heads(wide=wide))
+    without = ", ".join(str(layer) for layer, row in enumerate(mask or ()) if not any(row))
+    if without and bare == "error":
+        raise BadOption(
+            f"The mask leaves no head in layer {without} (counted from 0), so relevance has no way through its attention."
+            " Lower the thresholds of 'whence heads', or let relevance pass by the residual alone: bare=residual."
+        )
+    mixed = case.mixed(Way("zplus", mask, variant, wide))
     if variant == "published":
-        relevance = [2 * part for part in relevance]  # it does not halve what attention is given
-    bare = [str(layer) for layer, row in enumerate(mask or ()) if not any(row)]
+        mixed = [2 * part for part in mixed]  # it does not halve what attention is given
     notes = [UNMASKED] if mask is None else []
-    if bare:
-        notes.append(f"No head is left in layer {', '.join(bare)} (counted from 0): relevance passes it by the residual alone.")
+    if without:
+        notes.append(f"No head is left in layer {without} (counted from 0): relevance passes it by the residual alone.")
     params: dict[str, object] = (
         {} if mask is None else {"heads": heads if isinstance(heads, str) else f"{sum(map(sum, mask)):g} of {len(mask) * len(mask[0])}"}
     )
-    return Attribution(rolled_out(case, relevance, gradients, normalise), params=params, notes=tuple(notes))
+    return Attribution(rolled_out(case, mixed, normalise), params=params, notes=tuple(notes))

@@ -13,20 +13,20 @@ from torch import Tensor
 
 from whence.core.case import Case
 from whence.methods.lrp import Precision
+from whence.model.steps import Way
 from whence.registry import method
 
 
 @method(family="relevance", signed=False, per_class=True, reads="relevance", paper="Chefer et al. 2021, arXiv:2012.09838")
 def transatt(case: Case, *, normalise: bool = True, precision: Precision = "double") -> Tensor:
-    wide = precision == "double"
-    return rolled_out(case, case.relevance("zplus", "attention", wide=wide), case.relevance("gradient", "attention", wide=wide), normalise)
+    return rolled_out(case, case.mixed(Way("zplus", wide=precision == "double")), normalise)
 
 
-def rolled_out(case: Case, relevance: Sequence[Tensor], gradients: Sequence[Tensor], normalise: bool) -> Tensor:
-    """The deciding position's row of the product of all A_bar, carried from the top layer down. Each given (head, query, key)."""
+def rolled_out(case: Case, layers: Sequence[Tensor], normalise: bool) -> Tensor:
+    """The deciding position's row of the product of all A_bar, carried from the top layer down. Each given without I: (query, key)."""
     row: Tensor | None = None
-    for part, gradient in zip(reversed(relevance), reversed(gradients), strict=True):
-        mixed = (part * gradient).clamp_(min=0).mean(0) + torch.eye(part.shape[-1], dtype=part.dtype, device=part.device)
+    for part in reversed(layers):
+        mixed = part + torch.eye(len(part), dtype=part.dtype, device=part.device)
         if normalise:
             mixed = mixed / mixed.sum(-1, keepdim=True)
         row = case.read(mixed) if row is None else row @ mixed

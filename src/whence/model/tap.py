@@ -13,6 +13,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
+from whence.model.exact import bare
+
 
 @dataclass
 class Attention:
@@ -43,6 +45,7 @@ class Recording:
     outputs: list[Tensor] = field(default_factory=list)
     attention: list[Attention] = field(default_factory=list)
     blocks: list[nn.Module] = field(default_factory=list)
+    contexts: list[Tensor] = field(default_factory=list)  # what the heads read, where attention was one step: see `relevance`
 
 
 def spelled_out(
@@ -81,6 +84,10 @@ def spelled_out(
     return Attention(scores, probs, value), gate("context", layer, probs @ value)
 
 
+# How scaled_dot_product_attention is computed: takes its arguments, and a gate and a layer as `spelled_out` does.
+Attend = Callable[..., tuple[Attention, Tensor]]
+
+
 class AttentionTap(TorchFunctionMode):
     """While it is open, every attention of `modules` is recorded, in call order.
 
@@ -88,9 +95,9 @@ class AttentionTap(TorchFunctionMode):
     thread while hooks are the module's: hooks called from other threads are ignored.
     """
 
-    def __init__(self, modules: Sequence[nn.Module], gate: Gate = open_gate, *, scores: bool = True) -> None:
+    def __init__(self, modules: Sequence[nn.Module], gate: Gate = open_gate, attend: Attend = spelled_out, *, scores: bool = True) -> None:
         super().__init__()
-        self.modules, self.gate, self.keeps_scores = modules, gate, scores
+        self.modules, self.gate, self.attend, self.keeps_scores = modules, gate, attend, scores
         self.records: list[Attention] = []
         self._thread = threading.get_ident()
         self._scores: Tensor | None = None
@@ -114,6 +121,7 @@ class AttentionTap(TorchFunctionMode):
             self._aliases = []
 
     def _keep(self, record: Attention) -> None:
+        record = Attention(bare(record.scores), bare(record.probs), bare(record.value))
         if not self.keeps_scores:  # nothing in their place, so that whoever asks for them after all gets an error, not a wrong number
             record.scores, self._scores = record.scores.new_empty(0), None
         self.records.append(record)
@@ -121,7 +129,7 @@ class AttentionTap(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func is functional.scaled_dot_product_attention:
-            record, context = spelled_out(*args, **kwargs, gate=self.gate, layer=len(self.records))
+            record, context = self.attend(*args, **kwargs, gate=self.gate, layer=len(self.records))
             self._keep(record)
             return context
         name, layer = getattr(func, "__name__", ""), len(self.records)
@@ -146,7 +154,12 @@ class AttentionTap(TorchFunctionMode):
 
 @contextmanager
 def recording(
-    blocks: Sequence[nn.Module], attention: Sequence[nn.Module], gate: Gate = open_gate, *, scores: bool = True
+    blocks: Sequence[nn.Module],
+    attention: Sequence[nn.Module],
+    gate: Gate = open_gate,
+    attend: Attend = spelled_out,
+    *,
+    scores: bool = True,
 ) -> Iterator[Recording]:
     """Within this context the given blocks and their attention are recorded, layer by layer, and what passes is put through the gate.
 
@@ -158,19 +171,19 @@ def recording(
         if threading.get_ident() != thread or kwargs is None:  # another thread may call it while it is removed, and then without these
             return None
         given = args[0] if args else kwargs["hidden_states"]
-        record.inputs.append(given)
+        record.inputs.append(bare(given))
         passed = gate("input", len(record.inputs) - 1, given)
         return ((passed, *args[1:]), kwargs) if args else (args, {**kwargs, "hidden_states": passed})
 
     def after(block: nn.Module, _: Any, out: Any) -> None:
         if threading.get_ident() == thread:
-            record.outputs.append(out[0] if isinstance(out, tuple) else out)
+            record.outputs.append(bare(out[0] if isinstance(out, tuple) else out))
             record.blocks.append(block)
 
     with ExitStack() as hooks:
         for block in blocks:
             hooks.callback(block.register_forward_pre_hook(before, with_kwargs=True).remove)
             hooks.callback(block.register_forward_hook(after).remove)
-        tap = hooks.enter_context(AttentionTap(attention, gate, scores=scores).open())
+        tap = hooks.enter_context(AttentionTap(attention, gate, attend, scores=scores).open())
         record.attention = tap.records
         yield record

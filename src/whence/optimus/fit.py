@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import torch
 
-from whence.core.case import Case, make_cases
+from whence.core.case import Case, make_cases, together
 from whence.core.graded import Numbers
 from whence.core.units import Level
 from whence.errors import BadOption, EmptyText
@@ -51,9 +51,8 @@ def fit(
             for case in cases.values():
                 layers = case.attention(scores=raw != "A")  # first: this pass also says what is predicted
                 parts = [case.toward(target) for target in reader.task.aims(reader, None, case.logits, case.encoding)]
-                for part in parts:
-                    part.together = parts
-                found = search(parts[0], "prime", raw, grader)
+                with together(parts):
+                    found = search(parts[0], "prime", raw, grader)
                 totals.append(found.scores)
     scores = np.mean(totals, 0)
     best = chosen(scores, grader, fallback)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -83,6 +83,14 @@ def _unlike(choices: list[Choice[Any]]) -> list[Choice[Any]]:
     return choices
 
 
+class Gathered(NamedTuple):
+    """What is known of one text before its explanations are graded, by the method as it was asked for."""
+
+    explanations: dict[str, Explanation]
+    failed: dict[str, str]
+    jobs: list[Job]
+
+
 Second = Callable[[Encoding, Choice[Method], Asked], Explanation]  # the same explanation by another model
 
 
@@ -100,40 +108,40 @@ class Comparer:
     def compare(self, queries: Sequence[Query], *, asker: Asker | None = None, progress: Progress | None = None) -> list[Comparison]:
         """One comparison a text. The counts of questions are of all of them together."""
         asker = asker or Asker(self.model)
-        found: dict[int, dict[str, Explanation]] = {}
-        failed: dict[int, dict[str, str]] = {}
-        jobs: dict[int, list[Job]] = {}
+        found: dict[int, Gathered] = {}
         fixed = [None if q.target is None or self.model.task.depends_on_text else self.model.target(q.target) for q in queries]
         with torch.inference_mode(False):  # the caller may be inside of one, where nothing could be differentiated
             for cases in make_cases(self.model, [q.encoding for q in queries], fixed, level=self.level, asker=asker):
-                for place, (one, wrong, work) in self._explained(cases, {place: queries[place] for place in cases}).items():
-                    found[place], failed[place], jobs[place] = one, wrong, work
+                found |= self._gathered(cases, {place: queries[place] for place in cases})
+        ordered = [found[place] for place in range(len(queries))]
         before, started = (asker.asked, asker.distinct, asker.rows), time.perf_counter()
-        grades = iter(grade([job for place in range(len(queries)) for job in jobs[place]], self.metrics, asker, progress))
-        seconds = time.perf_counter() - started
-        counts = {
-            name: now - then
-            for name, now, then in zip(("asked", "distinct", "rows"), (asker.asked, asker.distinct, asker.rows), before, strict=True)
-        }
+        grades = iter(grade([job for one in ordered for job in one.jobs], self.metrics, asker, progress))
+        seconds = (time.perf_counter() - started) / len(queries)
+        asked, distinct, rows = (now - then for now, then in zip((asker.asked, asker.distinct, asker.rows), before, strict=True))
         return [
             Comparison(
-                tuple(found[place].values()),
-                tuple(tuple(next(grades)) for _ in jobs[place]),
-                tuple(found[place]),
-                failed[place],
-                seconds=seconds / len(queries),
-                **counts,
+                tuple(one.explanations.values()),
+                tuple(tuple(next(grades)) for _ in one.jobs),
+                tuple(one.explanations),
+                one.failed,
+                asked,
+                distinct,
+                rows,
+                seconds,
             )
-            for place in range(len(queries))
+            for one in ordered
         ]
 
     def evaluate(self, explanations: Sequence[Explanation], query: Query, *, progress: Progress | None = None) -> Comparison:
         """Grades of explanations of one text that are there already."""
         asker, started = Asker(self.model), time.perf_counter()
+        whole: dict[Level, dict[int, Case]] = {}
         jobs = []
         with torch.inference_mode(False):
             for explanation in explanations:
-                cases = self._as_it_was(explanation, query)
+                if explanation.level not in whole:
+                    (whole[explanation.level],) = make_cases(self.model, [query.encoding], [None], level=explanation.level, asker=asker)
+                cases = self._as_it_was(explanation, whole[explanation.level])
                 others, missing = self._elsewhere(explanation, cases)
                 answer = self._answer(query, cases[0]) if self._needs("answer") else None
                 graded = Graded.of(explanation, others=others, rationale=query.rationale, answer=answer, missing=missing)
@@ -152,15 +160,14 @@ class Comparer:
     def _needs(self, what: str) -> bool:
         return any(chosen.choice.row.needs == what for chosen in self.metrics)
 
-    def _as_it_was(self, explanation: Explanation, query: Query) -> list[Case]:
+    def _as_it_was(self, explanation: Explanation, cases: dict[int, Case]) -> list[Case]:
         """The cases of an explanation's own target."""
-        encoding, level = query.encoding, explanation.level
+        encoding, level = cases[0].encoding, explanation.level
         if len(encoding.members(level)) != len(explanation.scores):
             raise BadOption(
                 f"The explanation has {len(explanation.scores)} {level}s, but this model reads {len(encoding.members(level))} in its text."
                 " Was it made with another tokenizer?"
             )
-        (cases,) = make_cases(self.model, [encoding], [None], level=level)
         task, case = self.model.task, cases[0]
         aims = [
             Target(index, explanation.target, self.model.independent and task.name == "classification", versus)
@@ -174,7 +181,7 @@ class Comparer:
         return retargeted(cases, {0: aims})[0]
 
     def _elsewhere(self, explanation: Explanation, cases: Sequence[Case]) -> tuple[list[Explanation], dict[str, str]]:
-        """The same method's explanations of every other class, where a metric compares with them."""
+        """The same method's explanations of every other class, where a metric compares with them; and why there are none."""
         if not self._needs("others"):
             return [], {}
         try:
@@ -182,49 +189,30 @@ class Comparer:
             others = self.model.task.others(self.model, cases[0].target)
         except (UnknownName, NotDefined) as error:
             return [], {"others": str(error)}
-        if not row.per_class:
-            return [], {"others": f"{row.name} gives every class the same scores"}
         options = {name: explanation.params.get(name, p.default) for name, p in options_of(row.function).items()}
-        aims = retargeted({0: cases[0]}, {0: others})[0]
-        return [explained({0: [case]}, row, options)[0] for case in aims], {}
+        return _of_others(row, options, retargeted({0: cases[0]}, {0: others})[0])
 
-    def _explained(
-        self, cases: dict[int, Case], queries: Mapping[int, Query]
-    ) -> dict[int, tuple[dict[str, Explanation], dict[str, str], list[Job]]]:
+    def _gathered(self, cases: dict[int, Case], queries: Mapping[int, Query]) -> dict[int, Gathered]:
         """Every method's explanations of texts that share their passes, and what there is to grade."""
         if self._needs("others") and len(cases) == 1:
             next(iter(cases.values())).group.path = []
         aims = aimed(cases, {place: query.target for place, query in queries.items()}, recorded=self.methods[0].row.reads == "attention")
         others, why = self._others(cases, aims) if self._needs("others") else ({}, "")
-        found: dict[int, tuple[dict[str, Explanation], dict[str, str], list[Job]]] = {place: ({}, {}, []) for place in cases}
+        found = {place: Gathered({}, {}, []) for place in cases}
         for choice in self.methods:
-            by_place = self._by(choice, aims, found)
-            for place, explanation in by_place.items():
-                asked = queries[place]
-                missing = {"others": why} if why else {}
-                elsewhere: list[Explanation] = []
-                if others and not choice.row.per_class:
-                    missing["others"] = f"{choice.row.name} gives every class the same scores"
-                elif others:
-                    elsewhere = [explained({place: [case]}, choice.row, choice.options)[place] for case in others[place]]
+            for place, explanation in self._by(choice, aims, found).items():
+                query = queries[place]
+                elsewhere, missing = _of_others(choice.row, choice.options, others[place]) if others else ([], {"others": why})
                 second = None
                 if self._needs("second") and self.second is not None:
-                    second, missing["second"] = self._second(explanation, asked, choice)
-                graded = Graded.of(
-                    explanation,
-                    others=elsewhere,
-                    rationale=asked.rationale,
-                    answer=self._answer(asked, cases[place]) if self._needs("answer") else None,
-                    second=second,
-                    missing=missing,
-                )
-                found[place][0][choice.asked] = explanation
-                found[place][2].append(Job.of(aims[place], graded))
+                    second, missing["second"] = self._second(explanation, query, choice)
+                answer = self._answer(query, cases[place]) if self._needs("answer") else None
+                graded = Graded.of(explanation, others=elsewhere, rationale=query.rationale, answer=answer, second=second, missing=missing)
+                found[place].explanations[choice.asked] = explanation
+                found[place].jobs.append(Job.of(aims[place], graded))
         return found
 
-    def _by(
-        self, choice: Choice[Method], aims: Aims, found: dict[int, tuple[dict[str, Explanation], dict[str, str], list[Job]]]
-    ) -> dict[int, Explanation]:
+    def _by(self, choice: Choice[Method], aims: Aims, found: Mapping[int, Gathered]) -> dict[int, Explanation]:
         """One method's explanations; of one text after the other, where not all can be explained."""
         try:
             return explained(aims, choice.row, choice.options)
@@ -233,7 +221,7 @@ class Comparer:
                 return {place: one for alone in aims for place, one in self._by(choice, {alone: aims[alone]}, found).items()}
             if not self.skip:
                 raise
-            found[next(iter(aims))][1][choice.asked] = str(error)
+            found[next(iter(aims))].failed[choice.asked] = str(error)
             return {}
 
     def _others(self, cases: dict[int, Case], aims: Aims) -> tuple[Aims, str]:
@@ -264,3 +252,13 @@ class Comparer:
             spans = [(first, first + len(spans))]
         spans = spans or self.model.task.answer(self.model, case.logits, query.encoding)
         return None if spans is None else [(), spans]
+
+
+def _of_others(row: Method, options: Mapping[str, Any], cases: Sequence[Case]) -> tuple[list[Explanation], dict[str, str]]:
+    """One method's explanations of every other class; and why there are none."""
+    if not row.per_class:
+        return [], {"others": f"{row.name} gives every class the same scores"}
+    try:
+        return [explained({0: [case]}, row, options)[0] for case in cases], {}
+    except WhenceError as error:
+        return [], {"others": f"another class could not be explained: {error}"}

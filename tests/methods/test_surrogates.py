@@ -49,6 +49,16 @@ def test_also_from_a_draw(method: str) -> None:
         assert found.notes == ("The linear model tells 100% of how the score varies between 40 samples.",)
 
 
+def test_a_score_that_never_changes_is_told_wholly() -> None:
+    found = run("lime", additive_case(good=0.0, bad=0.0, film=1e-9))
+    assert found.notes == ("The linear model tells 100% of how the score varies between 8 samples.",)
+    constant = additive_model(good=0.0)
+    constant.embedding.weight.data[constant.tokenizer.cls_token_id] = torch.tensor([0.1, 0.6])  # never hidden, and no round number
+    told = run("lime", case_of(constant, "good film", target=1))
+    assert told.scores.abs().max() < 1e-6
+    assert told.notes == ("The linear model tells 100% of how the score varies between 4 samples.",)
+
+
 @pytest.mark.parametrize("method", BOTH)
 def test_words_and_sentences_are_hidden_whole(method: str) -> None:
     model = additive_model(good=2.0, bad=-3.0, film=0.5, x=1.0)

@@ -98,11 +98,11 @@ class _OwnNumbers(TorchFunctionMode):
 
 
 def _explained(answers: Tensor, predicted: Tensor, weights: Tensor) -> float:
-    """The weighted R^2; one where the answers are all the same."""
+    """The weighted R^2; one where the answers are all the same, but for the fit's single precision."""
     share = weights / weights.sum()
     spread = share @ (answers - share @ answers) ** 2
     missed = share @ (answers - predicted) ** 2
-    return (1 - missed / spread).item() if spread > 0 else 1.0
+    return (1 - missed / spread).item() if spread > 1e-12 * (share @ answers**2) else 1.0
 
 
 def _too_few(samples: int, units: int) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from whence import optimus
 from whence.api import Model
 from whence.core.grading import Chosen
 from whence.errors import BadFile, BadOption, EmptyText, NotDefined, UnknownName, WhenceError
+from whence.model.text_model import TextModel
 from whence.optimus.combination import BASELINE, Combination, Fitted, combinations
 from whence.optimus.search import chosen, settled
 from whence.registry import all_metrics
@@ -250,6 +251,19 @@ def test_fit_takes_the_best_mean() -> None:
     assert means[fitted.combination] == pytest.approx(fitted.score)
     assert fitted.baseline == pytest.approx(means[BASELINE])
     assert (fitted.layers, fitted.heads, fitted.texts, fitted.metric, fitted.level) == (3, 4, 3, "rft", "token")
+
+
+def test_fitting_asks_about_all_texts_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, batches = bert(), []
+    whole = TextModel.logits
+
+    def counted(self: TextModel, inputs: Any, *more: Any, **named: Any) -> Any:
+        batches.append(len(inputs["input_ids"]))
+        return whole(self, inputs, *more, **named)
+
+    monkeypatch.setattr(TextModel, "logits", counted)
+    optimus.fit(model, ["a great film", "a dull plot", "never a good movie"])
+    assert batches == [3, 3 + 3 + 4]  # the recorded pass of all, and all their questions
 
 
 def test_a_fitted_combination_is_saved_loaded_and_costs_one_pass(tmp_path: Path) -> None:

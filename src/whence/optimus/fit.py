@@ -16,7 +16,7 @@ from whence.errors import BadOption, EmptyText
 from whence.model.fingerprint import fingerprint
 from whence.model.text_model import TextModel
 from whence.optimus.combination import Combination, Fitted
-from whence.optimus.search import Choice, Fallback, chosen, faithfulness, search
+from whence.optimus.search import Choice, Fallback, ask_together, chosen, faithfulness, search
 
 Text = str | tuple[str, str]
 
@@ -48,8 +48,10 @@ def fit(
     totals: list[Numbers] = []
     with torch.inference_mode(False):
         for cases in make_cases(reader, encodings, [None] * len(encodings), level=level):
+            _ = next(iter(cases.values())).attention(scores=raw != "A")  # first: this pass also says what is predicted
+            ask_together(list(cases.values()), grader)
             for case in cases.values():
-                layers = case.attention(scores=raw != "A")  # first: this pass also says what is predicted
+                layers = case.attention(scores=raw != "A")
                 parts = [case.toward(target) for target in reader.task.aims(reader, None, case.logits, case.encoding)]
                 with together(parts):
                     found = search(parts[0], "prime", raw, grader)

@@ -193,9 +193,23 @@ def _by_rft(case: Case, weights: Tensor, aims: Sequence[Aim], metric: Chosen) ->
     return found
 
 
+def ask_together(cases: Sequence[Case], metric: Chosen) -> None:
+    """Put RFT's questions about several texts in full batches; whoever asks them afterwards finds the answers there."""
+    if isinstance(metric.metric, Rft):
+        asker = cases[0].group.asker
+        for case in cases:
+            asker.note(case.encoding, _one_hidden(case), fill_of(metric, case.model))
+        asker.run()
+
+
+def _one_hidden(case: Case) -> Tensor:
+    """What is kept when one unit after the other is hidden. (real unit, token)"""
+    return ~case.units[real_units(case).to(case.units.device)]
+
+
 def effects(case: Case, aims: Sequence[Aim], fill: str) -> Numbers:
     """How far each aim's probability falls when one unit is hidden. (aim, unit)"""
-    answers = case.answers(~case.units[real_units(case).to(case.units.device)], fill)
+    answers = case.answers(_one_hidden(case), fill)
     whole = case.logits[None]
     fallen = [_chance(aim, whole) - _chance(aim, answers) for aim in aims]
     return torch.stack(fallen).cpu().numpy()

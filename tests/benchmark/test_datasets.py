@@ -12,7 +12,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from whence.benchmark.datasets import READERS, READY, DataSet
-from whence.core.example import Example, Mark, covered
+from whence.core.example import Example, Mark
 from whence.errors import WhenceError
 
 Write = Callable[..., Path]
@@ -120,6 +120,7 @@ def test_pairs_and_their_rationales(write: Write) -> None:
     (example,) = read(write("pair.jsonl", [row]))
     assert example.rationale == (Mark(2, 5), Mark(2, 5, 1), Mark(6, 11, 1))
     assert example.asked == ("A dog runs.", "A pet moves.")
+    assert example.rationale_for("entailment") == (((2, 5),), ((2, 5), (6, 11)))
 
 
 def test_rationales_by_label(write: Write) -> None:
@@ -127,21 +128,14 @@ def test_rationales_by_label(write: Write) -> None:
         write("many.jsonl", [{"text": "cold and wet", "label": ["cold", "wet"], "rationale": {"cold": [[0, 4]], "wet": [[9, 12]]}}])
     )
     assert example.label == ("cold", "wet")
-    assert example.marks("wet") == (Mark(9, 12, 0, "wet"),)
-    assert example.marks("dry") == ()
+    assert example.rationale_for("wet") == (((9, 12),), ())
+    assert example.rationale_for("dry") == ((), ())
 
 
 @pytest.mark.parametrize("answer", ["wet", [[9, 12]], {"spans": [{"start": 9, "end": 12, "text": "wet"}]}])
 def test_answers(write: Write, answer: Any) -> None:
     (example,) = read(write("qa.jsonl", [{"text_a": "How is it?", "text_b": "cold and wet", "answer": answer}]))
     assert example.answer == (Mark(9, 12, 1),)
-
-
-def test_units_that_a_mark_touches() -> None:
-    offsets, segment = [(0, 0), (0, 4), (5, 9), (0, 4), (0, 0)], [-1, 0, 0, 1, -1]
-    assert covered([Mark(3, 5)], offsets, segment).tolist() == [False, True, False, False, False]  # type: ignore[union-attr]
-    assert covered([Mark(3, 6), Mark(0, 1, 1)], offsets, segment).tolist() == [False, True, True, True, False]  # type: ignore[union-attr]
-    assert covered(None, offsets, segment) is None
 
 
 def test_eraser(write: Write, tmp_path: Path) -> None:

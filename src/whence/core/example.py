@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from whence.core.units import Span
 from whence.errors import BadFile
+
+Spans = tuple[tuple[Span, ...], ...]  # in the text, and in its pair
 
 
 class Mark(NamedTuple):
@@ -39,20 +40,17 @@ class Example:
         """As `Model.explain` takes it."""
         return self.text if self.pair is None else (self.text, self.pair)
 
-    def marks(self, label: str) -> tuple[Mark, ...] | None:
-        """The rationale for one label: what is marked for it, or for no label in particular."""
-        return None if self.rationale is None else tuple(mark for mark in self.rationale if mark.label in (None, label))
+    def rationale_for(self, label: str) -> Spans | None:
+        """What is marked for this label, or for none in particular: in the text, and in its pair."""
+        return None if self.rationale is None else _by_segment([mark for mark in self.rationale if mark.label in (None, label)])
+
+    @property
+    def answer_spans(self) -> Spans | None:
+        return None if self.answer is None else _by_segment(self.answer)
 
 
-def covered(marks: Iterable[Mark] | None, offsets: Sequence[Span], segment: Sequence[int]) -> NDArray[np.bool_] | None:
-    """Which units (tokens, words or sentences) have a character in common with a mark. (unit,)"""
-    if marks is None:
-        return None
-    found = np.zeros(len(offsets), dtype=bool)
-    for mark in marks:
-        for place, ((start, end), part) in enumerate(zip(offsets, segment, strict=True)):
-            found[place] |= part == mark.segment and start < mark.end and mark.start < end
-    return found
+def _by_segment(marks: Sequence[Mark]) -> Spans:
+    return tuple(tuple((mark.start, mark.end) for mark in marks if mark.segment == segment) for segment in (0, 1))
 
 
 def example_of(row: Mapping[str, Any], *, where: str, number: int) -> Example:

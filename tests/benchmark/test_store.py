@@ -19,6 +19,10 @@ from whence.errors import BadFile, WhenceError
 MODEL = {"name": "toy", "fingerprint": "0123", "labels": ["NO", "YES"]}
 
 
+COSTS = {"examples": 2, "asked": 4}
+ALONE = {"method": "attcat", "seconds": 0.25, "forwards": 1, "backwards": 1}
+
+
 def manifest(parts: int = 3, **more: Any) -> dict[str, Any]:
     configuration = {"methods": ["attcat", "random"], "model": MODEL} | more
     return new_manifest(configuration, parts=parts, facts={"data": "few", "model": MODEL, "settings": {}})
@@ -60,7 +64,9 @@ def part(number: int) -> Part:
         "details": "{}",
     }
     undefined = score | {"metric": "auprc", "value": None, "why": "no rationale was given"}
-    return Part([explanation], [score, undefined], [{"example": "bad", "method": None, "where": "x, line 3", "error": "no"}], {"asked": 4})
+    return Part(
+        [explanation], [score, undefined], [{"example": "bad", "method": None, "where": "x, line 3", "error": "no"}], COSTS, [ALONE]
+    )
 
 
 def fill(folder: Path, numbers: list[int], parts: int = 3) -> None:
@@ -79,7 +85,8 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert run.scores["why"].tolist()[1] == "no rationale was given"
     assert list(run.explanations.iloc[1]["scores"]) == [0.0, 1 / 3, -1.0]
     assert run.errors["error"].tolist() == ["no", "no"]
-    assert run.costs.to_dict("list") == {"part": [0, 1], "asked": [4, 4]}
+    assert run.costs.to_dict("list") == {"part": [0, 1], "examples": [2, 2], "asked": [4, 4]}
+    assert run.alone.to_dict("records")[1] == {"part": 1, "examples": 2, **ALONE}
     fill(tmp_path / "run", [2])
     assert Run.load(tmp_path / "run").finished
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "run" / "scores"), Run.load(tmp_path / "run").scores)

@@ -139,11 +139,11 @@ def test_agreement_is_spearman_s() -> None:
 
 def test_curves_are_means() -> None:
     rows = scores({"a": [0.5, 0.25], "b": [0.5, None]})
-    curve = [json.dumps({"percent": [0, 50], "curve": [0.0, value]}) for value in (1.0, 0.5)]
+    curve = [json.dumps({"curve": [0.0, value, 1.0]}) for value in (1.0, 0.5)]
     rows.loc[rows["method"] == "a", "details"] = curve
     found = curves(rows, "aopc")
     assert list(found) == ["a"]
-    assert found["a"] == ([0, 50], [0.0, 0.75])
+    assert found["a"] == ([0.0, 50.0, 100.0], [0.0, 0.75, 1.0])
 
 
 def test_energy_is_the_paper_s() -> None:
@@ -154,16 +154,15 @@ def test_energy_is_the_paper_s() -> None:
 
 
 def test_costs_by_hand() -> None:
-    frame = pd.DataFrame(
-        [
-            {"method": "slow", "seconds": 3.0, "forwards": 10, "backwards": 0},
-            {"method": "quick", "seconds": 1.0, "forwards": 1, "backwards": 1},
-            {"method": "slow", "seconds": 5.0, "forwards": 20, "backwards": 0},
-        ]
-    )
-    quick, slow = costs(frame, Energy())
-    assert (slow.method, slow.seconds, slow.per_example, slow.forwards, slow.backwards) == ("slow", 8.0, 4.0, 15.0, 0.0)
-    assert quick.grams == pytest.approx(Energy().grams(1.0))
+    def row(part: int, examples: int, method: str, seconds: float, forwards: int) -> dict[str, Any]:
+        return {"part": part, "examples": examples, "method": method, "seconds": seconds, "forwards": forwards, "backwards": 1}
+
+    rows = [row(0, 3, "slow", 3.0, 10), row(0, 3, "quick", 1.0, 1), row(1, 1, "slow", 5.0, 20), row(1, 1, "quick", 1.0, 1)]
+    quick, slow = costs(pd.DataFrame(rows), Energy())
+    assert (slow.method, slow.seconds, slow.per_example, slow.forwards, slow.backwards) == ("slow", 14.0, 3.5, 12.5, 1.0)
+    assert quick.grams == pytest.approx(Energy().grams(4.0))
+    assert slow.examples == [3, 4]
+    assert slow.grams_so_far == pytest.approx([Energy().grams(9.0), Energy().grams(14.0)])
 
 
 def test_operations_that_won() -> None:

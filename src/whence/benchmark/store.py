@@ -49,6 +49,7 @@ class Part:
     scores: list[dict[str, Any]] = field(default_factory=list)
     errors: list[dict[str, Any]] = field(default_factory=list)
     costs: Mapping[str, float] = field(default_factory=dict)  # examples, asked, distinct, rows, seconds
+    alone: list[dict[str, Any]] = field(default_factory=list)  # what each method took for one of the examples with nothing shared
 
 
 class Damage(NamedTuple):
@@ -135,7 +136,7 @@ class Store:
             sums[table] = hashlib.sha256(content.getvalue()).hexdigest()
             with _keeping(self.folder):
                 write_durably(_file(self.folder, table, number), content.getvalue())
-        body = {"part": number, "sums": sums, "costs": dict(part.costs)}
+        body = {"part": number, "sums": sums, "costs": dict(part.costs), "alone": part.alone}
         with _keeping(self.folder):
             write_durably(_receipt(self.folder, number), json.dumps({"body": body, "sum": _sum(body)}).encode())
 
@@ -341,7 +342,23 @@ class Run:
         """One row a part: examples, asked, distinct, rows, seconds."""
         import pandas
 
-        return pandas.DataFrame([{"part": number} | read_receipt(self.folder, number)["costs"] for number in self.done])
+        return pandas.DataFrame([{"part": number} | body["costs"] for number, body in self._receipts.items()])
+
+    @cached_property
+    def alone(self) -> pandas.DataFrame:
+        """One row a part and method: what the method took for one of the part's examples, with nothing shared."""
+        import pandas
+
+        rows = [
+            {"part": number, "examples": body["costs"]["examples"]} | row
+            for number, body in self._receipts.items()
+            for row in body["alone"]
+        ]
+        return pandas.DataFrame(rows, columns=["part", "examples", "method", "seconds", "forwards", "backwards"])
+
+    @cached_property
+    def _receipts(self) -> dict[int, dict[str, Any]]:
+        return {number: read_receipt(self.folder, number) for number in self.done}
 
     def rows(self, table: str) -> Iterator[dict[str, Any]]:
         """The rows of a table as plain Python, part after part: None where there is nothing, and no more memory than a part takes."""

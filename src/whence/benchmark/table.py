@@ -195,14 +195,14 @@ class Curve(NamedTuple):
 
 
 def curves(scores: pandas.DataFrame, metric: str) -> dict[str, Curve]:
-    """Of every method, for metrics whose details hold `percent` and `curve`."""
+    """Of every method, for metrics whose details hold a `curve` from nothing hidden to all, in equal steps."""
     found: dict[str, Curve] = {}
     rows = scores[(scores["metric"] == metric) & scores["value"].notna()]
     for method, details in rows.groupby("method", sort=False)["details"]:
-        read = [json.loads(one) for one in details]
-        kept = [one for one in read if one.get("curve") and len(one["curve"]) == len(one.get("percent", ()))]
-        if kept and all(one["percent"] == kept[0]["percent"] for one in kept):
-            found[str(method)] = Curve(list(kept[0]["percent"]), np.mean([one["curve"] for one in kept], axis=0).tolist())
+        read = [json.loads(one).get("curve") for one in details]
+        if read and all(read) and len({len(one) for one in read}) == 1:
+            percent = np.linspace(0, 100, len(read[0])).tolist()
+            found[str(method)] = Curve(percent, np.mean(read, axis=0).tolist())
     return found
 
 
@@ -223,24 +223,42 @@ class Energy:
 
 
 class Cost(NamedTuple):
-    """What a method took to explain every example."""
+    """What a method takes to explain an example when nothing is shared with other methods, and what that makes for all of them."""
 
     method: str
-    seconds: float
-    per_example: float
+    per_example: float  # seconds
     forwards: float  # rows per example
     backwards: float
+    seconds: float  # for all examples
     kilowatt_hours: float
     grams: float
+    examples: list[int]  # explained so far, part after part, and
+    grams_so_far: list[float]
 
 
-def costs(explanations: pandas.DataFrame, energy: Energy) -> list[Cost]:
-    """Every method, the cheapest first."""
+def costs(alone: pandas.DataFrame, energy: Energy) -> list[Cost]:
+    """Every method, the cheapest first. alone: one row a part and method, for one of the part's examples."""
     found = []
-    for method, rows in explanations.groupby("method", sort=False):
-        seconds = float(rows["seconds"].sum())
-        each, forwards, backwards = (float(rows[name].mean()) for name in ("seconds", "forwards", "backwards"))
-        found.append(Cost(str(method), seconds, each, forwards, backwards, energy.kilowatt_hours(seconds), energy.grams(seconds)))
+    for method, rows in alone.groupby("method", sort=False):
+        counts = rows["examples"].to_numpy(dtype=np.int64)
+        seconds = rows["seconds"].to_numpy(dtype=np.float64) * counts
+        total = float(seconds.sum())
+        forwards, backwards = (float((rows[name] * counts).sum() / counts.sum()) for name in ("forwards", "backwards"))
+        so_far = [energy.grams(float(spent)) for spent in seconds.cumsum()]
+        each = total / int(counts.sum())
+        found.append(
+            Cost(
+                str(method),
+                each,
+                forwards,
+                backwards,
+                total,
+                energy.kilowatt_hours(total),
+                energy.grams(total),
+                counts.cumsum().tolist(),
+                so_far,
+            )
+        )
     return sorted(found, key=lambda cost: cost.seconds)
 
 

@@ -24,8 +24,18 @@ VIEWS = {
     ("core.explanation", "report.html"),
     ("core.flow", "report.flow"),
 }
-# What the screen side may see. A study's page lays out the tables that the study made.
-PLAIN = {"errors", "core.units", "core.explanation", "core.flow", "report", "studies.sparse_tables", "studies.sparse_paper"}
+# What the screen side may see. A study's or a benchmark's page lays out the tables that were made.
+PLAIN = {
+    "errors",
+    "core.units",
+    "core.explanation",
+    "core.flow",
+    "report",
+    "studies.sparse_tables",
+    "studies.sparse_paper",
+    "benchmark.summary",
+    "benchmark.table",
+}
 
 
 def rank(module: str) -> int:

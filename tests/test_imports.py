@@ -8,12 +8,14 @@ from pathlib import Path
 import whence
 
 ORDER = [
-    ["errors"],
-    ["core.units", "core.example", "core.encoding", "core.target", "core.explanation", "core.flow"],
+    ["errors", "progress"],
+    ["core.units", "core.example", "core.encoding", "core.target", "core.explanation", "core.flow", "core.comparison", "core.graded"],
     ["registry"],
     ["model"],
-    ["core.case", "core"],
+    ["core.asking", "core.case", "core.grading", "core"],
     ["methods", "metrics", "heads"],
+    ["explaining"],
+    ["comparing"],
     ["api"],
     ["doctor", "benchmark", "studies", "sparse"],
     ["report", "explorer", "cli"],
@@ -23,6 +25,7 @@ VIEWS = {
     ("core.explanation", "report.terminal"),
     ("core.explanation", "report.html"),
     ("core.flow", "report.flow"),
+    ("core.comparison", "report.comparison"),
 }
 # What the screen side may see. A study's or a benchmark's page lays out the tables that were made.
 PLAIN = {
@@ -30,6 +33,7 @@ PLAIN = {
     "core.units",
     "core.explanation",
     "core.flow",
+    "core.comparison",
     "report",
     "studies.sparse_tables",
     "studies.sparse_paper",

@@ -1,26 +1,27 @@
-"""The verbs: load a model, explain a text."""
+"""The verbs: load a model, explain a text, compare explanations, evaluate one."""
 
 from __future__ import annotations
 
-import time
 import warnings
-from collections.abc import Sequence
-from math import prod
+from collections.abc import Callable, Sequence
 from typing import Any, overload
 
 import torch
-from torch import Tensor
 
-from whence.core.case import Attribution, Case, make_cases
+from whence.comparing import Comparer, Query, chosen_methods, chosen_metrics
+from whence.core.case import Attribution, make_cases
+from whence.core.comparison import Comparison
 from whence.core.encoding import Encoding
 from whence.core.explanation import Explanation
 from whence.core.flow import Flow
-from whence.core.units import POOL, Level
-from whence.errors import BadOption, TextWasCut, UnknownName, WhenceError
+from whence.core.units import Level, Span
+from whence.errors import BadOption, TextWasCut, UnknownName
+from whence.explaining import Spent, aimed, explained, retargeted
 from whence.model.loading import Device, Precision, load_model
 from whence.model.tasks import Asked
 from whence.model.text_model import TextModel
-from whence.registry import Method, check_options, find_method
+from whence.progress import bar
+from whence.registry import Choice, Method, check_options, find_method
 
 Text = str | tuple[str, str]
 LEVELS: tuple[Level, ...] = ("token", "word", "sentence")
@@ -43,13 +44,17 @@ class Model:
     def explain(self, text: Text, method: str = ..., target: Asked = ..., level: Level = ..., **options: Any) -> Explanation: ...
     @overload
     def explain(
+        self, text: Text, method: str = ..., target: list[Asked] | list[str] = ..., level: Level = ..., **options: Any
+    ) -> list[Explanation]: ...
+    @overload
+    def explain(
         self, text: list[Text] | list[str], method: str = ..., target: Asked = ..., level: Level = ..., **options: Any
     ) -> list[Explanation]: ...
     def explain(
         self,
         text: Text | list[Text] | list[str],
         method: str = "attcat",
-        target: Asked = None,
+        target: Asked | list[Asked] | list[str] = None,
         level: Level = "token",
         **options: Any,
     ) -> Explanation | list[Explanation]:
@@ -59,26 +64,112 @@ class Model:
         method: a name from `whence methods`; options are the method's own.
         target: the label, or its number, that is explained; the predicted one unless given. A tuple of two explains why one rather
             than the other. For language models a token; for question answering start, end, span, or an answer in the context.
+            A list of targets gives one explanation for each, from the same passes: `model.predicted(text)` lists all predicted labels.
         level: token, word or sentence.
         """
         row = find_method(method)
         chosen = check_options(method, row.function, options)
-        if level not in LEVELS:
-            raise UnknownName.among("level", level, LEVELS)
+        _check_level(level)
         model = self.text_model
+        if isinstance(target, list):
+            return self._each(text, row, chosen, target, level)
         fixed = None if target is None or model.task.depends_on_text else model.target(target)
         many = isinstance(text, list)
         encodings = [self._read(one) for one in (text if isinstance(text, list) else [text])]
         found: dict[int, Explanation] = {}
         with torch.inference_mode(False):  # the caller may be inside of one, where nothing could be differentiated
             for cases in make_cases(model, encodings, [fixed] * len(encodings), level=level):
-                started = time.perf_counter()
-                aimed = _aimed(cases, row, target) if model.task.depends_on_text else {place: [case] for place, case in cases.items()}
-                given = {place: [row(case, **chosen) for case in aims] for place, aims in aimed.items()}
-                seconds = (time.perf_counter() - started) / len(cases)
-                found |= {place: _explanation(aimed[place], row, chosen, given[place], seconds) for place in cases}
+                spent = Spent(next(iter(cases.values())).group)
+                aims = aimed(cases, dict.fromkeys(cases, target), recorded=row.reads == "attention")
+                found |= explained(aims, row, chosen, spent)
         ordered = [found[i] for i in range(len(encodings))]
         return ordered if many else ordered[0]
+
+    def _each(self, text: Any, row: Method, options: dict[str, Any], targets: Sequence[Any], level: Level) -> list[Explanation]:
+        """One text, one explanation for every target; passes are shared."""
+        if isinstance(text, list):
+            raise BadOption("Several targets are explained for one text at a time, not for a list of texts.")
+        task = self.text_model.task
+        with torch.inference_mode(False):
+            (cases,) = make_cases(self.text_model, [self._read(text)], [None], level=level)
+            if row.reads == "attention":
+                _ = cases[0].group.recorded  # says what is predicted, too
+            found = []
+            for target in targets:
+                aims = task.aims(self.text_model, target, cases[0].logits, cases[0].encoding)
+                found.append(explained(retargeted(cases, {0: aims}), row, options)[0])
+        return found
+
+    def predicted(self, text: Text) -> list[str]:
+        """The labels that the model predicts: of a multi-label model all that are likelier than not; else the likeliest."""
+        model = self.text_model
+        (cases,) = make_cases(model, [self._read(text)], [None])
+        if not (model.task.name == "classification" and model.independent):
+            return [cases[0].target.label]
+        likely = [label for label, logit in zip(model.labels, cases[0].logits.tolist(), strict=True) if logit >= 0]
+        return likely or [cases[0].target.label]
+
+    def compare(
+        self,
+        text: Text,
+        methods: str | Sequence[str] = "all",
+        metrics: str | Sequence[str] | None = None,
+        target: Asked = None,
+        level: Level = "token",
+        *,
+        rationale: Sequence[Span] | None = None,
+        rationale_pair: Sequence[Span] | None = None,
+        answer: str | Sequence[Span] | None = None,
+        against: Any = None,
+        progress: bool | None = None,
+    ) -> Comparison:
+        """Every method's explanation of one text, graded by every metric. No question is put to the model twice.
+
+        methods, metrics: names from `whence methods` and `whence metrics`, in a list or between commas, with options as
+            `alti:norm=l2`; "all" leaves out methods that cannot explain this text, and says so.
+        rationale, rationale_pair: (start, end) characters of what people marked in the text, and in its pair.
+        answer: the right answer of a question, if it is known; else the predicted one is looked for.
+        against: another model, for metrics that compare two.
+        progress: None shows a bar where standard error is a terminal.
+        """
+        _check_level(level)
+        encoding = self._read(text)
+        marked = None if rationale is None and rationale_pair is None else (rationale or (), rationale_pair or ())
+        query = Query(encoding, target, marked, answer)
+        has = {"others": self.text_model.task.name == "classification" and len(self.labels) > 1, "rationale": marked is not None}
+        has |= {"answer": self.text_model.task.depends_on_text, "second": against is not None}
+        comparer = Comparer(
+            self.text_model,
+            chosen_methods(methods),
+            chosen_metrics(metrics, has=has),
+            level,
+            second=None if against is None else _explainer(against, level),
+            skip=methods == "all",
+        )
+        with bar("asking", wanted=progress) as moved:
+            return comparer.compare([query], progress=moved)[0]
+
+    def evaluate(
+        self,
+        explanation: Explanation | Sequence[Explanation],
+        metrics: str | Sequence[str] | None = None,
+        *,
+        rationale: Sequence[Span] | None = None,
+        rationale_pair: Sequence[Span] | None = None,
+        answer: str | Sequence[Span] | None = None,
+        progress: bool | None = None,
+    ) -> Comparison:
+        """Grade explanations that are there already: ours, read from a file, or made by hand. All must be of one text."""
+        given = [explanation] if isinstance(explanation, Explanation) else list(explanation)
+        if len({(one.text, one.pair) for one in given}) != 1:
+            raise BadOption("Give one explanation, or several of one text.")
+        encoding = self.text_model.encode(*((given[0].text,) if given[0].pair is None else (given[0].text, given[0].pair)))
+        marked = None if rationale is None and rationale_pair is None else (rationale or (), rationale_pair or ())
+        has = {"rationale": marked is not None, "answer": self.text_model.task.depends_on_text}
+        has["others"] = self.text_model.task.name == "classification" and len(self.labels) > 1
+        comparer = Comparer(self.text_model, (), chosen_metrics(metrics, has=has))
+        with bar("asking", wanted=progress) as moved:
+            return comparer.evaluate(given, Query(encoding, None, marked, answer), progress=moved)
 
     def flow(self, text: Text, method: str = "alti", **options: Any) -> Flow:
         """Where what each position holds came from, layer by layer: for methods that hand on from token to token."""
@@ -124,68 +215,21 @@ class Model:
         return encoding
 
 
-def _aimed(cases: dict[int, Case], row: Method, target: Asked) -> dict[int, list[Case]]:
-    """Each text's cases, one for every part of what is explained: where an answer starts, and where it ends."""
-    group = next(iter(cases.values())).group
-    if row.reads == "attention":  # the recorded pass says what is predicted, too: no other is needed
-        _ = group.recorded
-    aims = {place: group.model.task.aims(group.model, target, case.logits, case.encoding) for place, case in cases.items()}
-    aimed = []
-    for part in range(len(next(iter(aims.values())))):
-        other = group.aimed([aims[place][part] for place in cases])
-        aimed.append({place: Case(other, case.row, level=case.level) for place, case in cases.items()})
-    return {place: [part[place] for part in aimed] for place in cases}
+def _check_level(level: str) -> None:
+    if level not in LEVELS:
+        raise UnknownName.among("level", level, LEVELS)
 
 
-def _explanation(
-    cases: Sequence[Case], row: Method, options: dict[str, Any], given: Sequence[Tensor | Attribution], seconds: float
-) -> Explanation:
-    """One explanation of one text. Where it has several parts, such as an answer's start and end, their scores add up."""
-    case, target = cases[0], cases[0].target
-    parts = [one if isinstance(one, Attribution) else Attribution(one) for one in given]
-    attribution = parts[0]
-    scores, layers = torch.stack([part.scores.detach().double().cpu() for part in parts]).sum(0), None
-    if scores.ndim == 2:
-        layers = tuple(tuple(layer) for layer in scores.tolist())
-        scores = scores.sum(0)
-    if not bool(scores.isfinite().all()):
-        raise WhenceError(f"{row.name} gave scores that are not finite for this text; the model's gradients may have overflowed.")
-    encoding, task = case.encoding, case.model.task
-    by_unit = row.scores_units and case.level != "token"
-    explanation = Explanation(
-        text=encoding.text,
-        pair=encoding.pair,
-        tokens=encoding.tokens,
-        scores=(0.0,) * len(encoding) if by_unit else tuple(scores.tolist()),
-        offsets=encoding.offsets,
-        segment=encoding.segment,
-        target=target.label,
-        probability=prod(one.target.probability(case.logits[None]).item() for one in cases),
-        prediction=task.predicted(case.model, case.logits, encoding).label,
-        probabilities=task.probabilities(case.model, case.logits),
-        method=row.name,
-        params=options | attribution.params,
-        signed=row.signed if attribution.signed is None else attribution.signed,
-        layers=layers,
-        gap=_total([part.gap for part in parts]),
-        unassigned=_total([part.unassigned for part in parts]),
-        cut=encoding.cut,
-        notes=attribution.notes,
-        model=case.model.name,
-        seconds=seconds,
-        forwards=sum(one.asking.forwards for one in cases) + case.group.passes.forwards // len(case.group.encodings),
-        backwards=sum(one.asking.backwards for one in cases) + case.group.passes.backwards // len(case.group.encodings),
-        word_of=encoding.word_of,
-        sentence_of=encoding.sentence_of,
-    )
-    if by_unit:
-        return explanation.pooled(case.level, encoding.members(case.level), POOL[case.level], scores.tolist())
-    return explanation.at(case.level)
+def _explainer(source: Any, level: Level) -> Callable[[Encoding, Choice[Method], Asked], Explanation]:
+    """How another model explains the same text."""
+    model = source if isinstance(source, Model) else load(source)
 
+    def explain(encoding: Encoding, choice: Choice[Method], target: Asked) -> Explanation:
+        text: Any = encoding.text if encoding.pair is None else (encoding.text, encoding.pair)
+        found: Explanation = model.explain(text, choice.row.name, target, level, **choice.options)
+        return found
 
-def _total(parts: Sequence[float | None]) -> float | None:
-    known = [part for part in parts if part is not None]
-    return sum(known) if known else None
+    return explain
 
 
 def load(source: Any = "embedded", *, device: Device | None = None, dtype: Precision | None = None, task: str | None = None) -> Model:

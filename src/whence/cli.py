@@ -43,6 +43,7 @@ def explain(
     minus: Annotated[str | None, typer.Option(help="A second method: show where the first gives more (+) or less (-).")] = None,
     target: Annotated[str | None, typer.Option(help="The label, token or answer to explain. [default: the predicted one]")] = None,
     versus: Annotated[str | None, typer.Option(help="Another label or token: explain why the target rather than this.")] = None,
+    each: Annotated[bool, typer.Option("--each", help="One explanation for every label that a multi-label model predicts.")] = False,
     level: Annotated[str, typer.Option(help="token, word or sentence.")] = "token",
     option: Annotated[list[str] | None, typer.Option("-o", help="An option of the method, as key=value; may be repeated.")] = None,
     as_json: JsonOption = False,
@@ -58,10 +59,27 @@ def explain(
     loaded = load(model, device=device)
     depth = cast("Level", level)  # explain() says what is wrong with it
     aim = target if versus is None else (_needed(target), versus)
+    if each:
+        if target is not None or minus is not None:
+            raise BadOption("--each explains every predicted label: give neither --target nor --minus with it.")
+        _present_each(loaded.explain(asked, method, loaded.predicted(asked), depth, **options), as_json=as_json, html=html, special=special)
+        return
     shown = [loaded.explain(asked, method, aim, depth, **options)]
     if minus is not None:
         shown.append(loaded.explain(asked, minus, aim, depth))
     _present(shown, as_json=as_json, html=html, special=special)
+
+
+def _present_each(shown: list[Explanation], *, as_json: bool, html: Path | None, special: bool) -> None:
+    if html is not None:
+        from whence.report.html import page
+
+        _write(html, page(shown, special=special))
+    if as_json:
+        sys.stdout.write(json.dumps([one.to_dict() for one in shown], ensure_ascii=False) + "\n")
+        return
+    for one in shown:
+        one.show(special=special)
 
 
 def _present(shown: list[Explanation], *, as_json: bool, html: Path | None, special: bool) -> None:
@@ -190,7 +208,8 @@ def _warn(
 
 def main() -> None:
     """A user's mistake is one line on standard error: exit code 2 for usage, 1 for failures."""
-    import whence.cli_flow  # each brings its commands
+    import whence.cli_compare  # each brings its commands
+    import whence.cli_flow
     import whence.cli_heads
     import whence.cli_study  # noqa: F401
 

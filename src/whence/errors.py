@@ -34,6 +34,10 @@ class BadOption(WhenceError):
     """An option's value does not fit."""
 
 
+class NotDefined(WhenceError):
+    """A metric has no value for this explanation; the message says why."""
+
+
 class WrongModel(WhenceError):
     """What was given is not a model that can be explained, or not in a state in which it can be."""
 

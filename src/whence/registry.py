@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 import types
 import typing
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from pkgutil import iter_modules
-from typing import Any, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from whence.errors import BadOption, UnknownName
 
@@ -40,20 +41,30 @@ class Method:
         return self.function(case, **options)
 
 
+Needs = Literal["others", "rationale", "answer", "second"]
+
+
 @dataclass(frozen=True)
 class Metric:
-    """A metric and what is known of it."""
+    """A metric and what is known of it. Its class, made with the metric's options, has `questions` (if it asks any) and `score`."""
 
     name: str
     function: Callable[..., Any]
     better: Literal["higher", "lower"]
     paper: str
-    fill: str | None = None  # how tokens are hidden, for metrics that ask the model
+    needs: Needs | None = None  # what it is measured against, beside the scores
     summary: str = ""
+
+    @property
+    def fill(self) -> str | None:
+        """How tokens are hidden unless asked for otherwise, for metrics that ask the model."""
+        option = options_of(self.function).get("fill")
+        return None if option is None else str(option.default)
 
 
 _found: dict[str, dict[str, Any]] = {"method": {}, "metric": {}}
 Function = TypeVar("Function", bound=Callable[..., Any])
+Row = TypeVar("Row", Method, Metric)
 
 
 def method(
@@ -68,11 +79,12 @@ def method(
     return register
 
 
-def metric(*, better: Literal["higher", "lower"], paper: str, fill: str | None = None) -> Callable[[Function], Function]:
-    """Register a function or class as a metric under its own name."""
+def metric(*, better: Literal["higher", "lower"], paper: str, needs: Needs | None = None) -> Callable[[Function], Function]:
+    """Register a class as a metric: LogOdds as log_odds."""
 
     def register(function: Function) -> Function:
-        _add("metric", Metric(function.__name__, function, better, paper, fill, _summary(function)))
+        name = re.sub(r"(?<=[a-z])(?=[A-Z0-9])", "_", function.__name__).lower()
+        _add("metric", Metric(name, function, better, paper, needs, _summary(function)))
         return function
 
     return register
@@ -86,17 +98,16 @@ def _add(kind: Kind, row: Method | Metric) -> None:
 
 
 def _summary(function: Callable[..., Any]) -> str:
-    text = inspect.getdoc(function) or inspect.getdoc(sys.modules[function.__module__]) or ""
+    own = inspect.getdoc(function) or ""
+    written = "" if own.startswith(f"{function.__name__}(") else own  # a dataclass without a docstring is given its signature as one
+    text = written or inspect.getdoc(sys.modules[function.__module__]) or ""
     return " ".join(text.split("\n\n")[0].split())
 
 
 @cache
 def _load(kind: Kind) -> None:
-    try:
-        package = import_module(f"whence.{kind}s")
-    except ModuleNotFoundError:
-        package = None
-    for module in iter_modules(package.__path__) if package else ():
+    package = import_module(f"whence.{kind}s")
+    for module in iter_modules(package.__path__):
         import_module(f"whence.{kind}s.{module.name}")
     for entry in entry_points(group=f"whence.{kind}s"):
         try:
@@ -111,16 +122,52 @@ def all_methods() -> list[Method]:
     return sorted(_found["method"].values(), key=lambda row: (row.family, row.name))
 
 
+def all_metrics() -> list[Metric]:
+    """Every metric, those that need nothing but the model first."""
+    _load("metric")
+    return sorted(_found["metric"].values(), key=lambda row: (row.needs or "", row.fill is None, row.name))
+
+
 def find_method(name: str) -> Method:
-    known = {row.name: row for row in all_methods()}
+    return _found_by("method", name, all_methods())
+
+
+def find_metric(name: str) -> Metric:
+    return _found_by("metric", name, all_metrics())
+
+
+def _found_by(kind: Kind, name: str, rows: Sequence[Row]) -> Row:
+    known = {row.name: row for row in rows}
     if name not in known:
-        raise UnknownName.among("method", name, known)
+        raise UnknownName.among(kind, name, known)
     return known[name]
+
+
+@dataclass(frozen=True)
+class Choice(Generic[Row]):
+    """A method or metric with its options, as asked for: `alti`, or `alti:norm=l2:ln2=true`."""
+
+    asked: str
+    row: Row
+    options: Mapping[str, Any]
+
+
+def choose(kind: Kind, asked: str) -> Choice[Any]:
+    """Read `name:option=value:...`."""
+    name, *given = asked.split(":")
+    row: Any = find_method(name) if kind == "method" else find_metric(name)
+    options = {}
+    for pair in given:
+        option, equals, value = pair.partition("=")
+        if not equals:
+            raise BadOption(f"{asked!r} is not name:option=value, such as alti:norm=l2.")
+        options[option.strip()] = value.strip()
+    return Choice(asked, row, check_options(name, row.function, options))
 
 
 @cache
 def options_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """The keyword-only parameters of a method."""
+    """The keyword-only parameters of a method or metric."""
     parameters = inspect.signature(function, eval_str=True).parameters.values()
     return {p.name: p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
 

@@ -9,6 +9,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from whence.core.asking import Asker
 from whence.core.encoding import Encoding
 from whence.core.group import Capture, Group, Place
 from whence.core.target import Boundary, Target
@@ -41,7 +42,6 @@ class Case:
         self.model = group.model
         self.encoding = group.encodings[row]
         self.asking = Passes()  # rows of this case alone, beside the group's
-        self._answers: dict[tuple[str, bytes], Tensor] = {}
         self._parts: dict[bool, list[Parts]] = {}
 
     def toward(self, target: Target) -> Case:
@@ -196,23 +196,14 @@ class Case:
         """The target's score when only the tokens of `keep` are left, the others hidden by `fill`. (row, token) bool -> (row,)"""
         return self.target.score(self.answers(keep, fill))
 
-    @torch.no_grad()
     def answers(self, keep: Tensor, fill: str) -> Tensor:
         """The logits of every row; no question is put twice. (row, token) bool -> (row, class)"""
-        filler = self.model.filler(fill)
-        keep = keep | self.special
-        keys = [(fill, row.cpu().numpy().tobytes()) for row in keep]
-        if bool(keep.all(-1).any()):
-            whole = (fill, torch.ones_like(self.special).cpu().numpy().tobytes())
-            self._answers.setdefault(whole, self.logits)
-        new = list({key: i for i, key in enumerate(keys) if key not in self._answers}.values())
-        for chunk in self.chunks(len(new)):
-            part = new[chunk]
-            inputs = self._repeated(len(part))
-            hidden = self.model.embed(torch.where(keep[part], inputs["input_ids"], filler))
-            logits = self.model.logits(inputs, self.asking, hidden)
-            self._answers.update(zip((keys[i] for i in part), logits, strict=True))
-        return torch.stack([self._answers[key] for key in keys])
+        asker = self.group.asker
+        asker.know(self.encoding, self.logits)
+        asked, before = asker.note(self.encoding, keep, fill), asker.rows
+        asker.run()
+        self.asking.forwards += asker.rows - before
+        return asked.logits
 
     def rebuild_error(self) -> float:
         """How far the blocks are from what their recorded parts give back (see `anatomy`)."""
@@ -224,9 +215,12 @@ class Case:
 
 
 def make_cases(
-    model: TextModel, encodings: Sequence[Encoding], asked: Sequence[Target | None], *, level: Level = "token"
+    model: TextModel, encodings: Sequence[Encoding], asked: Sequence[Target | None], *, level: Level = "token", asker: Asker | None = None
 ) -> Iterator[dict[int, Case]]:
-    """Cases by their place in `encodings`, in groups of similar length, each group small enough for one pass."""
+    """Cases by their place in `encodings`, in groups of similar length, each group small enough for one pass.
+
+    asker: who asks the questions of all of them; unless given, each group has its own.
+    """
     order = sorted(range(len(encodings)), key=lambda i: len(encodings[i]))
     groups: list[list[int]] = []
     for i in order:
@@ -234,5 +228,5 @@ def make_cases(
             groups.append([])
         groups[-1].append(i)
     for places in groups:
-        group = Group(model, [encodings[i] for i in places], [asked[i] for i in places])
+        group = Group(model, [encodings[i] for i in places], [asked[i] for i in places], asker)
         yield {place: Case(group, row, level=level) for row, place in enumerate(places)}

@@ -59,6 +59,7 @@ class Explanation:
     backwards: int = 0
     word_of: tuple[int, ...] = ()
     sentence_of: tuple[int, ...] = ()
+    aims: tuple[tuple[int, int | None, bool | None], ...] = ()  # the target by number: class or token, rather than which, start or end
 
     @property
     def special(self) -> tuple[bool, ...]:

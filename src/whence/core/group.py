@@ -10,6 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from whence.core.asking import Asker
 from whence.core.encoding import Encoding
 from whence.core.target import Target
 from whence.errors import NotSeen
@@ -33,8 +34,9 @@ Place = Literal["words", "blocks", "attention", "top"]  # where relevance is rea
 class Group:
     """Texts that share one padded forward pass and one backward pass: whichever case asks first, asks for all."""
 
-    def __init__(self, model: TextModel, encodings: Sequence[Encoding], asked: Sequence[Target | None]) -> None:
+    def __init__(self, model: TextModel, encodings: Sequence[Encoding], asked: Sequence[Target | None], asker: Asker | None = None) -> None:
         self.model, self.encodings, self.asked = model, encodings, asked
+        self.asker = asker or Asker(model)
         self.passes = Passes()
         self.origin = self  # whose passes these are: see `aimed`
         self._answer: Tensor | None = None  # (row, class), without a graph
@@ -72,7 +74,7 @@ class Group:
 
     def aimed(self, asked: Sequence[Target | None]) -> Group:
         """The same texts with other targets: everything but the backward pass is shared."""
-        other = Group(self.model, self.encodings, asked)
+        other = Group(self.model, self.encodings, asked, self.asker)
         other.origin, other.passes = self.origin, self.passes
         other._gradients, other._ruled, other._relevance = self._gradients, self._ruled, self._relevance
         return other

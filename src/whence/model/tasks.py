@@ -15,7 +15,8 @@ from torch import Tensor
 
 from whence.core.encoding import Encoding
 from whence.core.target import Boundary, Target, resolve_target
-from whence.errors import BadOption, MissingToken, UnknownName, WhenceError
+from whence.core.units import Span
+from whence.errors import BadOption, MissingToken, NotDefined, UnknownName, WhenceError
 
 if TYPE_CHECKING:
     from whence.model.text_model import TextModel
@@ -71,6 +72,19 @@ class Classification:
         """What is explained part by part and added up."""
         return [self.predicted(model, logits, encoding) if asked is None else self.target(model, asked)]
 
+    def others(self, model: TextModel, target: Target) -> Sequence[Target]:
+        """Every other class, for comparing the explanations of classes. Where there is none, an error says why."""
+        if target.versus is not None:
+            raise NotDefined("a difference of two classes has no other class to compare with")
+        if len(model.labels) < 2:
+            raise NotDefined("the model has only one class")
+        return [self.target(model, i) for i in range(len(model.labels)) if i != target.index]
+
+    def answer(self, model: TextModel, logits: Tensor, encoding: Encoding) -> Sequence[Span] | None:
+        """Where in the second text the predicted answer stands; None for tasks that have none."""
+        del model, logits, encoding
+        return None
+
     def probabilities(self, model: TextModel, logits: Tensor) -> dict[str, float]:
         """Of every class, for the views. (class,)"""
         chances = logits.double().sigmoid() if model.independent else logits.double().softmax(-1)
@@ -102,6 +116,9 @@ class NextToken(Classification):
                 raise UnknownName(f"There is no token {asked}: the vocabulary has {len(model.tokenizer)}.")
             return Target(asked, _shown(model, asked))
         return Target(_token(model, str(asked)), str(asked))
+
+    def others(self, model: TextModel, target: Target) -> Sequence[Target]:
+        raise NotDefined("a language model's tokens are too many to compare with each")
 
     def probabilities(self, model: TextModel, logits: Tensor) -> dict[str, float]:
         likely = logits.double().softmax(-1).topk(5)
@@ -177,6 +194,13 @@ class Answer(Classification):
         if found < 0 or not inside:
             raise UnknownName(f"The answer {asked!r} does not stand in the context that the model read.")
         return _span(encoding, inside[0], inside[-1])
+
+    def others(self, model: TextModel, target: Target) -> Sequence[Target]:
+        raise NotDefined("an answer's places are not classes to compare with")
+
+    def answer(self, model: TextModel, logits: Tensor, encoding: Encoding) -> Sequence[Span] | None:
+        start, end = self._boundaries(model, logits, encoding)
+        return [(encoding.offsets[start.index][0], encoding.offsets[end.index][1])]
 
     def _boundaries(self, model: TextModel, logits: Tensor, encoding: Encoding) -> tuple[Boundary, Boundary]:
         """The best answer in the context: the end not before the start, and not too far behind it."""

@@ -140,18 +140,18 @@ class TextModel:
 
     def batch(self, encodings: Sequence[Encoding]) -> dict[str, Tensor]:
         """The model's inputs for several texts, padded on the right."""
-        longest = max(map(len, encodings))
+        return self.padded([e.input_ids for e in encodings], [e.token_type_ids for e in encodings])
+
+    def padded(self, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int] | None]) -> dict[str, Tensor]:
+        longest = max(map(len, ids))
         pad = self.network.config.get_text_config().pad_token_id
 
-        def padded(rows: Sequence[Sequence[int]], filler: int) -> Tensor:
+        def full(rows: Sequence[Sequence[int]], filler: int) -> Tensor:
             return torch.tensor([[*row, *[filler] * (longest - len(row))] for row in rows], device=self.device)
 
-        inputs = {
-            "input_ids": padded([e.input_ids for e in encodings], pad or 0),
-            "attention_mask": padded([[1] * len(e) for e in encodings], 0),
-        }
-        if encodings[0].token_type_ids is not None:
-            inputs["token_type_ids"] = padded([e.token_type_ids or () for e in encodings], 0)
+        inputs = {"input_ids": full(ids, pad or 0), "attention_mask": full([[1] * len(row) for row in ids], 0)}
+        if types[0] is not None:
+            inputs["token_type_ids"] = full([row or () for row in types], 0)
         return inputs
 
     def embed(self, input_ids: Tensor) -> Tensor:
@@ -263,6 +263,20 @@ class TextModel:
         """The word embedding that stands for a hidden token. (1, size)"""
         with torch.no_grad():
             return self.embed(torch.tensor([self.filler(fill)], device=self.device))
+
+    @cached_property
+    def marks(self) -> frozenset[int]:
+        """The ids that say where positions start and where a mask is, so that a row is not told by its words alone."""
+        pad = self.network.config.get_text_config().pad_token_id
+        return frozenset(one for one in (pad, self.tokenizer.mask_token_id) if one is not None)
+
+    def start_token(self) -> int:
+        """What stands alone where nothing is left of a text."""
+        for kind in ("bos", "cls", "eos", "pad", "unk"):
+            found = getattr(self.tokenizer, f"{kind}_token_id", None)
+            if found is not None:
+                return int(found)
+        raise MissingToken("Nothing is left of the text, and the tokenizer has no token that could stand for an empty one.")
 
     def usual_fill(self) -> str:
         """The best stand-in for a hidden token that this tokenizer has."""

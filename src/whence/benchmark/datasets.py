@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -116,14 +116,16 @@ class DataSet:
         ready = READY.get(_parted(self.source)[0])
         return ready is None or ready.classes
 
-    def checked(self) -> tuple[int, str]:
-        """Goes through everything once, before anything is computed: how many examples there are, and a digest of them."""
+    def checked(self, look: Callable[[Example], None] | None = None) -> tuple[int, str]:
+        """Goes through everything once: how many examples there are, and a digest of them. look: sees each, and may object."""
         digest, seen = hashlib.sha256(), dict[str, str]()
         for example in self:
             if example.id in seen:
                 raise BadFile(
                     f"{example.where}: the id {example.id!r} is taken already, at {seen[example.id]}. Every example needs its own."
                 )
+            if look is not None:
+                look(example)
             seen[example.id] = example.where.rpartition(", ")[2]
             digest.update(repr((example.id, example.asked, example.label, example.rationale, example.answer)).encode("utf-8", "replace"))
         if not seen:

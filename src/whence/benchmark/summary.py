@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -135,6 +135,15 @@ def explanation_of(row: Mapping[str, Any]) -> Explanation:
         forwards=row["forwards"],
         backwards=row["backwards"],
     )
+
+
+def told_apart(summaries: Sequence[Summary], folders: Sequence[str]) -> list[Summary]:
+    """Runs on the same data set are called by their folders, too."""
+    names = [summary.name for summary in summaries]
+    return [
+        replace(summary, name=f"{summary.name} ({folder})") if names.count(summary.name) > 1 else summary
+        for summary, folder in zip(summaries, folders, strict=True)
+    ]
 
 
 def over_data_sets(summaries: Sequence[Summary]) -> Ranks:

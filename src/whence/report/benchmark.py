@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -104,15 +104,12 @@ def _headline(summaries: Sequence[Summary], ranks: Ranks) -> list[tuple[str, str
         name: sum(summary.counts.get(name, 0) for summary in summaries) for name in ("examples", "asked", "distinct", "rows", "seconds")
     }
     saved = 1 - total["rows"] / total["asked"] if total["asked"] else 0.0
+    whole = f"{len(summaries)} data sets" if len(summaries) > 1 else visible(summaries[0].name)
     best, rank = ranks.methods[0], ranks.overall[0]
     broken = sum(len({row["example"] for row in summary.errors}) for summary in summaries)
     return [
         (best, "best average rank", f"{rank:.1f} of {len(ranks.methods)} methods" if rank is not None else ""),
-        (
-            f"{int(total['examples']):,}",
-            "examples",
-            f"{len(summaries)} data set{'s' * (len(summaries) > 1)}, {broken} could not be explained",
-        ),
+        (f"{int(total['examples']):,}", "examples", f"{broken} of them could not be explained" if broken else f"of {whole}"),
         (f"{int(total['asked']):,}", "questions asked", f"{int(total['distinct']):,} distinct, {int(total['rows']):,} rows ran"),
         (percent(saved), "of the questions saved", "asked before, or answered by another pass"),
         (_duration(total["seconds"]), "of work", "explaining, asking and grading, on all workers"),
@@ -197,27 +194,28 @@ def _board(summary: Summary, order: Sequence[str]) -> Table:
     rows = []
     for method in order:
         cells = [_rank_cell(overall[method], len(order))]
-        cells += [_score_cell(by_method.get(method), len(order)) for by_method in found.values()]
+        cells += [_score_cell(by_method.get(method), len(order), _scale(by_method.values())) for by_method in found.values()]
         rows.append((visible(method), cells))
     return Table(columns, rows)
 
 
-def _score_cell(one: Standing | None, count: int) -> Cell:
+def _scale(standings: Iterable[Standing]) -> float:
+    return max((abs(one.mean) for one in standings if one.mean is not None), default=1.0)
+
+
+def _score_cell(one: Standing | None, count: int, scale: float) -> Cell:
     if one is None or one.mean is None:
         return Cell("–", detail=visible(one.why) if one is not None else "", classes="none")
     first = one.rank == 1 or (one.rank is not None and one.behind == 0)
     classes = "best" if first else "near" if one.as_good_as_the_best else ""
-    margin = "" if one.interval is None else f"95%: {number(one.interval.low)} to {number(one.interval.high)}, {one.count} examples"
-    return Cell(number(one.mean), one.mean, margin, classes, _strength(one.rank, count))
+    margin = "" if one.interval is None else f"95%: {_between(one.interval, scale)}, {one.count} examples"
+    return Cell(number(one.mean, scale), one.mean, margin, classes, _strength(one.rank, count))
 
 
-def number(value: float) -> str:
-    """Three decimals where they tell something; a real minus sign."""
-    if not math.isfinite(value):
-        return "–"
-    size = abs(value)
-    shown = f"{value:.3f}" if size < 100 and (size >= 0.001 or value == 0) else f"{value:.1f}" if 100 <= size < 1e6 else f"{value:.1e}"
-    return shown.replace("-", "−")
+def number(value: float, scale: float = 1.0) -> str:
+    """Three decimals, or as many digits as numbers of this scale need; a real minus sign."""
+    shown = f"{value:.3f}" if 0.01 <= scale < 1000 or value == 0 else f"{value:.2e}"
+    return (shown.lstrip("-") if float(shown) == 0 else shown).replace("-", "−")
 
 
 def _detail(standings: Sequence[Standing]) -> Table:
@@ -227,7 +225,7 @@ def _detail(standings: Sequence[Standing]) -> Table:
         ("95% interval of it", "paired: on the same examples"),
         ("examples", ""),
     ]
-    rows = []
+    rows, scale = [], _scale(standings)
     for one in standings:
         if one.mean is None:
             rows.append((visible(one.method), [Cell("–", classes="none")] * 6 + [Cell("0", 0.0, visible(one.why))]))
@@ -237,11 +235,11 @@ def _detail(standings: Sequence[Standing]) -> Table:
                 visible(one.method),
                 [
                     Cell(f"{one.rank:g}", one.rank),
-                    Cell(number(one.mean), one.mean),
-                    _interval_cell(one.interval),
-                    Cell("–", classes="none") if one.error is None else Cell(number(one.error), one.error),
-                    Cell("–", classes="none") if one.behind is None else Cell(_signed(one.behind), one.behind),
-                    _interval_cell(one.behind_interval, "near" if one.as_good_as_the_best else ""),
+                    Cell(number(one.mean, scale), one.mean),
+                    _interval_cell(one.interval, scale),
+                    Cell("–", classes="none") if one.error is None else Cell(number(one.error, scale), one.error),
+                    Cell("–", classes="none") if one.behind is None else Cell(_signed(one.behind, scale), one.behind),
+                    _interval_cell(one.behind_interval, scale, "near" if one.as_good_as_the_best else ""),
                     Cell(str(one.count), one.count),
                 ],
             )
@@ -249,14 +247,16 @@ def _detail(standings: Sequence[Standing]) -> Table:
     return Table(columns, rows)
 
 
-def _signed(value: float) -> str:
-    return ("+" if value > 0 else "") + number(value)
+def _signed(value: float, scale: float) -> str:
+    return ("+" if value > 0 else "") + number(value, scale)
 
 
-def _interval_cell(interval: Interval | None, classes: str = "") -> Cell:
-    if interval is None:
-        return Cell("–", classes="none")
-    return Cell(f"{number(interval.low)} to {number(interval.high)}", interval.low, classes=classes)
+def _between(interval: Interval, scale: float) -> str:
+    return f"{number(interval.low, scale)} to {number(interval.high, scale)}"
+
+
+def _interval_cell(interval: Interval | None, scale: float, classes: str = "") -> Cell:
+    return Cell("–", classes="none") if interval is None else Cell(_between(interval, scale), interval.low, classes=classes)
 
 
 def _cost_table(costs: Sequence[Cost]) -> Table:

@@ -45,7 +45,7 @@ def run(
     address: Annotated[str | None, typer.Option(help="A Ray cluster. [default: one of this machine's own]")] = None,
     resume: Annotated[bool, typer.Option("--resume/--no-resume", help="Go on with a run that is there already.")] = True,
     strict: Annotated[bool, typer.Option("--strict", help="End at the first example that cannot be explained.")] = False,
-    part: Annotated[int, typer.Option(help="Examples that are worked on and kept together.")] = 32,
+    part: Annotated[int, typer.Option(help="Examples that are worked on and kept together.")] = 16,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, mps, ...")] = None,
 ) -> None:
     """Explain and measure every example of a data set."""

@@ -25,8 +25,8 @@ from whence.model.fingerprint import fingerprint
 from whence.model.loading import load_model
 from whence.model.text_model import TextModel
 
-EXAMPLES_PER_PART = 32
-PARTS_PER_WINDOW = 16  # examples are sorted by length within so many parts, so that a part's texts are alike and need little padding
+EXAMPLES_PER_PART = 16
+PARTS_PER_WINDOW = 32  # examples are sorted by length within so many parts, so that a part's texts are alike and need little padding
 LEVELS = ("token", "word", "sentence")
 Watch = Callable[[int, int], None]  # examples that are done, and all
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -94,6 +95,7 @@ class Worker:
             return self._part(examples)
         finally:
             torch.set_num_threads(threads)
+            gc.collect()  # passes hold on to themselves in a circle; without this, those of several parts would be in memory together
 
     def _part(self, examples: Sequence[Example]) -> Part:
         started, asker = time.perf_counter(), Asker(self.model)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -90,11 +90,18 @@ def _damaged(damage: Damage) -> None:
     cli.problems.print(Text.assemble(("warning: ", "yellow"), f"{damage.why}. It was set aside; the part is made anew."), soft_wrap=True)
 
 
+class Rate(ProgressColumn):
+    """How many examples are done in a minute."""
+
+    def render(self, task: Task) -> Text:
+        return Text("" if task.speed is None else f"{60 * task.speed:.0f}/min", style="progress.data.speed")
+
+
 @contextmanager
 def _progress() -> Iterator[Watch]:
     """Rate and time left, on a terminal."""
     console = Console(stderr=True)
-    columns = (TextColumn("examples"), BarColumn(), MofNCompleteColumn(), TaskProgressColumn(show_speed=True), TimeElapsedColumn())
+    columns = (TextColumn("examples"), BarColumn(), MofNCompleteColumn(), Rate(), TimeElapsedColumn())
     with Progress(
         *columns,
         TextColumn("left"),

@@ -13,12 +13,14 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from rich.progress import Progress, TimeRemainingColumn
 
 from whence import cli
 from whence.benchmark import Run
 from whence.benchmark.store import Part, new_manifest, open_store
 from whence.benchmark.summary import Summary, over_data_sets, summarise, told_apart
 from whence.benchmark.table import Energy, Interval, Standing
+from whence.cli_run import Rate
 from whence.errors import WhenceError
 from whence.report.benchmark import number, report_page
 from whence.report.papers import as_csv, as_latex, latex, named
@@ -253,6 +255,18 @@ def test_the_commands(command: Any, tmp_path: Path, model_folder: Path, texts: P
     assert len((tmp_path / "thermostat").read_text().splitlines()) == 12
     assert "AOPC" in (tmp_path / "latex").read_text()
     assert (tmp_path / "csv").read_text().startswith("data,metric,")
+
+
+def test_progress_has_a_rate_and_the_time_left() -> None:
+    shown, clock = Console(file=io.StringIO(), force_terminal=True, width=120), iter(range(0, 1000, 10))
+    with Progress(Rate(), TimeRemainingColumn(), console=shown, get_time=lambda: float(next(clock)), auto_refresh=False) as bar:
+        task = bar.add_task("examples", total=100)
+        for done in (10, 20, 30):
+            bar.update(task, completed=done)
+        (row,) = bar.tasks
+        speed = row.speed
+        assert speed is not None
+        assert str(Rate().render(row)) == f"{60 * speed:.0f}/min"
 
 
 @pytest.mark.parametrize(

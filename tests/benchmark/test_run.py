@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -22,10 +23,12 @@ import whence
 from benchmark.films import TEXTS
 from whence.benchmark import Run
 from whence.benchmark.datasets import DataSet
-from whence.benchmark.engines import on_ray
+from whence.benchmark.engines import RayWorker, on_ray
 from whence.benchmark.run import PARTS_PER_WINDOW, chunks, run
 from whence.benchmark.store import Another, Busy, Damage, open_store, read_manifest
+from whence.benchmark.worker import Work
 from whence.core.case import Case
+from whence.core.example import Example
 from whence.errors import WhenceError
 from whence.registry import _found, method
 
@@ -174,6 +177,16 @@ def test_ray_gives_the_same_tables(undisturbed: Run, tmp_path: Path, model_folde
     found = run(str(texts), tmp_path / "ray", **settings(model_folder, engine="ray", workers=2))
     same_tables(found, undisturbed)
     assert list(on_ray(None, [], 2)) == []  # type: ignore[arg-type]  # nothing to do, nothing started for it
+
+
+def test_an_error_on_ray_comes_back_as_one_line(tmp_path: Path, model_folder: Path) -> None:
+    worker = RayWorker(Work(str(model_folder), ("random",), ("entropy",), strict=True))
+    good, bad = Example("1", "a fine film"), Example("2", "\u0007", where="x, line 2")
+    done = worker({"number": np.array([4, 5]), "examples": [pickle.dumps([good]), pickle.dumps([bad])]})
+    first, second = (pickle.loads(part) for part in done["part"])
+    assert [row["example"] for row in first.scores] == ["1"]
+    assert isinstance(second, WhenceError)
+    assert str(second).startswith("x, line 2: The tokenizer finds nothing")
 
 
 def test_damage_is_made_good(undisturbed: Run, tmp_path: Path, model_folder: Path, texts: Path) -> None:

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any, Literal
 
 from whence.benchmark.store import Part
-from whence.benchmark.worker import Work, Worker
+from whence.benchmark.worker import BadExample, Work, Worker
 from whence.core.example import Example
 from whence.errors import MissingExtra, WhenceError
 
@@ -88,6 +88,7 @@ def on_ray(work: Work, chunks: Iterable[Chunk], workers: int, address: str | Non
     try:
         import ray
         import ray.data
+        import ray.exceptions
     except ModuleNotFoundError as error:
         raise MissingExtra("The engine 'ray'", "ray") from error
     ours = not ray.is_initialized()
@@ -96,7 +97,8 @@ def on_ray(work: Work, chunks: Iterable[Chunk], workers: int, address: str | Non
     elif ours:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     try:
-        ray.data.DataContext.get_current().enable_progress_bars = False
+        ray.data.DataContext.get_current().enable_progress_bars = False  # there is a bar already
+        logging.getLogger("ray.data").setLevel(logging.ERROR)
         rows = [{"number": number, "examples": pickle.dumps(list(examples))} for number, examples in chunks]
         if not rows:
             return
@@ -109,7 +111,13 @@ def on_ray(work: Work, chunks: Iterable[Chunk], workers: int, address: str | Non
             num_gpus=1 if (work.device or "").startswith("cuda") else None,
         )
         for row in parts.iter_rows():
-            yield int(row["number"]), pickle.loads(row["part"])
+            found = pickle.loads(row["part"])
+            if isinstance(found, WhenceError):
+                raise found
+            yield int(row["number"]), found
+    except ray.exceptions.RayError as error:
+        last = str(error).strip().splitlines()[-1]
+        raise WorkerLost(f"Ray could not do its part of the work: {last} What was done is kept: run it again.") from error
     finally:
         if ours:
             ray.shutdown()
@@ -122,5 +130,10 @@ class RayWorker:
         self.worker = Worker(work)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        parts = [pickle.dumps(self.worker(pickle.loads(examples))) for examples in batch["examples"]]
-        return {"number": batch["number"], "part": parts}
+        return {"number": batch["number"], "part": [pickle.dumps(self._done(pickle.loads(examples))) for examples in batch["examples"]]}
+
+    def _done(self, examples: Sequence[Example]) -> Part | WhenceError:
+        try:
+            return self.worker(examples)
+        except WhenceError as error:  # an error that Ray carries back is a page long
+            return BadExample(str(error))

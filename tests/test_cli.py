@@ -112,6 +112,35 @@ def test_methods_and_doctor(whence: Run, folder: Path) -> None:
     assert json.loads(whence("doctor", str(folder), "--json").stdout)["methods"]["attcat"] is None
 
 
+def test_metrics_are_listed(whence: Run) -> None:
+    listed = json.loads(whence("metrics", "--json").stdout)
+    assert {"name", "better", "fill", "needs", "summary", "paper", "options"} == set(listed[0])
+    shown = whence("metrics").stdout
+    assert "higher is better" in shown
+    assert "aopc:fill=delete:variant=paper" in shown
+
+
+def test_compare(whence: Run, folder: Path, tmp_path: Path) -> None:
+    some = ["--model", str(folder), "--methods", "attcat,alti:norm=l2", "--metrics", "aopc,sufficiency,auprc"]
+    done = whence("compare", "the film was not bad", *some, "--rationale", "4:8,13:16", "--html", str(tmp_path / "page.html"))
+    assert done.returncode == 0, done.stderr
+    assert "alti:norm=l2" in done.stdout
+    assert "alti:norm=l2" in (tmp_path / "page.html").read_text()
+    found = json.loads(whence("compare", "-", *some, "--level", "word", "--json", stdin=b"the film was not bad").stdout)
+    assert found["names"] == ["attcat", "alti:norm=l2"]
+    assert [grade["value"] is None for grade in found["grades"][0]] == [False, False, True]
+    again = whence("compare", "the film", *some[:4], "--metrics", "spearman", "--against", str(folder), "--json")
+    assert json.loads(again.stdout)["grades"][0][0]["value"] == pytest.approx(1.0)
+
+
+def test_each_predicted_label(whence: Run, folder: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    found = json.loads(whence("explain", "the film", "--model", str(folder), "--each", "--json", "--html", str(page)).stdout)
+    assert [one["target"] for one in found] == [found[0]["prediction"]]
+    assert page.exists()
+    assert "explains" in whence("explain", "the film", "--model", str(folder), "--each").stdout
+
+
 def test_a_text_that_was_cut_is_a_warning(whence: Run, folder: Path) -> None:
     done = whence("explain", "film " * 100, "--model", str(folder), "--json")
     assert done.returncode == 0
@@ -131,11 +160,17 @@ def test_a_text_that_was_cut_is_a_warning(whence: Run, folder: Path) -> None:
         (["explain", "a film", "--level", "words"], 2, "Did you mean 'word'?"),
         (["explain", "a film", "--html", "/no/such/folder/page.html"], 1, "could not be written"),
         (["explain", "a film", "--model", "/no/such/model"], 2, "not a folder"),
+        (["explain", "a film", "--each", "--target", "LABEL_1"], 2, "neither --target nor --minus"),
+        (["compare", "a film", "--rationale", "3:99"], 2, "lies outside of the text, which has 6 characters"),
+        (["compare", "a film", "--rationale", "three"], 2, "start:end"),
+        (["compare", "a film", "--metrics", "aopcc"], 2, "Did you mean 'aopc'?"),
+        (["compare", "a film", "--methods", "alti:norm=l3"], 2, "alti takes norm"),
+        (["compare", "", "--methods", "attcat"], 2, "empty or blank"),
         (["doctor", "/no/such/model"], 2, "not a folder"),
     ],
 )
 def test_a_mistake_is_one_clear_line(arguments: list[str], code: int, message: str, whence: Run, folder: Path) -> None:
-    if arguments[0] == "explain" and "--model" not in arguments:
+    if arguments[0] in ("explain", "compare") and "--model" not in arguments:
         arguments = [*arguments, "--model", str(folder)]
     done = whence(*arguments)
     assert done.returncode == code

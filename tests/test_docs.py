@@ -19,7 +19,7 @@ import whence
 from whence import registry
 from whence.model import anatomy
 from whence.model.families import Family, known_types
-from whence.registry import all_methods, options_of
+from whence.registry import all_methods, all_metrics, options_of
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -61,12 +61,52 @@ def test_the_readme_lists_every_method_as_the_registry_knows_it() -> None:
 
 
 def test_every_method_has_a_section_that_names_its_options() -> None:
-    text = "\n".join(map(read, METHODS_PAGES))
-    sections = dict(re.findall(r"^## (\w+)$\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE))
+    sections = sections_of(METHODS_PAGES)
     for row in OURS:
         assert row.name in sections
         for option in options_of(row.function):
             assert f"`{option}`" in sections[row.name], (row.name, option)
+
+
+AGAINST = {None: "the model", "others": "other classes", "rationale": "a rationale", "answer": "an answer", "second": "another model"}
+
+
+def test_the_readme_lists_every_metric_as_the_registry_knows_it() -> None:
+    listed = table("README.md", "metric")
+    said = {name: (row["better"], row["fill"], row["measured against"]) for name, row in listed.items()}
+    ours = [row for row in all_metrics() if row.function.__module__.startswith("whence.")]
+    against = {row.name: "nothing" if row.needs is None and row.fill is None else AGAINST[row.needs] for row in ours}
+    assert said == {row.name: (row.better, row.fill or "-", against[row.name]) for row in ours}
+    assert all(row["what it says"] for row in listed.values())
+    sections = sections_of(sorted((ROOT / "docs" / "metrics").glob("*.md")))
+    for row in ours:
+        for option in options_of(row.function):
+            assert f"`{option}`" in sections[row.name], (row.name, option)
+
+
+def test_the_metric_that_is_added_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry._found, "metric", dict(registry._found["metric"]))
+    written, test = blocks("docs/add-a-metric.md")
+    imported(written, tmp_path / "top_half.py", monkeypatch)
+    assert registry.find_metric("top_half").summary.startswith("Top half: how far")
+    names: dict[str, Any] = {}
+    exec(test, names)
+    names["test_top_half_by_hand"]()
+
+
+def sections_of(pages: list[Path]) -> dict[str, str]:
+    text = "\n".join(map(read, pages))
+    return dict(re.findall(r"^## (\w+)$\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE))
+
+
+def imported(source: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path.write_text(source, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, path.stem, module)
+    spec.loader.exec_module(module)
 
 
 def test_the_readme_lists_every_family() -> None:
@@ -122,7 +162,7 @@ def embedded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("embedded")
-@pytest.mark.parametrize("page", ["README.md", "docs/why.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/why.md", "docs/metrics/index.md"])
 def test_python_runs(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {}
     for block in blocks(page):
@@ -139,14 +179,7 @@ def test_the_method_that_is_added_works(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setitem(registry._found, "method", dict(registry._found["method"]))
     written, second, test = blocks("docs/add-a-method.md")
     for number, source in enumerate((written, second)):
-        path = tmp_path / f"added_{number}.py"
-        path.write_text(source, encoding="utf-8")
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        monkeypatch.setitem(sys.modules, path.stem, module)
-        spec.loader.exec_module(module)
+        imported(source, tmp_path / f"added_{number}.py", monkeypatch)
     assert registry.find_method("alone").summary.startswith("Alone: what the score gains")
     names: dict[str, Any] = {}
     exec(test, names)

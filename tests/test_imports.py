@@ -26,6 +26,7 @@ VIEWS = {
     ("core.explanation", "report.html"),
     ("core.flow", "report.flow"),
     ("core.comparison", "report.comparison"),
+    ("core.comparison", "report.comparison_terminal"),
 }
 # What the screen side may see. A study's or a benchmark's page lays out the tables that were made.
 PLAIN = {

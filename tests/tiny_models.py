@@ -82,6 +82,8 @@ CONFIGS: dict[str, tuple[dict[str, Any], int, str]] = {
     ),
 }
 FAMILIES = list(CONFIGS)
+# Options that keep methods cheap in tables of all methods.
+CHEAP: dict[str, dict[str, Any]] = {"lime": {"samples": 48}, "kernel_shap": {"samples": 48}}
 
 
 @cache

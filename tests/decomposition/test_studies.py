@@ -15,18 +15,18 @@ from decomposition.lively import TEXT, case_of, lively, lively_case, spelled_out
 from whence.api import Model
 from whence.core.case import Case
 from whence.errors import BadFile, WhenceError, WrongModel
+from whence.metrics.jaccard_25 import jaccard
+from whence.metrics.spearman import spearman
 from whence.studies.agreement import Sentence, explain, sentences
 from whence.studies.decomposition import (
     anisotropy,
     compared,
     faithfulness,
-    jaccard,
+    graded,
     mean_curve,
     probability_drop,
-    ranking,
     robustness,
     scores_of,
-    spearman,
 )
 
 
@@ -55,11 +55,11 @@ def drop_by_hand(case: Case, hidden: list[int]) -> float:
 def test_the_curve_hides_one_token_more_at_each_step() -> None:
     case = case_of(lively("bert"), "A fine film!")  # [CLS] a fine film ! [SEP]
     scores = torch.tensor([9.0, 1.0, 3.0, 1.0, 2.0, 9.0])
-    assert ranking(case, scores) == [2, 4, 1, 3]
+    assert graded(case, scores).order.tolist() == [2, 4, 1, 3]
     curve = probability_drop(case, scores, fill="mask")
     assert curve == pytest.approx([0, *(drop_by_hand(case, [2, 4, 1, 3][:count]) for count in (1, 2, 3, 4))], abs=1e-12)
     scores[4] = -torch.inf
-    assert ranking(case, scores) == [2, 1, 3]
+    assert graded(case, scores).order.tolist() == [2, 1, 3]
     assert len(probability_drop(case, scores)) == 4
 
 

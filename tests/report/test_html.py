@@ -14,7 +14,7 @@ from whence.errors import WhenceError
 from whence.report.colour import DARK, LIGHT
 from whence.report.html import difference, fragment, page
 
-VOID = {"meta", "input", "br"}
+VOID = {"meta", "input", "br", "wbr"}
 
 
 class Reader(HTMLParser):

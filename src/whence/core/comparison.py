@@ -106,7 +106,7 @@ class Comparison:
 
     def show(self) -> None:
         """Print the table in colour."""
-        from whence.report.comparison import print_comparison
+        from whence.report.comparison_terminal import print_comparison
 
         print_comparison(self)
 

@@ -154,8 +154,8 @@ def recording(
     """
     record, thread = Recording(), threading.get_ident()
 
-    def before(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-        if threading.get_ident() != thread:
+    def before(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+        if threading.get_ident() != thread or kwargs is None:  # another thread may call it while it is removed, and then without these
             return None
         given = args[0] if args else kwargs["hidden_states"]
         record.inputs.append(given)

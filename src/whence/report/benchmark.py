@@ -12,7 +12,7 @@ from whence.benchmark.table import Cost, Curve, Energy, Interval, Ranks, Standin
 from whence.core.explanation import Explanation
 from whence.errors import MissingExtra
 from whence.report.figure import BLUE, GREEN, INK, ORANGE, PURPLE, new_axes, svg_of
-from whence.report.html import View, prepared_view, render
+from whence.report.html import View, render, view
 from whence.report.papers import named
 from whence.report.pieces import visible
 from whence.report.wording import percent
@@ -166,7 +166,7 @@ def _view(summary: Summary, energy: Energy, colours: Mapping[str, str]) -> RunVi
                 f"{one.agreement:+.2f}",
                 visible(one.label or ""),
                 visible(one.explanations[0].target),
-                [(visible(e.method), prepared_view(_short(e), special=False)) for e in _side_by_side(one.explanations, order)],
+                [(visible(e.method), view(_short(e), special=False)) for e in _side_by_side(one.explanations, order)],
             )
             for one in summary.disputed
         ],

@@ -156,12 +156,12 @@ class View:
 
 def fragment(explanation: Explanation, special: bool = False) -> str:
     """The coloured text with its headline, for a notebook's output: brings its own style, needs nothing else."""
-    return render("fragment.html", view=prepared_view(explanation, special=special))
+    return render("fragment.html", view=view(explanation, special=special))
 
 
 def page(explanations: Sequence[Explanation], *, special: bool = False, title: str | None = None) -> str:
     """A page that stands alone: all that is known of each explanation, and the difference where there are two of one text."""
-    views = [prepared_view(explanation) for explanation in explanations]
+    views = [view(explanation) for explanation in explanations]
     compared = _difference(*explanations) if len(explanations) == 2 and _same_text(*explanations) else None
     return render("page.html", title=visible(title or _question(explanations)), views=views, compared=compared, brief=[], special=special)
 
@@ -170,11 +170,10 @@ def difference(a: Explanation, b: Explanation) -> str:
     """A page on where two explanations of one text disagree: green where `a` gives more, red where `b` does."""
     compared = _difference(a, b)
     title = " or ".join(compared.versus or ())
-    return render("page.html", title=visible(title), views=[], compared=compared, brief=[prepared_view(a), prepared_view(b)], special=False)
+    return render("page.html", title=visible(title), views=[], compared=compared, brief=[view(a), view(b)], special=False)
 
 
-def prepared_view(explanation: Explanation, *, special: bool = True) -> View:
-    """For templates of other pages, too."""
+def view(explanation: Explanation, *, special: bool = True) -> View:
     target = visible(explanation.target)
     return _prepared(explanation, (f"against {target}", f"for {target}"), special=special)
 

@@ -24,6 +24,10 @@ def number(score: float, scale: float, *, signed: bool) -> str:
     return shown if signed or score < 0 else shown[1:]
 
 
+def duration(seconds: float) -> str:
+    return f"{seconds:.2f} s" if seconds >= 0.1 else f"{seconds * 1000:.1f} ms"
+
+
 def predicted(explanation: Explanation) -> str | None:
     """What the model itself says, where that is not what is explained."""
     if explanation.prediction == explanation.target:
@@ -47,13 +51,12 @@ def options(params: Mapping[str, Any]) -> str:
 def doubts(explanation: Explanation) -> list[tuple[str, str]]:
     """What to know before believing the scores, and what they cost; only what there is."""
     passes = [f"{count} {name}" for count, name in ((explanation.forwards, "forward"), (explanation.backwards, "backward")) if count]
-    seconds = explanation.seconds
     rows = [
         ("completeness gap", "" if explanation.gap is None else f"{explanation.gap:+.3g}"),
         ("unassigned", "" if explanation.unassigned is None else f"{explanation.unassigned:+.3g}"),
         ("cut", f"{explanation.cut} token{'s' * (explanation.cut != 1)} not read" if explanation.cut else ""),
         ("passes", ", ".join(passes)),
-        ("time", "" if not seconds else f"{seconds:.2f} s" if seconds >= 0.1 else f"{seconds * 1000:.1f} ms"),
+        ("time", duration(explanation.seconds) if explanation.seconds else ""),
     ]
     return [row for row in rows if row[1]]
 

@@ -8,21 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import ceil
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from scipy.stats import rankdata
 from torch import Tensor
 
 from whence.core.case import Attribution, Case
 from whence.core.explanation import Explanation
 from whence.core.flow import Numbers
+from whence.core.graded import Graded
+from whence.core.grading import Chosen, Job, grade
 from whence.errors import WhenceError
+from whence.metrics.jaccard_25 import jaccard
+from whence.metrics.spearman import spearman
 from whence.registry import check_options, find_method
 
-SHARES = (0.05, 0.10, 0.20, 0.50)
 VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
     "ALTI l1": ("alti", {"norm": "l1"}),
     "ALTI l2": ("alti", {"norm": "l2"}),
@@ -70,23 +71,21 @@ def scores_of(case: Case, method: str, **options: object) -> Tensor:
     return scores.sum(0) if scores.ndim == 2 else scores
 
 
-def ranking(case: Case, scores: Tensor) -> list[int]:
-    """The places of the tokens that may be removed, the most important first, the earlier first where two are equal.
-
-    Special tokens stay, and so does what scores minus infinity, as [MASK] does where the decision is read there.
-    """
-    given = scores.tolist()
-    places = [place for place, special in enumerate(case.encoding.special) if not special and given[place] > float("-inf")]
-    return sorted(places, key=lambda place: -given[place])
+def graded(case: Case, scores: Tensor) -> Graded:
+    """What is ranked and may be hidden: not special tokens, nor what scores minus infinity, as [MASK] does where the decision is read."""
+    given = scores.detach().double().cpu().numpy()
+    return Graded(given, np.asarray(case.encoding.special) | np.isneginf(given))
 
 
 def probability_drop(case: Case, scores: Tensor, *, fill: str | None = None) -> Numbers:
     """How far the target's probability has fallen when the k most important tokens are hidden, k = 0 ... all: as Figures 6 and 9."""
-    order = ranking(case, scores)
-    keep = torch.ones(len(order) + 1, len(case.encoding), dtype=torch.bool, device=case.model.device)
-    for count in range(len(order)):
-        keep[count + 1 :, order[count]] = False
-    return _drops(case, keep, fill)
+    ranked, asker = graded(case, scores), case.group.asker
+    asker.know(case.encoding, case.logits)
+    asked = asker.note(case.encoding, ranked.without(range(len(ranked) + 1)), fill or case.model.usual_fill())
+    asker.run()
+    chances = asked.probability([case.target])
+    drops: Numbers = chances[0] - chances
+    return drops
 
 
 def mean_curve(curves: Sequence[Numbers], *, points: int = 21) -> tuple[Numbers, Numbers]:
@@ -101,27 +100,15 @@ class Faithfulness(NamedTuple):
     sufficiency: float  # how far it falls with these alone: lower is better
 
 
-def faithfulness(case: Case, scores: Tensor, *, fill: str | None = None, shares: Sequence[float] = SHARES) -> Faithfulness:
-    """Equations 12 and 13. The paper's B = {0, 5, 10, 20, 50}% has an empty bin, which adds nothing, and it divides by |B| + 1."""
-    order = ranking(case, scores)
-    keep = torch.ones(2 * len(shares), len(case.encoding), dtype=torch.bool, device=case.model.device)
-    for number, share in enumerate(shares):
-        top = ceil(share * len(order))
-        keep[number, order[:top]] = False
-        keep[len(shares) + number, order[top:]] = False
-    drops = _drops(case, keep, fill)
-    return Faithfulness(*(float(half.sum()) / (len(shares) + 2) for half in np.split(drops, 2)))
-
-
-def _drops(case: Case, keep: Tensor, fill: str | None) -> Numbers:
-    hide = fill or case.model.usual_fill()
-    whole = case.target.probability(case.logits[None])
-    drops: Numbers = (whole - case.target.probability(case.answers(keep, hide))).cpu().numpy()
-    return drops
+def faithfulness(case: Case, scores: Tensor, *, fill: str = "delete") -> Faithfulness:
+    """Equations 12 and 13, by the metrics of these names."""
+    metrics = [Chosen.read(f"{name}:fill={fill}") for name in Faithfulness._fields]
+    (grades,) = grade([Job.of([case], graded(case, scores))], metrics, case.group.asker)
+    return Faithfulness(*(one.value if one.value is not None else float("nan") for one in grades))
 
 
 def compared(
-    cases: Sequence[Case], *, variants: dict[str, tuple[str, dict[str, object]]] | None = None, fill: str | None = None
+    cases: Sequence[Case], *, variants: dict[str, tuple[str, dict[str, object]]] | None = None, fill: str = "delete"
 ) -> dict[str, Faithfulness]:
     """Mean faithfulness of each variant over the cases: l1 against l2 against norms (Tables 4 and 5), LN2 on and off."""
     table = {}
@@ -162,19 +149,3 @@ def robustness(explanations: Sequence[Sequence[Explanation]], *, share: float = 
 def _plain(explanation: Explanation) -> Numbers:
     """Scores of what is not special."""
     return np.asarray([unit.score for unit in explanation.units()])
-
-
-def jaccard(a: Numbers, b: Numbers, *, share: float = 0.25) -> float:
-    """Of the tokens among the top share of either, the part that is among the top of both."""
-    count = ceil(share * len(a))
-    tops = [set(np.argsort(-scores, kind="stable")[:count].tolist()) for scores in (a, b)]
-    return len(tops[0] & tops[1]) / len(tops[0] | tops[1])
-
-
-def spearman(a: Numbers, b: Numbers) -> float:
-    """Correlation of ranks, equal scores sharing their mean rank."""
-    ranks = np.stack([rankdata(a), rankdata(b)])
-    spread = ranks.std(1)
-    if not spread.all():
-        return float("nan")
-    return float(((ranks - ranks.mean(1, keepdims=True)).prod(0)).mean() / spread.prod())

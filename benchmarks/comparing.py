@@ -1,0 +1,121 @@
+"""What `compare` costs: all methods and metrics on one text, in forward passes of that text, and what asking together saves.
+
+CPU time (time.process_time), the minimum of several, on the six-layer MiniLM with two labels; only ratios mean anything.
+
+    python -m benchmarks.comparing [--markdown]
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+from datetime import date
+from functools import partial
+
+import torch
+
+from benchmarks.speed import alternate, minilm
+from whence.comparing import Comparer, Query, chosen_methods, chosen_metrics
+from whence.core.asking import Asker
+from whence.core.comparison import Comparison
+from whence.model.text_model import Passes, TextModel
+from whence.registry import all_methods
+
+SHORT = "The plot is thin and slow, but a witty cast saves it all."
+LONG = (
+    "A gorgeous, witty and seductive movie that nonetheless overstays its welcome: the first hour is a small miracle of tone and rhythm,"
+    " the second repeats every joke until it dies. Still, nobody leaves without a favourite scene, and the songs are so good that"
+    " one forgives the rest, almost."
+)
+SAMPLED = ("lime", "kernel_shap")  # they cost what their budget says
+GOAL_SHORT, GOAL_LONG = 150, 0.5
+
+
+class Apart(Asker):
+    """Asks every metric of every method by itself, as if nobody else had asked."""
+
+    def __init__(self, model: TextModel) -> None:
+        super().__init__(model, share=False)
+
+
+def comparer(model: TextModel) -> Comparer:
+    names = [row.name for row in all_methods() if row.name not in SAMPLED]
+    everything = dict.fromkeys(("others", "rationale"), True)
+    return Comparer(model, chosen_methods(names), chosen_metrics("all", has=everything))
+
+
+def measure(text: str, repeats: int) -> tuple[dict[str, float], Comparison]:
+    model = minilm()
+    encoding = model.encode(text)
+    inputs, compare = model.batch([encoding]), comparer(model)
+    query = Query(encoding, rationale=([(0, 9)], ()))
+    last: list[Comparison] = []
+
+    def forward() -> None:
+        with torch.no_grad():
+            model.logits(inputs, Passes(), whole=True)
+
+    def together() -> None:
+        last[:] = compare.compare([query])
+
+    def grading(ask: Callable[[], Asker]) -> float:
+        """CPU seconds of the metrics' questions alone: a comparison with them, less one without any."""
+        started = time.process_time()
+        compare.compare([query], asker=ask())
+        return time.process_time() - started
+
+    for _ in range(3):
+        forward()
+    together()
+    best = alternate({"forward": forward, "compare": together}, repeats)
+    none = Comparer(model, compare.methods, chosen_metrics("entropy"))
+    runs = {
+        "explanations alone": lambda: none.compare([query]),
+        "asked together": lambda: grading(lambda: Asker(model)),
+        "nothing shared": lambda: grading(lambda: Apart(model)),
+    }
+    best |= alternate(runs, max(2, repeats // 2))
+    best["each metric apart"] = 0.0
+    for one in compare.metrics:
+        if hasattr(one.metric, "questions"):
+            single = partial(Comparer(model, compare.methods, [one]).compare, [query])
+            best["each metric apart"] += alternate({"": single}, max(2, repeats // 2))[""] - best["explanations alone"]
+    best["tokens"] = len(encoding)
+    return best, last[0]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--markdown", action="store_true")
+    parser.add_argument("--repeats", type=int, default=5)
+    given = parser.parse_args()
+    rows = []
+    for text in (SHORT, LONG):
+        best, found = measure(text, given.repeats)
+        asking = best["asked together"] - best["explanations alone"]
+        rows.append(
+            {
+                "tokens": f"{best['tokens']:.0f}",
+                "methods x metrics": f"{len(found.names)} x {len(found.metrics)}",
+                "compare, in forwards": f"{best['compare'] / best['forward']:.0f}",
+                "explanations alone": f"{best['explanations alone'] / best['forward']:.0f}",
+                "questions": str(found.asked),
+                "distinct": str(found.distinct),
+                "rows": str(found.rows),
+                "of each metric apart": f"{asking / best['each metric apart']:.2f}",
+                "of nothing shared": f"{asking / (best['nothing shared'] - best['explanations alone']):.2f}",
+            }
+        )
+    if given.markdown:
+        print("| " + " | ".join(rows[0]) + " |\n|" + "---|" * len(rows[0]))
+        for row in rows:
+            print("| " + " | ".join(row.values()) + " |")
+        return
+    print(
+        f"{date.today()}, torch {torch.__version__}, {torch.get_num_threads()} threads; goals: {GOAL_SHORT} forwards, {GOAL_LONG} of apart"
+    )
+    for row in rows:
+        print("; ".join(f"{name} {value}" for name, value in row.items()))
+
+
+if __name__ == "__main__":
+    main()

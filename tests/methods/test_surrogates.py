@@ -1,0 +1,279 @@
+"""LIME and Kernel SHAP: known weights, exact Shapley values, slow rewrites of both fits, and what a seeded draw must leave alone."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from math import comb, factorial
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from tiny_models import FAMILIES, WORDS, make_model, tiny
+from toys import additive_case, additive_model, case_of
+
+from whence.api import Model
+from whence.core.case import Attribution, Case
+from whence.core.surrogate import every_part
+from whence.core.units import Level
+from whence.errors import BadOption, MissingExtra
+from whence.methods.kernel_shap import _drawn
+from whence.registry import find_method
+
+BOTH = ["lime", "kernel_shap"]
+TEXT = "the film was not bad, but dull!"
+Numbers = NDArray[np.float64]
+
+
+def run(method: str, case: Case, **options: Any) -> Attribution:
+    given: Attribution = find_method(method)(case, **options)
+    return given
+
+
+@pytest.mark.parametrize("method", BOTH)
+def test_recovers_known_weights(method: str) -> None:
+    found = run(method, additive_case(good=2.0, bad=-3.0, film=0.5))
+    torch.testing.assert_close(found.scores, torch.tensor([0, 2.0, -3.0, 0.5, 0], dtype=torch.float64), rtol=0, atol=3e-6)
+    assert found.params == {"fill": "mask", "samples": 8}
+
+
+@pytest.mark.parametrize("method", BOTH)
+def test_also_from_a_draw(method: str) -> None:
+    weights = {word: float(place - 4) for place, word in enumerate(WORDS[:10])}
+    found = run(method, additive_case(**weights), samples=40)
+    torch.testing.assert_close(found.scores, torch.tensor([0, *weights.values(), 0], dtype=torch.float64), rtol=0, atol=1e-5)
+    assert found.params["samples"] == 40
+    if method == "lime":
+        assert found.notes == ("The linear model tells 100% of how the score varies between 40 samples.",)
+
+
+@pytest.mark.parametrize("method", BOTH)
+def test_words_and_sentences_are_hidden_whole(method: str) -> None:
+    model = additive_model(good=2.0, bad=-3.0, film=0.5, x=1.0)
+    model.embedding.weight.data[model.tokenizer.convert_tokens_to_ids("##x")] = torch.tensor([2.0, 2.0])
+    words = Model(model).explain("good xx. bad film.", method, target=1, level="word")
+    assert dict(zip(words.tokens, words.scores, strict=True))["xx"] == pytest.approx(5.0, abs=1e-5)  # x and ##x together
+    sentences = Model(model).explain("Good xx. Bad film.", method, target=1, level="sentence")
+    assert [unit.score for unit in sentences.units()] == pytest.approx([7.0, -2.5], abs=1e-5)
+    assert sentences.forwards == 4  # two sentences, four combinations
+
+
+def worth(case: Case, fill: str = "mask") -> dict[tuple[bool, ...], float]:
+    """The score of every part of the real units, one question at a time."""
+    real = case.units[~(case.units & case.special).any(-1)]
+    parts = list(itertools.product([False, True], repeat=len(real)))
+    return {part: case.ask((real & torch.tensor(part)[:, None]).any(0)[None], fill).item() for part in parts}
+
+
+def shapley(value: dict[tuple[bool, ...], float]) -> list[float]:
+    """Straight from the definition: the mean, over all orders, of what a unit adds to those before it."""
+    n = len(next(iter(value)))
+    found = [0.0] * n
+    for part, before in value.items():
+        for i in (i for i in range(n) if not part[i]):
+            size = sum(part)
+            share = factorial(size) * factorial(n - size - 1) / factorial(n)
+            found[i] += share * (value[(*part[:i], True, *part[i + 1 :])] - before)
+    return found
+
+
+LEVELS: list[tuple[str, Level]] = [
+    ("the film was not bad", "token"),
+    ("xyz was never dull", "word"),
+    ("A film. Not dull! Bad?", "sentence"),
+]
+
+
+@pytest.mark.parametrize(("text", "level"), LEVELS)
+@pytest.mark.parametrize("family", ["bert", "roberta"])
+def test_kernel_shap_is_exact_where_every_part_is_asked(family: str, text: str, level: Level) -> None:
+    case = case_of(tiny(family, torch.float64), text, level=level)
+    found = run("kernel_shap", case, fill="mask")
+    real = ~(case.units & case.special).any(-1)
+    expected = torch.tensor(shapley(worth(case)), dtype=torch.float64)
+    torch.testing.assert_close(found.scores[real], expected, rtol=0, atol=1e-5 * expected.abs().max().item())
+    assert found.scores[~real].tolist() == [0.0] * int((~real).sum())
+
+
+def fitted(parts: Numbers, answers: Numbers, weights: Numbers, ridge: float = 0.0) -> tuple[Numbers, float]:
+    """Weighted least squares by its normal equations in double precision, the constant free; and the weighted R^2."""
+    table = np.hstack([np.ones((len(parts), 1)), parts])
+    penalty = ridge * np.diag([0.0, *np.ones(parts.shape[1])])
+    found = np.linalg.solve(table.T @ (weights[:, None] * table) + penalty, table.T @ (weights * answers))
+    share = weights / weights.sum()
+    spread, missed = share @ (answers - share @ answers) ** 2, share @ (answers - table @ found) ** 2
+    return found[1:].astype(np.float64), float(1 - missed / spread)
+
+
+class Spy:
+    """Sees which parts a method asks about, and what it is told."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, case: Case) -> None:
+        self.case, self.seen, self.told = case, np.zeros((0, 0)), np.zeros(0)
+        ask = case.ask
+
+        def watched(keep: torch.Tensor, fill: str) -> torch.Tensor:
+            answers = ask(keep, fill)
+            if len(keep) > len(self.seen):
+                self.seen, self.told = keep[:, ~case.special].double().numpy(), answers.double().numpy()
+            return answers
+
+        monkeypatch.setattr(case, "ask", watched)
+
+
+@pytest.mark.parametrize("options", [{}, {"ridge": 0.01}, {"width": 0.1}, {"samples": 60, "seed": 3}, {"samples": 60, "ridge": 0.5}])
+def test_lime_is_the_weighted_fit(monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]) -> None:
+    case = case_of(tiny("bert", torch.float64), TEXT)
+    spy = Spy(monkeypatch, case)
+    found = run("lime", case, **options)
+    near = np.sqrt(spy.seen.mean(1))  # the cosine of a part and of the whole, ones and zeros both
+    weights = np.exp(-((1 - near) ** 2) / (2 * options.get("width", 0.25) ** 2))
+    scores, explained = fitted(spy.seen, spy.told, weights, options.get("ridge", 0.0) * len(spy.seen))
+    assert found.scores[~case.special].tolist() == pytest.approx(list(scores), abs=1e-5 * np.abs(scores).max())
+    assert found.notes[0] == f"The linear model tells {explained:.0%} of how the score varies between {len(spy.seen)} samples."
+    assert len(spy.seen) == options.get("samples", 256)
+
+
+def test_kernel_shap_is_the_bound_fit_of_what_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = case_of(tiny("bert", torch.float64), TEXT)
+    spy = Spy(monkeypatch, case)
+    found = run("kernel_shap", case, samples=60)
+    nothing, whole, parts, answers = spy.told[0], spy.told[1], spy.seen[2:], spy.told[2:]
+    # the bound solved for the last unit, so that it holds exactly: b_n = whole - nothing - sum of the others
+    rest = parts[:, :-1] - parts[:, -1:]
+    others = np.linalg.lstsq(rest, answers - nothing - parts[:, -1] * (whole - nothing), rcond=None)[0]
+    expected = [*others, whole - nothing - others.sum()]
+    assert found.scores[~case.special].tolist() == pytest.approx(expected, abs=1e-4 * np.abs(expected).max())
+
+
+def test_parts_are_drawn_by_the_weight_of_their_size() -> None:
+    units, samples = 9, 40_000
+    kept = _drawn(units, samples, 0)
+    assert kept.shape == (samples, units)
+    assert kept[:2].tolist() == [[False] * units, [True] * units]
+    half = (samples - 2) // 2
+    assert torch.equal(kept[2 : 2 + half], ~kept[2 + half :])  # each with its opposite
+    weight = np.array([1 / (size * (units - size)) for size in range(1, units)])
+    sizes = np.bincount(kept[2:].sum(1).numpy(), minlength=units)[1:units] / (samples - 2)
+    assert sizes == pytest.approx(weight / weight.sum(), abs=0.01)
+    assert kept[2:].double().mean(0).tolist() == pytest.approx([0.5] * units, abs=1e-4)  # every unit as often kept as hidden
+
+
+def test_every_part_is_every_part() -> None:
+    assert sorted(map(tuple, every_part(4).tolist())) == list(itertools.product([False, True], repeat=4))
+    assert every_part(0).shape == (1, 0)
+    sizes = [comb(5, k) for k in range(6)]
+    assert every_part(5).sum(1).bincount().tolist() == sizes
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_shapley_values_add_up(family: str) -> None:
+    case = case_of(tiny(family), "never a good plot and the acting was very bad . a fine xyz")
+    found = run("kernel_shap", case, samples=64)
+    ends = torch.stack([torch.ones_like(case.special), case.special])
+    whole, nothing = case.ask(ends, str(found.params["fill"])).double().tolist()
+    assert found.gap == pytest.approx(whole - nothing - found.scores.sum().item(), abs=1e-12)
+    assert abs(found.gap or 0.0) < 2e-5 * max(1.0, abs(whole - nothing))
+
+
+ASKED: list[tuple[str, str, Any, Any, str]] = [
+    ("bert", "question_answering", ("good?", "the film was not bad"), "start", "mask"),
+    ("bert", "masked_lm", "the film was [MASK] bad", ("not", "very"), "mask"),
+    ("gpt2", "causal_lm", "the film was not", "bad", "unk"),
+]
+
+
+@pytest.mark.parametrize(("family", "task", "text", "target", "fill"), ASKED, ids=[task for _, task, *_ in ASKED])
+def test_every_kind_of_target(family: str, task: str, text: Any, target: Any, fill: str) -> None:
+    model = make_model(family, task=task, dtype=torch.float64)
+    found = Model(model).explain(text, "kernel_shap", target)
+    case = case_of(model, model.encode(*(text if isinstance(text, tuple) else (text,))))
+    (aim,) = model.task.aims(model, target, case.logits, case.encoding)
+    expected = shapley(worth(case.toward(aim), fill))
+    assert [unit.score for unit in found.units()] == pytest.approx(expected, abs=1e-5 * max(map(abs, expected)))
+    assert abs(found.gap or 0.0) < 1e-5
+
+
+@pytest.mark.parametrize("method", BOTH)
+def test_an_answer_is_the_sum_of_its_ends(method: str) -> None:
+    model = Model(make_model("bert", task="question_answering", dtype=torch.float64))
+    whole, start, end = (model.explain(("is it good?", "the film was not bad"), method, target) for target in (None, "start", "end"))
+    assert whole.scores == pytest.approx([a + b for a, b in zip(start.scores, end.scores, strict=True)], abs=1e-9)
+
+
+@pytest.mark.parametrize("method", BOTH)
+def test_a_text_of_one_unit_scores_what_hiding_it_loses(method: str) -> None:
+    model = Model(tiny("bert", torch.float64))
+    assert model.explain("dull", method).scores == pytest.approx(model.explain("dull", "occlusion").scores, rel=1e-5)
+    assert model.explain("dull", method).notes[1:] == ()
+    assert model.explain("dull", method, samples=2).params["samples"] == 2  # all there are
+
+
+@pytest.mark.parametrize("method", BOTH)
+def test_a_text_of_nothing_but_the_question_scores_nothing(method: str) -> None:
+    found = Model(make_model("bert", task="masked_lm")).explain("[MASK]", method)
+    assert found.scores == (0.0, 0.0, 0.0)
+    assert not found.gap
+
+
+def test_no_question_is_asked_twice() -> None:
+    case = case_of(tiny("bert", torch.float64), "a fine film")
+    run("lime", case)
+    assert (case.group.passes.forwards, case.asking.forwards) == (1, 7)  # eight combinations; the whole text was asked before
+    run("kernel_shap", case)
+    run("occlusion", case)
+    assert (case.group.passes.forwards, case.asking.forwards) == (1, 7)
+
+
+@pytest.mark.parametrize("method", BOTH)
+def test_the_budget_is_kept(method: str) -> None:
+    model = Model(tiny("bert"))
+    few = model.explain(TEXT, method, samples=17)
+    assert few.forwards <= 17 + 1
+    assert few.params["samples"] == 17
+    assert few.notes[-1] == "17 samples are few for 9 units: another seed would give other scores. Raise samples."
+    assert not any("few" in note for note in model.explain(TEXT, method, samples=20).notes)
+    long = " ".join(["film plot"] * 30)  # 60 units and two ends: the usual budget; 65 and more would get four times the units
+    assert model.explain(long, method).params["samples"] == 256
+
+
+@pytest.mark.parametrize("method", BOTH)
+def test_a_seed_settles_everything_and_nothing_global_is_touched(method: str) -> None:
+    model = Model(tiny("bert", torch.float64))
+    torch.manual_seed(1)
+    before, numbers = torch.get_rng_state(), str(np.random.get_state())
+    first = model.explain(TEXT, method, samples=60, seed=5)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert str(np.random.get_state()) == numbers
+    torch.manual_seed(2)
+    assert model.explain(TEXT, method, samples=60, seed=5).scores == first.scores
+    assert model.explain(TEXT, method, samples=60, seed=6).scores != first.scores
+
+
+@pytest.mark.parametrize("method", BOTH)
+@pytest.mark.parametrize("package", ["captum", "sklearn"])
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, method: str, package: str) -> None:
+    for name in [name for name in sys.modules if name.split(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtra, match=r"whence\[perturbation\]"):
+        Model(tiny("bert")).explain("dull", method)
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "message"),
+    [
+        ("lime", {"samples": 3}, "at least 4 samples, not 3"),
+        ("kernel_shap", {"samples": 0}, "at least 4 samples, not 0"),
+        ("kernel_shap", {"samples": 1}, "at least 4 samples, not 1"),
+        ("lime", {"width": 0.01}, "a width of at least 0.05"),
+        ("lime", {"ridge": float("inf")}, "a ridge of at least 0"),
+        ("lime", {"ridge": -1.0}, "a ridge of at least 0"),
+        ("lime", {"fill": "zero"}, "fill = auto"),
+    ],
+)
+def test_options_that_do_not_fit(method: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadOption, match=message):
+        Model(tiny("bert")).explain("a fine film", method, **options)

@@ -176,10 +176,10 @@ def _show(summaries: list[Summary]) -> None:
     console = Console(highlight=False)
     for summary in summaries:
         table = Table(title=f"{summary.name}: {summary.examples} examples", title_justify="left")
-        table.add_column("method")
+        table.add_column("method", no_wrap=True)
         table.add_column("rank", justify="right")
         for metric in summary.boards:
-            table.add_column(f"{named(metric)} {'↑' if summary.better[metric] == 'higher' else '↓'}", justify="right")
+            table.add_column(f"{named(metric)} {'↑' if summary.better[metric] == 'higher' else '↓'}", justify="right", overflow="fold")
         found = {metric: {one.method: one for one in board} for metric, board in summary.boards.items()}
         for method, rank in zip(summary.ranks.methods, summary.ranks.overall, strict=True):
             cells = [Text(method), Text("–" if rank is None else f"{rank:.1f}")]

@@ -78,14 +78,15 @@ def summarise(run: Run, energy: Energy, *, seed: int = 0) -> Summary:
     better: dict[str, Better] = {row["asked"]: row["better"] for row in run.manifest["metrics"]}
     metrics = [metric for metric in better if metric in set(run.scores["metric"])]
     agreed = agreement(run.rows("explanations"), configuration["methods"])
-    frame = run.explanations[["example", "target", "label", "prediction"]].drop_duplicates(["example", "target"])
+    frame = run.explanations[["example", "label", "prediction"]].drop_duplicates("example")
     labelled = frame[frame["label"].notna()]
+    right = [said in (label, *label.split(", ")) for label, said in zip(labelled["label"], labelled["prediction"], strict=True)]
     return Summary(
         name=run.name,
         manifest=run.manifest,
         finished=run.finished,
-        examples=int(frame["example"].nunique()),
-        accuracy=float((labelled["label"] == labelled["prediction"]).mean()) if len(labelled) else None,
+        examples=len(frame),
+        accuracy=sum(right) / len(right) if right else None,
         boards={metric: leaderboard(run.scores, metric, better[metric], seed=seed) for metric in metrics},
         better=better,
         curves={metric: found for metric in metrics if metric.partition(":")[0] in CURVES and (found := curves(run.scores, metric))},
@@ -99,7 +100,7 @@ def summarise(run: Run, energy: Energy, *, seed: int = 0) -> Summary:
 
 
 def _disputed(run: Run, agreed: Agreement) -> list[Disputed]:
-    """The examples on which methods agree least: no two alike, and short enough to be looked at."""
+    """The examples on which methods agree least."""
     chosen = [key for key, _ in sorted(agreed.by_example.items(), key=lambda item: item[1])][:DISPUTED]
     found: dict[tuple[str, str], list[Explanation]] = {key: [] for key in chosen}
     labels: dict[tuple[str, str], str | None] = {}

@@ -6,7 +6,7 @@ import gc
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -98,24 +98,24 @@ class Worker:
             gc.collect()  # passes hold on to themselves in a circle; without this, those of several parts would be in memory together
 
     def _part(self, examples: Sequence[Example]) -> Part:
-        started, asker = time.perf_counter(), Asker(self.model)
-        part = Part(alone=[], costs={})
+        started, askers = time.perf_counter(), [Asker(self.model)]
+        part = Part()
         read = [pair for example in examples for pair in self._read(example, part)]
         compared: list[tuple[Example, Query, Comparison]] = []
         if read:
             try:
-                found = self.comparer.compare([query for _, query in read], asker=asker)
+                found = self.comparer.compare([query for _, query in read], asker=askers[0])
             except Exception:  # one of them is at fault: which one is found by asking each alone
-                compared = [one for example, query in read for one in self._alone(example, query, asker, part)]
+                compared = [one for example, query in read for one in self._alone(example, query, askers, part)]
             else:
                 compared = [(example, query, comparison) for (example, query), comparison in zip(read, found, strict=True)]
         for example, query, comparison in compared:
             self._note(example, query, comparison, part)
         if compared:
             part.alone.extend(self._costs(compared[len(compared) // 2][1]))
-        seconds = time.perf_counter() - started
-        counts = {"examples": len(examples), "asked": asker.asked, "distinct": asker.distinct, "rows": asker.rows, "seconds": seconds}
-        return Part(part.explanations, part.scores, part.errors, counts, part.alone)
+        counts = {name: sum(getattr(asker, name) for asker in askers) for name in ("asked", "distinct", "rows")}
+        costs = {"examples": len(examples), **counts, "seconds": time.perf_counter() - started}
+        return replace(part, costs=costs)
 
     def _read(self, example: Example, part: Part) -> list[tuple[Example, Query]]:
         """What is asked about an example: once for each target."""
@@ -142,9 +142,10 @@ class Worker:
         (cases,) = make_cases(self.model, [encoding], [None])
         return cases[0].target.label
 
-    def _alone(self, example: Example, query: Query, asker: Asker, part: Part) -> list[tuple[Example, Query, Comparison]]:
+    def _alone(self, example: Example, query: Query, askers: list[Asker], part: Part) -> list[tuple[Example, Query, Comparison]]:
+        askers.append(Asker(self.model))  # one that knows nothing of what went wrong
         try:
-            return [(example, query, self.comparer.compare([query], asker=asker)[0])]
+            return [(example, query, self.comparer.compare([query], asker=askers[-1])[0])]
         except Exception as error:
             self._bad(example, error, part)
             return []

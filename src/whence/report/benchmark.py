@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ARROW = {"higher": "↑", "lower": "↓"}
 # The best methods have a colour of their own; more than these cannot be told apart.
-COLOURS = (BLUE, ORANGE, GREEN, PURPLE, "#c94f7c", "#8a6d3b", "#3aa6b9", "#7a7f8c")
+COLOURS = (BLUE, ORANGE, GREEN, PURPLE, "#c94f7c", "#8a6d3b", "#3aa6b9", "#c9a227")
 FLOOR = "random"
 OPERATIONS = 8  # that won, listed
 TEXT = 700  # characters of a disputed example that are shown at most
@@ -270,7 +270,15 @@ def _cost_table(costs: Sequence[Cost]) -> Table:
 
 
 def _amount(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 1 else f"{value:.2g}"
+    return (
+        f"{value:,.0f}"
+        if value >= 100 or value == 0
+        else f"{value:.1f}"
+        if value >= 10
+        else f"{value:.2f}"
+        if value >= 0.1
+        else f"{value:.2g}"
+    )
 
 
 def _winners(summary: Summary) -> list[tuple[str, int, list[tuple[str, int, str]]]]:
@@ -290,15 +298,12 @@ def _side_by_side(explanations: Sequence[Explanation], order: Sequence[str]) -> 
 
 
 def _short(explanation: Explanation) -> Explanation:
-    """A long text up to its best part, so that it can be looked at beside others."""
+    """The beginning of a long text, so that it can be looked at beside others."""
     if len(explanation.text) + len(explanation.pair or "") <= TEXT:
         return explanation
-    keep = [
-        place
-        for place, (offset, part) in enumerate(zip(explanation.offsets, explanation.segment, strict=True))
-        if part < 0 or offset[1] <= TEXT // (2 if explanation.pair else 1)
-    ]
     cut = TEXT // (2 if explanation.pair else 1)
+    places = enumerate(zip(explanation.offsets, explanation.segment, strict=True))
+    keep = [place for place, ((_, end), part) in places if part < 0 or end <= cut]
     return replace(
         explanation,
         text=explanation.text[:cut] + "…",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import pickle
@@ -26,9 +27,10 @@ from whence.benchmark.datasets import DataSet
 from whence.benchmark.engines import RayWorker, on_ray
 from whence.benchmark.run import PARTS_PER_WINDOW, chunks, run
 from whence.benchmark.store import Another, Busy, Damage, open_store, read_manifest
-from whence.benchmark.worker import Work
+from whence.benchmark.worker import Work, Worker
 from whence.core.case import Case
 from whence.core.example import Example
+from whence.core.group import Group
 from whence.errors import WhenceError
 from whence.registry import _found, method
 
@@ -187,6 +189,18 @@ def test_an_error_on_ray_comes_back_as_one_line(tmp_path: Path, model_folder: Pa
     assert [row["example"] for row in first.scores] == ["1"]
     assert isinstance(second, WhenceError)
     assert str(second).startswith("x, line 2: The tokenizer finds nothing")
+
+
+def test_a_part_lets_its_passes_go(model_folder: Path) -> None:
+    worker = Worker(Work(str(model_folder), ("attcat", "transatt"), ("aopc",)))
+    gc.collect()
+    gc.disable()  # so that it is not by chance
+    try:
+        worker([Example(str(number), text) for number, text in enumerate(TEXTS)])
+        left = [one for one in gc.get_objects() if isinstance(one, Group)]
+    finally:
+        gc.enable()
+    assert left == []
 
 
 def test_damage_is_made_good(undisturbed: Run, tmp_path: Path, model_folder: Path, texts: Path) -> None:

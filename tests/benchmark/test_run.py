@@ -197,7 +197,7 @@ def test_a_part_lets_its_passes_go(model_folder: Path) -> None:
     gc.disable()  # so that it is not by chance
     try:
         worker([Example(str(number), text) for number, text in enumerate(TEXTS)])
-        left = [one for one in gc.get_objects() if isinstance(one, Group)]
+        left = [one for one in gc.get_objects() if type(one) is Group]
     finally:
         gc.enable()
     assert left == []

@@ -120,7 +120,7 @@ def _peak(folder: Path, count: int, taken: multiprocessing.connection.Connection
             data_dir=folder,
             limit=count,
             seed=0,
-            methods=["attcat", "alti"],
+            methods=["attcat"],
             metrics=["comprehensiveness"],
             workers=1,
         )

@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import pickle
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
@@ -20,7 +20,7 @@ from whence.errors import MissingExtra, WhenceError
 
 Engine = Literal["local", "ray"]
 Chunk = tuple[int, Sequence[Example]]  # a part's number and its examples
-Done = Iterator[tuple[int, Part]]  # parts as they are done, in any order
+Done = Generator[tuple[int, Part], None, None]  # parts as they are done, in any order
 AHEAD = 2  # chunks that wait for each worker, so that none is idle and few are in memory
 
 

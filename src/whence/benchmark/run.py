@@ -6,6 +6,7 @@ import os
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import islice
@@ -14,7 +15,7 @@ from typing import Any, Literal
 
 from whence import __version__
 from whence.benchmark.datasets import DataSet
-from whence.benchmark.engines import Chunk, Engine, cores, here, in_processes, on_ray
+from whence.benchmark.engines import Chunk, Done, Engine, cores, here, in_processes, on_ray
 from whence.benchmark.store import MANIFEST, Another, Damage, Run, new_manifest, open_store
 from whence.benchmark.worker import LABELLED, PREDICTED, Labels, Work
 from whence.comparing import chosen_methods, chosen_metrics
@@ -128,7 +129,7 @@ def run(
                     yield number, chunk
 
         if len(done) < store.parts:
-            parts = _engine(engine, work, todo(), workers, address, read.device.type, store.parts - len(done))
+            parts = _engine(engine, work, read, todo(), workers, address, store.parts - len(done))
             with closing(parts):
                 for number, part in parts:
                     store.write(number, part)
@@ -154,14 +155,16 @@ def _check(engine: str, workers: int | None, level: str, size: int, address: str
         raise BadOption("An address is that of a Ray cluster: say --engine ray.")
 
 
-def _engine(engine: Engine, work: Work, todo: Iterator[Chunk], workers: int | None, address: str | None, device: str, parts: int) -> Any:
-    handed_over = not isinstance(work.model, str)
+def _engine(
+    engine: Engine, work: Work, read: TextModel, todo: Iterator[Chunk], workers: int | None, address: str | None, parts: int
+) -> Done:
+    handed_over = work.model is read
     if handed_over and (engine == "ray" or (workers or 1) > 1):
         raise BadOption("Several workers load the model themselves: give its name or folder, or ask for one worker.")
-    count = min(parts, workers or (cores() if device == "cpu" and not handed_over else 1))
+    count = min(parts, workers or (cores() if read.device.type == "cpu" and not handed_over else 1))
     if engine == "ray":
         return on_ray(work, todo, count, address)
-    return here(work, todo) if count == 1 else in_processes(work, todo, count)
+    return here(replace(work, model=read), todo) if count == 1 else in_processes(work, todo, count)
 
 
 def chunks(examples: DataSet, size: int) -> Iterator[Chunk]:

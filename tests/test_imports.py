@@ -13,7 +13,7 @@ ORDER = [
     ["registry"],
     ["model"],
     ["core.asking", "core.case", "core.grading", "core"],
-    ["methods", "metrics", "heads"],
+    ["methods", "metrics", "heads", "optimus"],
     ["explaining"],
     ["comparing"],
     ["api"],

@@ -54,7 +54,8 @@ def check_spans(name: str, spans: Any, text: str) -> None:
 
 def chosen_methods(asked: str | Sequence[str]) -> list[Choice[Method]]:
     """Methods as `name:option=value`, in a list or between commas; `all` is every method that needs no option to be given."""
-    names = [row.name for row in all_methods()] if asked == "all" else _listed(asked)
+    every = [row.name for row in all_methods() if row.family != "selection"]  # which would only choose among the others
+    names = every if asked == "all" else _listed(asked)
     if not names:
         raise BadOption("Name at least one method, or say 'all'.")
     return _unlike([choose("method", name) for name in names])
@@ -191,6 +192,8 @@ class Comparer:
         self, cases: dict[int, Case], queries: Mapping[int, Query]
     ) -> dict[int, tuple[dict[str, Explanation], dict[str, str], list[Job]]]:
         """Every method's explanations of texts that share their passes, and what there is to grade."""
+        if self._needs("others") and len(cases) == 1:
+            next(iter(cases.values())).group.path = []
         aims = aimed(cases, {place: query.target for place, query in queries.items()}, recorded=self.methods[0].row.reads == "attention")
         others, why = self._others(cases, aims) if self._needs("others") else ({}, "")
         found: dict[int, tuple[dict[str, Explanation], dict[str, str], list[Job]]] = {place: ({}, {}, []) for place in cases}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -19,6 +19,7 @@ from whence.errors import WhenceError
 from whence.model.tasks import Asked
 from whence.registry import Method
 
+Said = TypeVar("Said")
 Aims = dict[int, list[Case]]  # the cases of each text, by its place: one for every part of what is explained
 
 
@@ -70,6 +71,9 @@ def explained(aims: Aims, row: Method, options: Mapping[str, Any], spent: Spent 
     """One method's explanation of every text."""
     spent = spent or Spent(next(iter(aims.values()))[0].group)
     before = {place: _asked(cases) for place, cases in aims.items()}
+    for cases in aims.values():
+        for case in cases:
+            case.together = cases
     given = {place: [row(case, **options) for case in cases] for place, cases in aims.items()}
     _ = spent.group.answer  # which every explanation tells, also where the method did not need it
     seconds, forwards, backwards = spent.each()
@@ -124,7 +128,8 @@ def explanation(
         gap=_total([part.gap for part in parts]),
         unassigned=_total([part.unassigned for part in parts]),
         cut=encoding.cut,
-        notes=attribution.notes,
+        notes=_once(note for part in parts for note in part.notes),
+        selection=_once(part.selection for part in parts if part.selection),
         model=case.model.name,
         seconds=cost[0],
         forwards=cost[1],
@@ -135,6 +140,15 @@ def explanation(
     if by_unit:
         return found.pooled(case.level, encoding.members(case.level), POOL[case.level], scores.tolist())
     return found.at(case.level)
+
+
+def _once(said: Iterable[Said]) -> tuple[Said, ...]:
+    """What several parts say alike is said once."""
+    found: list[Said] = []
+    for one in said:
+        if one not in found:
+            found.append(one)
+    return tuple(found)
 
 
 def _aim(target: Target) -> tuple[int, int | None, bool | None]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -225,6 +227,7 @@ def test_options_of_methods_and_metrics() -> None:
 
 def test_a_fill_that_is_not_there() -> None:
     model = make_model("llama")
+    model = replace(model, tokenizer=deepcopy(model.tokenizer))  # tests share tokenizers
     model.tokenizer.unk_token = None
     whole = Model(model)
     grade = whole.compare(TEXT, ["saliency"], ["rft"]).grades[0][0]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -31,6 +32,7 @@ class Attribution:
     signed: bool | None = None  # where an option takes the sign away from a signed method
     params: dict[str, object] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    selection: Mapping[str, object] | None = None  # what the scores were chosen among, and why: plain data
     flow: Callable[[], Tensor] | None = None  # where tokens hand on to tokens: (layer, query, key), made when asked for
 
 
@@ -41,6 +43,8 @@ class Case:
         self.group, self.row, self.level = group, row, level
         self.model = group.model
         self.encoding = group.encodings[row]
+        self.together: Sequence[Case] = [self]  # the cases whose explanations are added up, as an answer's start and end
+        self.memo: dict[object, Any] = {}  # what a method worked out for all of these at once
         self.asking = Passes()  # rows of this case alone, beside the group's
         self._parts: dict[bool, list[Parts]] = {}
 
@@ -80,6 +84,12 @@ class Case:
     def capture(self) -> Capture:
         record, _ = self.group.recorded
         return self._slice(Capture(self.group.leaf, [*record.inputs, record.outputs[-1]], record.attention))
+
+    def attention(self, *, scores: bool) -> list[Tensor]:
+        """Every layer's attention, before the softmax or behind it, without a graph. (head, query, key) a layer"""
+        n, group = len(self.encoding), self.group
+        layers = (group.scored if scores else group.watched).attention
+        return [self._of_row(layer.scores if scores else layer.probs)[:, :n, :n] for layer in layers]
 
     def parts(self, *, second_norm: bool = False) -> list[Parts]:
         """Every layer's attention block as a sum of what each token brought (see `model/decomposition`); needs no gradient."""
@@ -185,12 +195,23 @@ class Case:
 
     def gradient_along(self, embeddings: Tensor) -> tuple[Tensor, Tensor]:
         """Scores and their gradients when the word embeddings are these. (row, token, size) -> (row,), (row, token, size)"""
-        inputs = self._repeated(len(embeddings))
+        leaf, logits = self._path(embeddings)
+        scores = self.target.score(logits)
+        self.asking.backwards += len(embeddings)
+        slope = torch.autograd.grad(scores.sum(), leaf, retain_graph=self.group.path is not None)[0]
+        return scores.detach(), slope
+
+    def _path(self, embeddings: Tensor) -> tuple[Tensor, Tensor]:
+        """A forward pass with its graph; the last one, where it went through the same embeddings and is kept for other targets."""
+        kept = self.group.path
+        if kept and kept[0][0].shape == embeddings.shape and torch.equal(kept[0][0], embeddings):
+            return kept[0]
         with torch.enable_grad():
             leaf = embeddings.detach().requires_grad_()
-            scores = self.target.score(self.model.logits(inputs, self.asking, leaf))
-        self.asking.backwards += len(embeddings)
-        return scores.detach(), torch.autograd.grad(scores.sum(), leaf)[0]
+            logits = self.model.logits(self._repeated(len(embeddings)), self.asking, leaf)
+        if kept is not None:
+            kept[:] = [(leaf, logits)]
+        return leaf, logits
 
     def ask(self, keep: Tensor, fill: str) -> Tensor:
         """The target's score when only the tokens of `keep` are left, the others hidden by `fill`. (row, token) bool -> (row,)"""

@@ -53,6 +53,7 @@ class Explanation:
     unassigned: float | None = None  # the part of the decision that went to no token
     cut: int = 0  # tokens that did not fit into the model
     notes: tuple[str, ...] = ()
+    selection: tuple[Mapping[str, Any], ...] = ()  # what the scores were chosen among and why; one entry for each part of the target
     model: str = ""
     seconds: float = 0.0
     forwards: int = 0  # rows sent through the model, forth and back

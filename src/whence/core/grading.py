@@ -73,14 +73,14 @@ def _note(job: Job, chosen: Chosen, asker: Asker) -> tuple[Asked | None, str | N
         keep = chosen.metric.questions(job.graded)
     except NotDefined as error:
         return None, None, str(error)
-    fill = _fill(asker.model, chosen)
+    fill = fill_of(chosen, asker.model)
     units = np.empty(len(job.encoding), dtype=np.int64)  # of each token
     for number, members in enumerate(job.encoding.members(job.level)):
         units[list(members)] = number
     return asker.note(job.encoding, keep[:, units], fill), fill, ""
 
 
-def _fill(model: TextModel, chosen: Chosen) -> str:
+def fill_of(chosen: Chosen, model: TextModel) -> str:
     """The metric's fill; the usual one of a tokenizer that lacks it, unless it was asked for."""
     fill: str = chosen.metric.fill
     if fill == "delete" or chosen.insists:

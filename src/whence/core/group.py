@@ -39,6 +39,7 @@ class Group:
         self.asker = asker or Asker(model)
         self.passes = Passes()
         self.origin = self  # whose passes these are: see `aimed`
+        self.path: list[tuple[Tensor, Tensor]] | None = None  # a list keeps the last pass along a path for other targets: see `Case._path`
         self._answer: Tensor | None = None  # (row, class), without a graph
         self._gradients: dict[tuple[Target, ...], Capture] = {}
         self._ruled: dict[bool, tuple[Recording, Tensor, Engine]] = {}
@@ -75,7 +76,7 @@ class Group:
     def aimed(self, asked: Sequence[Target | None]) -> Group:
         """The same texts with other targets: everything but the backward pass is shared."""
         other = Group(self.model, self.encodings, asked, self.asker)
-        other.origin, other.passes = self.origin, self.passes
+        other.origin, other.passes, other.path = self.origin, self.passes, self.path
         other._gradients, other._ruled, other._relevance = self._gradients, self._ruled, self._relevance
         return other
 
@@ -96,8 +97,20 @@ class Group:
             return self.origin.watched
         if "recorded" in self.__dict__:
             return self.recorded[0]
+        if "scored" in self.__dict__:
+            return self.scored
         with torch.no_grad():
             return self._record(self.leaf, scores=False)[0]
+
+    @cached_property
+    def scored(self) -> Recording:
+        """The same with scores: for what looks at attention before the softmax, and at no gradient."""
+        if self.origin is not self:
+            return self.origin.scored
+        if "recorded" in self.__dict__:
+            return self.recorded[0]
+        with torch.no_grad():
+            return self._record(self.leaf)[0]
 
     def _record(self, leaf: Tensor, gate: Gate = open_gate, *, scores: bool = True) -> tuple[Recording, Tensor]:
         blocks = self.model.anatomy.blocks

@@ -12,6 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from whence.core.explanation import Explanation
 from whence.report.colour import DARK, LIGHT, Side, largest, shade
 from whence.report.pieces import Piece, Run, lines, pieces, visible
+from whence.report.selection import OperationMap, Standings, operation_maps, standings
 from whence.report.wording import described, doubts, facts, number, options, percent, predicted
 
 TOP = 10
@@ -142,6 +143,14 @@ class View:
     @property
     def notes(self) -> list[str]:
         return [visible(note) for note in self.explanation.notes]
+
+    @property
+    def maps(self) -> list[OperationMap]:
+        return operation_maps(self.explanation)
+
+    @property
+    def standings(self) -> list[Standings]:
+        return standings(self.explanation)
 
     @property
     def numbers(self) -> list[tuple[int, str, str, str]]:

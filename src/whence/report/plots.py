@@ -6,7 +6,7 @@ import math
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -96,6 +96,53 @@ def anisotropy(outputs: Mapping[str, Numbers], parts: Mapping[str, Numbers], pat
         axes.plot(layers, parts[name], color=f"C{number}", linestyle="dashed")
     axes.set_xlabel("layer")
     axes.set_ylabel("mean cosine similarity")
+    axes.legend(frameon=False, fontsize=8)
+    _save(figure, path)
+
+
+def combination_scores(tables: Mapping[str, Mapping[str, Any]], path: Path, *, label: str = "RFT") -> None:
+    """How faithful every combination of attention operations is: head by layer, one map for each matrix operation.
+
+    tables: what `optimus` keeps with all_scores=True: `explanation.selection[0]["scores"]`.
+    """
+    rows = len(tables)
+    shapes = [(len(table["heads"]), len(table["layers"])) for table in tables.values()]
+    figure = _figure(4 * (0.28 * max(layers for _, layers in shapes) + 1.1) + 1, rows * (0.28 * max(heads for heads, _ in shapes) + 1.1))
+    limit = max(abs(one or 0.0) for table in tables.values() for matrix in table["scores"].values() for row in matrix for one in row)
+    places = figure.subplots(rows, 4, squeeze=False)
+    for row, (raw, table) in zip(places, tables.items(), strict=True):
+        for axes, (matrix, numbers) in zip(row, table["scores"].items(), strict=True):
+            shown = axes.imshow(np.array(numbers, dtype=float), cmap="RdYlGn", vmin=-limit, vmax=limit, aspect="auto")
+            axes.set_title(f"{raw} {matrix}", fontsize=9)
+            axes.set_xticks(range(len(table["layers"])), table["layers"], rotation=90, fontsize=7)
+            axes.set_yticks(range(len(table["heads"])), table["heads"], fontsize=7)
+            axes.set_xlabel("layer", fontsize=8)
+        row[0].set_ylabel("head", fontsize=8)
+    figure.colorbar(shown, ax=places, fraction=0.02, label=label)
+    _save(figure, path)
+
+
+def shares(parts: Mapping[str, Mapping[str, float]], path: Path) -> None:
+    """How often each operation wins, one chart for heads, layers and matrices: as Figure 4 of the Optimus paper."""
+    figure = _figure(1 + 0.34 * sum(len(part) + 2 for part in parts.values()), 3.4)
+    places = figure.subplots(1, len(parts), squeeze=False, width_ratios=[len(part) + 2 for part in parts.values()])[0]
+    for axes, (name, part) in zip(places, parts.items(), strict=True):
+        axes.bar(range(len(part)), [100 * share for share in part.values()], color="C0")
+        axes.set_xticks(range(len(part)), list(part), rotation=90, fontsize=8)
+        axes.set_title(name, fontsize=9)
+    places[0].set_ylabel("chosen, % of texts")
+    _save(figure, path)
+
+
+def lines(curves: Mapping[str, Numbers], path: Path, *, across: str, up: str) -> None:
+    """One line a method over 0, 1, 2, ...: emissions as Figure 7 of the Optimus paper; logarithmic, as methods differ by orders."""
+    figure = _figure(5.5, 3.8)
+    axes = figure.add_subplot()
+    for name, curve in curves.items():
+        axes.plot(np.arange(1, len(curve)), curve[1:], label=name)
+    axes.set_yscale("log")
+    axes.set_xlabel(across)
+    axes.set_ylabel(up)
     axes.legend(frameon=False, fontsize=8)
     _save(figure, path)
 

@@ -16,6 +16,7 @@ from rich.text import Text
 from whence.core.explanation import Explanation
 from whence.report.colour import DARK, LIGHT, Colour, Shade, blend, largest, shade
 from whence.report.pieces import Piece, Run, lines, pieces, visible
+from whence.report.selection import Standings, standings
 from whence.report.wording import doubts, number, options, percent, predicted
 
 TOP = 6  # rows of the table beside a coloured text
@@ -99,6 +100,9 @@ def print_explanation(explanation: Explanation, *, special: bool = False, consol
         console.print(_table(shown, scale, pen))
     else:
         console.print(pen.text("Every score is zero."))
+    for found in standings(explanation):
+        console.print()
+        console.print(_standings(found, pen))
     footer = pen.signs.dot.join(f"{name} {value}" for name, value in doubts(explanation))
     if footer:
         console.print()
@@ -146,6 +150,20 @@ def _table(shown: list[Piece], scale: float, pen: Pen) -> Table:
     left = len(shown) - len(places)
     if left:
         table.add_row(pen.text(f"and {left} weaker", "dim"))
+    return table
+
+
+def _standings(found: Standings, pen: Pen) -> Table:
+    """What was chosen among, with the grades of those that came first."""
+    table = Table(box=None, pad_edge=False, padding=(0, 1))
+    table.add_column(pen.text("chosen among"))
+    for metric in found.metrics:
+        table.add_column(pen.text(metric), justify="right")
+    for row in found.rows[:TOP]:
+        style = "bold" if row.mark == "chosen" else ""
+        table.add_row(pen.text(f"{row.name} ({row.mark})" if row.mark else row.name, style), *(pen.text(one, style) for one in row.grades))
+    if len(found.rows) > TOP:
+        table.add_row(pen.text(f"and {len(found.rows) - TOP} more", "dim"))
     return table
 
 

@@ -1,0 +1,115 @@
+"""What was chosen among, on the page and in the terminal; and the command."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from tiny_models import make_network, tiny, tokenizer
+from typer.testing import CliRunner
+
+import whence
+import whence.cli_optimus
+from whence.api import Model
+from whence.cli import app
+from whence.core.explanation import Explanation
+from whence.errors import BadFile, UnknownName
+from whence.optimus.combination import Fitted
+from whence.report.selection import operation_maps, standings
+from whence.report.terminal import print_explanation
+
+TEXT = "the film was not bad, but dull!"
+
+
+def printed(explanation: Explanation) -> str:
+    out = io.StringIO()
+    print_explanation(explanation, console=Console(file=out, width=120))
+    return out.getvalue()
+
+
+def test_the_page_has_a_map_for_each_matrix_operation_and_frames_the_chosen_one() -> None:
+    explanation = Model(tiny("bert")).explain(TEXT, "optimus", raw="both", all_scores=True)
+    maps = operation_maps(explanation)
+    assert [one.title for one in maps] == [f"{raw}, {m}" for raw in ("A", "A*") for m in ("from", "to", "mean_columns", "max_columns")]
+    framed = [cell.tip for one in maps for row in one.cells for cell in row if cell.chosen]
+    assert framed == [f"{explanation.params['winner']}: {explanation.selection[0]['score']:+.4g}"]
+    sides = {cell.side: cell.tip for one in maps for row in one.cells for cell in row}
+    assert ": +" in sides["for"]
+    assert ": -" in sides["against"]
+    page = explanation.to_html()
+    assert page.count(' picked"') == 1
+    assert framed[0] in page
+    assert "Every combination of attention operations" not in Model(tiny("bert")).explain(TEXT, "optimus").to_html()
+
+
+def test_maps_say_where_a_score_is_not_defined() -> None:
+    explanation = Model(tiny("bert")).explain(TEXT, "optimus", all_scores=True)
+    table = {"heads": ["mean"], "layers": [0], "scores": {"from": [[None]]}}
+    (shown,) = operation_maps(replace(explanation, selection=({"chosen": "", "scores": {"A": table}},)))
+    assert shown.cells[0][0].tip == "A, mean of heads, layer 0, from: not defined"
+
+
+def test_standings_on_the_page_and_in_the_terminal() -> None:
+    explanation = Model(tiny("bert")).explain(TEXT, "best", candidates="alti,attcat,saliency", judges="rft,sufficiency")
+    (found,) = standings(explanation)
+    assert found.metrics == ["comprehensiveness ↑", "rft ↑", "sufficiency ↓"]
+    assert [row.mark for row in found.rows] == ["chosen", "runner-up", ""]
+    assert found.rows[0].name == explanation.params["winner"]
+    assert found.rows[2].grades[1:] == ["-", "-"]
+    page, text = explanation.to_html(), printed(explanation)
+    for shown in (page, text):
+        for row in found.rows:
+            assert row.name in shown
+            assert row.grades[0] in shown
+    assert f"{found.rows[0].name} (chosen)" in text
+    assert standings(Model(tiny("bert")).explain(TEXT, "alti")) == []
+
+
+@pytest.fixture
+def embedded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small random model in the embedded one's place."""
+    load = whence.load
+    network = make_network("bert", labels=2, id2label={0: "NEGATIVE", 1: "POSITIVE"})
+
+    def load_small(_: Any = "embedded", **__: Any) -> whence.Model:
+        return load((network, tokenizer()))
+
+    monkeypatch.setattr("whence.api.load", load_small)
+
+
+@pytest.mark.usefixtures("embedded")
+def test_the_command_fits_and_explain_uses_it(tmp_path: Path) -> None:
+    data, out = tmp_path / "texts.jsonl", tmp_path / "combination.json"
+    rows = [{"text": "a dull film"}, {"text_a": "a great plot", "text_b": "never bad"}, {"text": "not read"}]
+    data.write_text("\n".join(map(json.dumps, rows)))
+    ran = CliRunner().invoke(app, ["optimus", "--data", str(data), "--out", str(out), "--limit", "2", "--raw", "both"])
+    assert ran.exit_code == 0, ran.output
+    fitted = Fitted.load(out)
+    assert fitted.texts == 2
+    assert str(fitted.combination) in ran.output
+    as_json = CliRunner().invoke(app, ["optimus", "--data", str(data), "--json"])
+    assert json.loads(as_json.output)["texts"] == 3
+    shown = CliRunner().invoke(app, ["explain", "a dull film", "--method", "optimus", "-o", f"combination={out}"])
+    assert shown.exit_code == 0, shown.output
+    assert "Fitted on 2 texts by rft" in " ".join(shown.output.split())
+    best = CliRunner().invoke(app, ["explain", "a dull film", "--method", "best", "-o", "candidates=alti,attcat"])
+    assert "(chosen)" in best.output
+
+
+@pytest.mark.usefixtures("embedded")
+def test_what_the_command_refuses(tmp_path: Path) -> None:
+    plain = tmp_path / "texts.txt"
+    plain.write_text("a dull film\n\n a great plot\n")
+    assert CliRunner().invoke(app, ["optimus", "--data", str(plain)]).exit_code == 0
+    wrong = CliRunner().invoke(app, ["optimus", "--data", str(plain), "--raw", "b"])
+    assert isinstance(wrong.exception, UnknownName)
+    assert isinstance(CliRunner().invoke(app, ["optimus", "--data", str(tmp_path / "none.txt")]).exception, BadFile)
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text('{"text": "a film"}\n{"words": 3}\n')
+    ran = CliRunner().invoke(app, ["optimus", "--data", str(broken)])
+    assert "line 2" in str(ran.exception)

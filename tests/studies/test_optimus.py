@@ -1,0 +1,140 @@
+"""The analyses of the Optimus paper, by hand and against its printed numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tiny_models import tiny
+
+from whence.api import Model
+from whence.core.comparison import Comparison, Grade
+from whence.core.explanation import Explanation
+from whence.errors import EmptyText, NotDefined, WhenceError
+from whence.optimus.combination import BASELINE, Combination
+from whence.report import plots
+from whence.studies.optimus import (
+    Cost,
+    as_printed,
+    carbon,
+    correlations,
+    costs,
+    emissions,
+    grades_of_combinations,
+    mean_grades,
+    winning_operations,
+)
+
+
+def explanation(**more: object) -> Explanation:
+    one = Explanation("film", ("film",), (1.0,), ((0, 4),), (0,), "A", 0.9, "A", "optimus")
+    return replace(one, **more)  # type: ignore[arg-type]
+
+
+def test_operations_are_counted() -> None:
+    won = [BASELINE, Combination("A", 3, "mean", "to"), Combination("A*", 3, 0, "to"), Combination("A", "multi", "mean", "from")]
+    found = winning_operations([*won[:2], *(explanation(params={"winner": str(one)}) for one in won[2:])])
+    assert found.heads == {"3": 0.5, "mean": 0.25, "multi": 0.25}
+    assert found.layers == {"mean": 0.75, "0": 0.25}
+    assert found.matrices == {"from": 0.5, "to": 0.5}
+    assert found.raw == {"A": 0.75, "A*": 0.25}
+    with pytest.raises(WhenceError, match="this one is by alti"):
+        winning_operations([explanation(method="alti")])
+    with pytest.raises(WhenceError, match="nothing to count"):
+        winning_operations([])
+
+
+def test_operations_of_real_explanations() -> None:
+    model = Model(tiny("bert"))
+    found = winning_operations(model.explain(["a dull film", "a great plot", "never bad"], "optimus"))
+    for shares in found:
+        assert sum(shares.values()) == pytest.approx(1)
+
+
+def comparison(**values: tuple[float | None, float | None]) -> Comparison:
+    grades = tuple((Grade("rft", one, "higher"), Grade("auprc", other, "higher")) for one, other in values.values())
+    return Comparison(tuple(explanation() for _ in values), grades, tuple(values))
+
+
+def test_means_and_correlations_by_hand() -> None:
+    first = comparison(a=(1.0, 0.1), b=(2.0, 0.3), c=(3.0, 0.2))
+    second = comparison(a=(3.0, 0.3), b=(2.0, None), c=(5.0, 0.6))
+    means = mean_grades([first, second])
+    assert means == {
+        "a": {"rft": 2.0, "auprc": pytest.approx(0.2)},
+        "b": {"rft": 2.0, "auprc": pytest.approx(0.3)},
+        "c": {"rft": 4.0, "auprc": pytest.approx(0.4)},
+    }
+    found = correlations(means, ["rft"])["rft"]
+    # rft 2, 2, 4 and auprc .2, .3, .4: deviations -2/3, -2/3, 4/3 and -.1, 0, .1; ranks 1.5, 1.5, 3 and 1, 2, 3
+    assert found.pearson == pytest.approx(0.2 / np.sqrt(24 / 9 * 0.02))
+    assert found.spearman == pytest.approx(1.5 / np.sqrt(1.5 * 2))
+    assert found.methods == 3
+    with pytest.raises(NotDefined, match="at least three methods"):
+        correlations({"a": {"rft": 1, "auprc": 1}}, ["rft"])
+    with pytest.raises(NotDefined, match="same auprc"):
+        correlations({name: {"rft": number, "auprc": 1.0} for number, name in enumerate("abc")}, ["rft"])
+
+
+def test_every_combination_is_graded_as_a_method_of_its_own() -> None:
+    model = Model(tiny("bert", torch.float64))
+    texts = [("a dull film", [(2, 6)]), ("never a bad plot", [(8, 11)])]
+    found = grades_of_combinations(model, texts)
+    assert len(found) == 6 * 5 * 4
+    for one in (BASELINE, Combination("A", 2, 1, "max_columns")):
+        for metric in ("rft", "faithfulness", "auprc"):
+            alone = [
+                model.evaluate(model.explain(text, "optimus", combination=one), metrics=metric, rationale=spans).grades[0][0].value
+                for text, spans in texts
+            ]
+            assert found[str(one)][metric] == pytest.approx(np.mean([value for value in alone if value is not None]))
+    assert correlations(found)["rft"].methods == 120
+    with pytest.raises(EmptyText, match="at least one text"):
+        grades_of_combinations(model, [])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "printed"),
+    [
+        (38.252, 4.892),
+        (134.903, 17.252),
+        (27.422, 3.507),
+        (0.393, 0.050),
+        (14.699, 1.880),
+        (3.451, 0.441),
+        (3.050, 0.390),
+        (132.204, 16.907),
+    ],
+)
+def test_table_5_of_the_paper(seconds: float, printed: float) -> None:
+    assert as_printed(seconds) == pytest.approx(printed, abs=6e-4)
+
+
+def test_carbon_by_hand() -> None:
+    assert carbon(3600, watts=1000, overhead=1, kg_per_kwh=0.5) == pytest.approx(500)  # one kWh at half a kilogram
+    assert carbon(3600, watts=500, devices=2, overhead=1.1, kg_per_kwh=0.5) == pytest.approx(550)
+
+
+def test_costs_are_means_by_method_and_add_up_over_texts() -> None:
+    rows = [explanation(seconds=1.0, forwards=10), explanation(seconds=3.0, forwards=30), explanation(method="alti", seconds=0.5)]
+    found = costs(rows, watts=100, kg_per_kwh=1.0)
+    assert found["optimus"] == Cost(2.0, 20.0, 0.0, carbon(2.0, watts=100, kg_per_kwh=1.0), 2)
+    assert found["alti"].texts == 1
+    lines = emissions(found, texts=3)
+    assert lines["optimus"].tolist() == pytest.approx(
+        [0, 1 * found["optimus"].grams, 2 * found["optimus"].grams, 3 * found["optimus"].grams]
+    )
+
+
+def test_pictures(tmp_path: Path) -> None:
+    model = Model(tiny("bert"))
+    (selection,) = model.explain("a dull film", "optimus", raw="both", all_scores=True).selection
+    plots.combination_scores(selection["scores"], tmp_path / "map.png")
+    found = winning_operations([BASELINE, Combination("A", 3, 1, "to")])
+    plots.shares({"heads": found.heads, "layers": found.layers, "matrices": found.matrices}, tmp_path / "shares.png")
+    plots.lines(emissions(costs([explanation(seconds=1.0)])), tmp_path / "lines.png", across="texts", up="g CO2e")
+    for name in ("map", "shares", "lines"):
+        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")

@@ -57,7 +57,7 @@ def part(values: dict[str, float | None], numbers: list[int]) -> Part:
     for example in numbers:
         for method in METHODS:
             key = {"example": f"e{example}", "target": "YES", "method": method}
-            params = {"combination": ("mean", "mean", "product")[example]} if method == "optimus" else {}
+            params = {"winner": ("mean", "mean", "product")[example]} if method == "optimus" else {}
             explanations.append(
                 key
                 | {"prediction": "YES", "probability": 0.9, "label": ("YES", "NO", "YES")[example], "text": f"so {EVIL}", "pair": None}

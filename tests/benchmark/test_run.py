@@ -27,6 +27,7 @@ from whence.benchmark.datasets import DataSet
 from whence.benchmark.engines import RayWorker, on_ray
 from whence.benchmark.run import PARTS_PER_WINDOW, chunks, run
 from whence.benchmark.store import Another, Busy, Damage, open_store, read_manifest
+from whence.benchmark.table import winners
 from whence.benchmark.worker import Work, Worker
 from whence.core.case import Case
 from whence.core.example import Example
@@ -336,6 +337,13 @@ def test_questions_with_answers(tmp_path: Path) -> None:
         ("is it good ?", "the film was not bad"), ["random"], ["precision_at_k:k=2", "aopc"], answer="not bad"
     )
     assert found.scores["value"].tolist() == pytest.approx([grade.value for grade in known.grades[0]])
+
+
+def test_what_won_is_counted(tmp_path: Path, model_folder: Path, texts: Path) -> None:
+    found = run(str(texts), tmp_path / "run", **settings(model_folder, methods=["optimus", "random"], metrics="entropy", limit=3))
+    counted = winners(found.rows("explanations"))
+    assert list(counted) == ["optimus"]
+    assert counted["optimus"].total() == 3
 
 
 def test_words_have_no_token_ids(tmp_path: Path, model_folder: Path, texts: Path) -> None:

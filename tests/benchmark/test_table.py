@@ -166,5 +166,5 @@ def test_costs_by_hand() -> None:
 
 
 def test_operations_that_won() -> None:
-    rows = [explanation("optimus", [0.0], params=json.dumps({"combination": name})) for name in ("mean", "mean", "product")]
+    rows = [explanation("optimus", [0.0], params=json.dumps({"winner": name})) for name in ("mean", "mean", "product")]
     assert winners([*rows, explanation("attcat", [0.0])]) == {"optimus": {"mean": 2, "product": 1}}

@@ -263,10 +263,10 @@ def costs(alone: pandas.DataFrame, energy: Energy) -> list[Cost]:
 
 
 def winners(rows: Iterable[Mapping[str, Any]]) -> dict[str, Counter[str]]:
-    """For methods that choose among operations: how often each was chosen."""
+    """For methods that choose anew for every text, among operations or among methods: how often each was chosen."""
     found: dict[str, Counter[str]] = {}
     for row in rows:
-        chosen = json.loads(row["params"]).get("combination")
+        chosen = json.loads(row["params"]).get("winner")
         if chosen is not None:
             found.setdefault(row["method"], Counter())[str(chosen)] += 1
     return found

@@ -28,7 +28,7 @@ VIEWS = {
     ("core.comparison", "report.comparison"),
     ("core.comparison", "report.comparison_terminal"),
 }
-# What the screen side may see. A study's page lays out the tables that the study made.
+# What the screen side may see. A study's or a benchmark's page lays out the tables that were made.
 PLAIN = {
     "errors",
     "core.units",
@@ -38,6 +38,8 @@ PLAIN = {
     "report",
     "studies.sparse_tables",
     "studies.sparse_paper",
+    "benchmark.summary",
+    "benchmark.table",
 }
 
 

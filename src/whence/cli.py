@@ -212,6 +212,7 @@ def main() -> None:
     import whence.cli_flow
     import whence.cli_heads
     import whence.cli_optimus
+    import whence.cli_run
     import whence.cli_study  # noqa: F401
 
     warnings.showwarning = _warn

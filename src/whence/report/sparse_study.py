@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import re
 from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import whence.studies.sparse_paper as paper
 from whence.errors import MissingExtra
+from whence.report.figure import BLUE, GREEN, INK, ORANGE, PURPLE, new_axes, svg_of
 from whence.report.html import render
 from whence.studies.sparse_tables import PROJECTIONS, inference_table, lambda_of, of_texts, present, select, sweep, tables
 
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-INK = "#010203"  # stands for the page's own ink, which is light on a dark ground
-BLUE, ORANGE, GREEN, PURPLE = "#3b82d6", "#e07b39", "#2f9e77", "#a05fc0"
 PAPER = "D"  # the mark of the paper's numbers
 
 
@@ -81,44 +78,6 @@ def _figures(results: dict[str, Any]) -> list[tuple[str, str, str]]:
     return shown
 
 
-def _new(rows: int, columns: int, *, width: float, height: float, share_y: bool = True) -> tuple[Figure, list[Axes]]:
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    colours = ("text.color", "axes.labelcolor", "xtick.color", "ytick.color", "axes.edgecolor", "axes.titlecolor", "legend.labelcolor")
-    settings = dict.fromkeys(colours, INK) | {
-        "svg.fonttype": "none",
-        "svg.hashsalt": "whence",
-        "font.size": 10.0,
-        "axes.titlesize": 10.5,
-        "axes.titleweight": "bold",
-    }
-    with mpl.rc_context(settings):  # type: ignore[arg-type]
-        figure = Figure(figsize=(width, height), layout="constrained")
-        axes = figure.subplots(rows, columns, squeeze=False, sharey=share_y)
-    flat: list[Axes] = list(axes.flat)
-    for one in flat:
-        one.spines[["top", "right"]].set_visible(False)
-        one.patch.set_alpha(0)
-        one.grid(axis="both", color=INK, alpha=0.12, linewidth=0.6)
-        one.set_axisbelow(True)
-    return figure, flat
-
-
-def _svg(figure: Figure) -> str:
-    import matplotlib as mpl
-
-    written = io.StringIO()
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "whence"}):
-        figure.savefig(written, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    drawing = written.getvalue()
-    drawing = drawing[drawing.index("<svg") :]
-    drawing = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", drawing, count=1)  # the page decides how wide it is
-    drawing = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", drawing, count=1)
-    drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing, flags=re.DOTALL)
-    return drawing.replace(INK, "currentColor")
-
-
 def _boxes(axes: Axes, values: Sequence[list[float]], places: Sequence[float], colour: str, *, width: float = 0.3) -> None:
     line = {"color": INK, "linewidth": 0.8}
     drawn = axes.boxplot(
@@ -148,7 +107,7 @@ def _legend(figure: Figure, entries: Sequence[tuple[str, str, str]]) -> None:
 
 def _agreement_figure(results: dict[str, Any], inputs: str, intermediates: str) -> str:
     names = list(results["datasets"])
-    figure, axes = _new(1, len(names), width=max(9.0, 4.4 * len(names)), height=3.6)
+    figure, axes = new_axes(1, len(names), width=max(9.0, 4.4 * len(names)), height=3.6)
     models = [(encoder, projection) for encoder in paper.ENCODERS for projection in PROJECTIONS]
     for one, dataset in zip(axes, names, strict=True):
         for offset, kind, colour in ((-0.19, inputs, ORANGE), (0.19, intermediates, BLUE)):
@@ -170,7 +129,7 @@ def _agreement_figure(results: dict[str, Any], inputs: str, intermediates: str) 
         one.set_ylim(-1.05, 1.05)
     axes[0].set_ylabel("tau-b with attention")
     _legend(figure, [(f"{inputs}: inputs", ORANGE, "s"), (f"{intermediates}: intermediates", BLUE, "s"), ("the paper's mean", INK, PAPER)])
-    return _svg(figure)
+    return svg_of(figure)
 
 
 def _order(projection: str) -> float:
@@ -184,7 +143,7 @@ def _short(projection: str) -> str:
 
 def _entropy_figure(results: dict[str, Any]) -> str:
     names = list(results["datasets"])
-    figure, axes = _new(len(names), 2, width=8.6, height=0.5 + 2.9 * len(names))
+    figure, axes = new_axes(len(names), 2, width=8.6, height=0.5 + 2.9 * len(names))
     for place, one in enumerate(axes):
         dataset, encoder = names[place // 2], list(paper.ENCODERS)[place % 2]
         rows = select(results, dataset=dataset, encoder=encoder, adversary=None)
@@ -200,12 +159,12 @@ def _entropy_figure(results: dict[str, Any]) -> str:
         if place % 2 == 0:
             one.set_ylabel("normalised entropy")
     _legend(figure, [("g(x): gradient", ORANGE, "s"), ("D(x): leave-one-out", GREEN, "s")])
-    return _svg(figure)
+    return svg_of(figure)
 
 
 def _lambda_figure(results: dict[str, Any]) -> str:
     names = list(results["datasets"])
-    figure, axes = _new(1, len(names), width=max(9.0, 4.2 * len(names)), height=3.6)
+    figure, axes = new_axes(1, len(names), width=max(9.0, 4.2 * len(names)), height=3.6)
     lines = [("bilstm", "g(x)", BLUE, "o", "-"), ("bilstm", "D(x)", BLUE, "s", "--")]
     lines += [("transformer", "g(x)", PURPLE, "o", "-"), ("transformer", "D(x)", PURPLE, "s", "--")]
     for one, dataset in zip(axes, names, strict=True):
@@ -234,12 +193,12 @@ def _lambda_figure(results: dict[str, Any]) -> str:
         one.set_title(paper.DATASETS[dataset])
     axes[0].set_ylabel("mean tau-b with attention")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False, labelcolor=INK)
-    return _svg(figure)
+    return svg_of(figure)
 
 
 def _inference_figure(inference: dict[str, Any]) -> str:
     found = inference["projections"]
-    figure, axes = _new(1, 2, width=8.6, height=3.6, share_y=False)
+    figure, axes = new_axes(1, 2, width=8.6, height=3.6, share_y=False)
     places = range(len(found))
 
     def means(key: str) -> list[float]:
@@ -263,4 +222,4 @@ def _inference_figure(inference: dict[str, Any]) -> str:
     for one in axes:
         one.set_xticks(places, [_short(row["projection"]) for row in found], rotation=30, fontsize=8.5)
         one.legend(frameon=False, fontsize=8.5, labelcolor=INK)
-    return _svg(figure)
+    return svg_of(figure)

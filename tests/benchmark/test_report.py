@@ -1,0 +1,289 @@
+"""The report of runs: what it says is what the rows say, whatever texts and names are in them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from rich.progress import Progress, TimeRemainingColumn
+
+from whence import cli
+from whence.benchmark import Run
+from whence.benchmark.store import Part, new_manifest, open_store
+from whence.benchmark.summary import Summary, over_data_sets, summarise, told_apart
+from whence.benchmark.table import Energy, Interval, Standing
+from whence.cli_run import Rate
+from whence.errors import WhenceError
+from whence.report.benchmark import number, report_page
+from whence.report.papers import as_csv, as_latex, latex, named
+
+EVIL = "<script>alert('x')</script> & \u202e$x_1$"
+METHODS = ["good", "optimus", "random", EVIL]
+MODEL = {"name": f"model {EVIL}", "fingerprint": "0123", "labels": ["NO", "YES"]}
+ORDER = {"good": [3.0, 1.0, 2.0], "optimus": [1.0, 3.0, 2.0], "random": [2.0, 2.5, 1.0], EVIL: [1.0, 2.0, 3.0]}
+
+
+def written(folder: Path, values: dict[str, float | None], *, finished: bool = True, name: str = "few") -> Run:
+    """A run of three examples in two parts; every example has the method's value, a little more or less."""
+    versions = {"whence": "0", "torch": "0"}
+    configuration = {"data": name, "methods": METHODS, "metrics": ["aopc", "auprc"], "model": MODEL, "level": "token"}
+    manifest = new_manifest(
+        configuration | {"target": "predicted", "versions": versions},
+        parts=2,
+        facts={
+            "data": name,
+            "model": MODEL,
+            "metrics": [{"asked": "aopc", "better": "higher"}, {"asked": "auprc", "better": "higher"}],
+        },
+    )
+    with open_store(folder, manifest) as store:
+        store.write(0, part(values, [0, 1]))
+        if finished:
+            store.write(1, part(values, [2]))
+    return Run.load(folder)
+
+
+def part(values: dict[str, float | None], numbers: list[int]) -> Part:
+    explanations: list[dict[str, Any]] = []
+    scores: list[dict[str, Any]] = []
+    for example in numbers:
+        for method in METHODS:
+            key = {"example": f"e{example}", "target": "YES", "method": method}
+            params = {"winner": ("mean", "mean", "product")[example]} if method == "optimus" else {}
+            explanations.append(
+                key
+                | {"prediction": "YES", "probability": 0.9, "label": ("YES", "NO", "YES")[example], "text": f"so {EVIL}", "pair": None}
+                | {"level": "token", "tokens": ["[CLS]", "so", "<", EVIL[1:]], "scores": [9.0, *ORDER[method]], "segment": [-1, 0, 0, 0]}
+                | {"offsets": [[0, 0], [0, 2], [3, 4], [4, 3 + len(EVIL)]], "input_ids": [1, 2, 3, 4], "signed": method == "good"}
+                | {"params": json.dumps(params), "notes": "[]", "cut": 0, "seconds": 0.1, "forwards": 1, "backwards": 0}
+            )
+            value = values[method]
+            curve = json.dumps({"curve": [0.0, 0.5, 1.0]})
+            shown = None if value is None else value + 0.01 * (example - 1)
+            scores.append(key | {"metric": "aopc", "value": shown, "why": "" if value else "not for this one", "details": curve})
+            scores.append(key | {"metric": "auprc", "value": None, "why": "no rationale", "details": "{}"})
+    errors = [{"example": "bad", "method": None, "where": f"{EVIL}, line 3", "error": f"no {EVIL}"}] if 0 in numbers else []
+    alone = [{"method": method, "seconds": 0.5, "forwards": 2, "backwards": 1} for method in METHODS]
+    costs = {"examples": len(numbers) + len(errors), "asked": 100, "distinct": 41, "rows": 40, "seconds": 60.0}
+    return Part(explanations, scores, errors, costs, alone)
+
+
+VALUES: dict[str, float | None] = {"good": 0.5, "optimus": 0.3, "random": 0.1, EVIL: None}
+
+
+@pytest.fixture(scope="module")
+def summary(tmp_path_factory: pytest.TempPathFactory) -> Summary:
+    return summarise(written(tmp_path_factory.mktemp("run") / "few", VALUES), Energy())
+
+
+def test_a_summary_by_hand(summary: Summary) -> None:
+    assert (summary.examples, summary.finished) == (3, True)
+    assert summary.accuracy == pytest.approx(2 / 3)
+    assert [one.method for one in summary.boards["aopc"]] == ["good", "optimus", "random", EVIL]
+    assert summary.boards["aopc"][1].mean == pytest.approx(0.3)
+    assert summary.boards["aopc"][1].behind == pytest.approx(-0.2)
+    assert summary.ranks.overall == [1.0, 2.0, 3.0, None]
+    assert summary.winners == {"optimus": [("mean", 2), ("product", 1)]}
+    assert summary.counts == {"examples": 4, "asked": 200, "distinct": 82, "rows": 80, "seconds": 120.0}
+    assert summary.costs[0].seconds == 2.0
+    assert summary.curves["aopc"]["good"].means == [0.0, 0.5, 1.0]
+    assert [one.example for one in summary.disputed] == ["e0", "e1", "e2"]
+    assert summary.disputed[0].explanations[0].scores == (9.0, 3.0, 1.0, 2.0)
+
+
+class Page(HTMLParser):
+    """Sees that everything that is opened is closed, and collects the tables."""
+
+    VOID = ("meta", "br", "input", "hr", "img", "link")
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.scripts = 0
+        self.text: list[str] = []
+        self.feed(page)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.scripts += tag == "script"
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def test_the_page(summary: Summary) -> None:
+    page = report_page([summary], Energy())
+    read = Page(page)
+    words = " ".join(" ".join(read.text).split())
+    assert read.scripts == 1  # ours, which sorts; nothing that a text or a name brought
+    assert "<script>alert" not in page
+    assert "\u202e" not in page
+    assert not re.search(r"""(?:src|href)=["']?(?:https?:)?//""", page)  # nothing from the network
+    assert "60.0% of the questions saved" in words
+    assert "1 of them could not be explained" in words
+    assert "the model is right in 66.7%" in words
+    assert page.count("<svg") == 4  # intervals, curves, cost, agreement
+    for said in (
+        "Leaderboard",
+        "How sure is that?",
+        "Perturbation curves",
+        "What it costs",
+        "Operations that won",
+        "Where they disagree most",
+    ):
+        assert said in words
+    row = re.search(r'<tr><th scope="row" data-v="optimus">.*?</tr>', page)
+    assert row is not None
+    assert re.findall(r">([^<]+)</td>", row[0]) == ["2.0", "0.300", "–"]
+    assert 'data-v="0.3' in row[0]
+
+
+def test_several_data_sets(tmp_path: Path, summary: Summary) -> None:
+    other = summarise(written(tmp_path / "other", VALUES | {"random": 0.9}, name="other"), Energy())
+    page = report_page([summary, other], Energy())
+    Page(page)
+    assert "Average ranks over 2 data sets" in page
+    ranks = over_data_sets([summary, other])
+    assert dict(zip(ranks.methods, ranks.overall, strict=True)) == {"good": 1.5, "random": 2.0, "optimus": 2.5, EVIL: None}
+
+
+def test_runs_of_one_data_set_are_told_apart(summary: Summary) -> None:
+    assert [one.name for one in told_apart([summary, summary], ["a", "b"])] == ["few (a)", "few (b)"]
+    assert [one.name for one in told_apart([summary], ["a"])] == ["few"]
+
+
+def test_a_run_that_is_not_finished_says_so(tmp_path: Path) -> None:
+    page = report_page([summarise(written(tmp_path / "half", VALUES, finished=False), Energy())], Energy())
+    assert "some parts are missing" in page
+
+
+def test_a_run_without_scores_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "none"
+    with open_store(folder, new_manifest({"methods": []}, parts=1, facts={"data": "few", "model": MODEL, "metrics": []})):
+        pass
+    with pytest.raises(WhenceError, match="has no scores yet"):
+        summarise(Run.load(folder), Energy())
+
+
+def test_csv(summary: Summary) -> None:
+    rows = list(csv.DictReader(io.StringIO(as_csv([summary]))))
+    assert len(rows) == 8
+    first, second, *_, last = rows
+    assert (first["data"], first["metric"], first["method"], first["rank"], first["less_best_low"]) == ("few", "aopc", "good", "1.0", "")
+    assert float(second["mean"]) == pytest.approx(0.3)
+    assert float(second["less_best_low"]) == pytest.approx(-0.2)
+    assert (last["metric"], last["mean"], last["why"]) == ("auprc", "", "no rationale")
+    assert rows[3]["method"] == EVIL
+
+
+def test_latex(summary: Summary) -> None:
+    table = as_latex([summary])
+    assert latex("a_b & 50% \\x{}") == r"a\_b \& 50\% \textbackslash{}x\{\}"
+    assert r"good & \textbf{0.500} {\scriptsize$\pm$0.0" in table
+    assert r"optimus & $0.300$ {\scriptsize" in table
+    assert table.count(r"\\") == 5
+    lines = [line for line in table.splitlines() if line.endswith(r"\\")]
+    assert {len(re.findall(r"(?<!\\)&", line)) for line in lines} == {3}
+    assert r"AOPC $\uparrow$" in table
+
+
+def test_names_and_numbers() -> None:
+    assert [named(one) for one in ("aopc", "faithfulness_violation", "aopc:fill=pad")] == [
+        "AOPC",
+        "faithfulness violation",
+        "AOPC (fill=pad)",
+    ]
+    assert [number(value) for value in (0.12345, -0.5, -0.0001, 0.0)] == ["0.123", "−0.500", "0.000", "0.000"]
+    assert number(0.00012, 0.0005) == "1.20e−04"
+    assert Standing("a", 1.0, behind_interval=Interval(-1.0, 1.0)).as_good_as_the_best
+
+
+class Done:
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Any:
+    def call(*arguments: str) -> Done:
+        monkeypatch.setattr(sys, "argv", ["whence", *arguments])
+        monkeypatch.setattr(cli, "problems", Console(file=sys.stderr, highlight=False))
+        monkeypatch.setenv("COLUMNS", "200")
+        capfd.readouterr()
+        try:
+            cli.main()
+        except SystemExit as ended:
+            return Done(int(ended.code or 0), *capfd.readouterr())
+        return Done(0, *capfd.readouterr())
+
+    return call
+
+
+def test_the_commands(command: Any, tmp_path: Path, model_folder: Path, texts: Path) -> None:
+    run = ["run", str(texts), "--out", str(tmp_path / "run"), "--model", str(model_folder), "--methods", "attcat,random:seed=3"]
+    done = command(*run, "--metrics", "aopc,entropy", "--workers", "1", "--part", "4", "--limit", "6", "--seed", "2")
+    assert (done.code, done.err) == (0, "")  # no bar where there is no terminal
+    assert "6 examples" in done.out
+    assert "0 examples with errors" in done.out
+    (tmp_path / "run" / "scores" / "00001.parquet").write_bytes(b"")
+    failed = command("report", str(tmp_path / "run"))
+    assert failed.code == 1
+    assert "was cut short or changed" in failed.err
+    again = command(*run, "--metrics", "aopc,entropy", "--workers", "1", "--part", "4", "--limit", "6", "--seed", "2", "--resume")
+    assert again.code == 0
+    assert "warning: " in again.err
+    assert "It was set aside" in again.err
+    outputs = [f"--{kind}={tmp_path / kind}" for kind in ("html", "csv", "latex", "thermostat")]
+    told = command("report", str(tmp_path / "run"), *outputs)
+    assert told.code == 0, told.err
+    assert "random:seed=3" in told.out
+    assert "films: 6 examples" in told.out
+    assert (tmp_path / "html").read_text().startswith("<!doctype html>")
+    assert len((tmp_path / "thermostat").read_text().splitlines()) == 12
+    assert "AOPC" in (tmp_path / "latex").read_text()
+    assert (tmp_path / "csv").read_text().startswith("data,metric,")
+
+
+def test_progress_has_a_rate_and_the_time_left() -> None:
+    shown, clock = Console(file=io.StringIO(), force_terminal=True, width=120), iter(range(0, 1000, 10))
+    with Progress(Rate(), TimeRemainingColumn(), console=shown, get_time=lambda: float(next(clock)), auto_refresh=False) as bar:
+        task = bar.add_task("examples", total=100)
+        for done in (10, 20, 30):
+            bar.update(task, completed=done)
+        (row,) = bar.tasks
+        speed = row.speed
+        assert speed is not None
+        assert str(Rate().render(row)) == f"{60 * speed:.0f}/min"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["run", "nothing", "--out", "x"], 2, "There is no file or folder 'nothing'"),
+        (["run", "nothing", "--out", "x", "--columns", "text"], 2, "--columns takes name=name pairs with commas between, not 'text'"),
+        (["report", "nothing"], 1, "nothing is not the folder of a run"),
+        (["report", "a", "b", "--thermostat", "x"], 1, "a is not the folder of a run"),
+    ],
+)
+def test_mistakes_are_one_line(
+    command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], code: int, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = command(*arguments)
+    assert done.code == code
+    assert message in done.err
+    assert len(done.err.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []

@@ -355,10 +355,10 @@ def test_words_have_no_token_ids(tmp_path: Path, model_folder: Path, texts: Path
 
 def test_a_model_that_is_handed_over(undisturbed: Run, tmp_path: Path, model_folder: Path, texts: Path) -> None:
     model = whence.load(str(model_folder))
-    threads = torch.get_num_threads()
+    before = torch.get_num_threads(), gc.get_freeze_count()
     found = run(str(texts), tmp_path / "run", **settings(model_folder, model=model, workers=None))
     pd.testing.assert_frame_equal(found.scores, undisturbed.scores, check_exact=True)
-    assert torch.get_num_threads() == threads
+    assert (torch.get_num_threads(), gc.get_freeze_count()) == before
     with pytest.raises(WhenceError, match="Several workers load the model themselves"):
         run(str(texts), tmp_path / "two", **settings(model_folder, model=model, workers=2))
 

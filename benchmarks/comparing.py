@@ -16,7 +16,6 @@ from whence.comparing import Comparer, Query, chosen_methods, chosen_metrics
 from whence.core.asking import Asker
 from whence.core.comparison import Comparison
 from whence.model.text_model import Passes, TextModel
-from whence.registry import all_methods
 
 SHORT = "The plot is thin and slow, but a witty cast saves it."
 LONG = (
@@ -32,7 +31,8 @@ FIRST = ("attention", "gradient", "perturbation", "floor")  # the families there
 
 
 def comparer(model: TextModel, *, first: bool) -> Comparer:
-    names = [row.name for row in all_methods() if row.name not in SAMPLED and (row.family in FIRST or not first)]
+    every = [choice.row for choice in chosen_methods("all") if choice.row.name not in SAMPLED]
+    names = [row.name for row in every if row.family in FIRST or not first]
     everything = dict.fromkeys(("others", "rationale"), True)
     return Comparer(model, chosen_methods(names), chosen_metrics("all", has=everything))
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
+from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
@@ -175,11 +176,19 @@ def _show(summaries: list[Summary]) -> None:
 
     console = Console(highlight=False)
     for summary in summaries:
-        table = Table(title=f"{summary.name}: {summary.examples} examples", title_justify="left")
+        table = Table(
+            title=f"{summary.name}: {summary.examples} examples",
+            title_justify="left",
+            box=box.SIMPLE,
+            pad_edge=False,
+            collapse_padding=True,
+        )
         table.add_column("method", no_wrap=True)
         table.add_column("rank", justify="right")
         for metric in summary.boards:
-            table.add_column(f"{named(metric)} {'↑' if summary.better[metric] == 'higher' else '↓'}", justify="right", overflow="fold")
+            table.add_column(
+                f"{named(metric)} {'↑' if summary.better[metric] == 'higher' else '↓'}", justify="right", overflow="fold", min_width=6
+            )
         found = {metric: {one.method: one for one in board} for metric, board in summary.boards.items()}
         for method, rank in zip(summary.ranks.methods, summary.ranks.overall, strict=True):
             cells = [Text(method), Text("–" if rank is None else f"{rank:.1f}")]

@@ -7,16 +7,16 @@ CPU time (time.process_time), the minimum of several, on the six-layer MiniLM wi
 
 import argparse
 from datetime import date
-from functools import partial
 
 import torch
 
 from benchmarks.speed import alternate, minilm
 from whence.comparing import Comparer, Query, chosen_methods, chosen_metrics
 from whence.core.asking import Asker
+from whence.core.case import make_cases
 from whence.core.comparison import Comparison
+from whence.core.grading import grade
 from whence.model.text_model import Passes, TextModel
-from whence.registry import all_methods
 
 SHORT = "The plot is thin and slow, but a witty cast saves it."
 LONG = (
@@ -32,7 +32,8 @@ FIRST = ("attention", "gradient", "perturbation", "floor")  # the families there
 
 
 def comparer(model: TextModel, *, first: bool) -> Comparer:
-    names = [row.name for row in all_methods() if row.name not in SAMPLED and (row.family in FIRST or not first)]
+    every = [choice.row for choice in chosen_methods("all") if choice.row.name not in SAMPLED]
+    names = [row.name for row in every if row.family in FIRST or not first]
     everything = dict.fromkeys(("others", "rationale"), True)
     return Comparer(model, chosen_methods(names), chosen_metrics("all", has=everything))
 
@@ -56,14 +57,16 @@ def measure(text: str, repeats: int, *, first: bool) -> tuple[dict[str, float], 
     together()
     best = alternate({"forward": forward, "compare": together}, repeats)
     asking = [one for one in compare.metrics if hasattr(one.metric, "questions")]
-    none, some = (Comparer(model, compare.methods, metrics) for metrics in (chosen_metrics("entropy"), asking))
-    best |= alternate({"explanations alone": lambda: none.compare([query]), "asked together": lambda: some.compare([query])}, repeats)
-    # Each metric by itself still shares its questions between the methods; with nothing shared it takes minutes.
-    best["each metric apart"] = best["explanations alone"]
-    for one in asking:
-        single = partial(Comparer(model, compare.methods, [one]).compare, [query])
-        best["each metric apart"] += alternate({"": single}, max(1, repeats // 2))[""] - best["explanations alone"]
-    best |= alternate({"nothing shared": lambda: some.compare([query], asker=Asker(model, share=False))}, 1)
+    (cases,) = make_cases(model, [encoding], [None])
+    jobs = compare._gathered(cases, {0: query})[0].jobs
+    none = Comparer(model, compare.methods, chosen_metrics("entropy"))
+    runs = {
+        "explanations alone": lambda: none.compare([query]),
+        "asked together": lambda: grade(jobs, asking, Asker(model)),
+        "each metric apart": lambda: [grade(jobs, [one], Asker(model)) for one in asking],  # still shared between the methods
+    }
+    best |= alternate(runs, repeats)
+    best |= alternate({"nothing shared": lambda: grade(jobs, asking, Asker(model, share=False))}, 1)  # minutes
     best["tokens"] = len(encoding)
     return best, last[0]
 
@@ -76,9 +79,6 @@ def main() -> None:
     rows = []
     for text, first in ((SHORT, True), (SHORT, False), (LONG, False)):
         best, found = measure(text, given.repeats, first=first)
-        asking, apart, unshared = (
-            best[name] - best["explanations alone"] for name in ("asked together", "each metric apart", "nothing shared")
-        )
         rows.append(
             {
                 "tokens": f"{best['tokens']:.0f}",
@@ -88,8 +88,8 @@ def main() -> None:
                 "questions": str(found.asked),
                 "distinct": str(found.distinct),
                 "rows": str(found.rows),
-                "of each metric apart": f"{asking / apart:.2f}",
-                "of nothing shared": f"{asking / unshared:.2f}",
+                "of each metric apart": f"{best['asked together'] / best['each metric apart']:.2f}",
+                "of nothing shared": f"{best['asked together'] / best['nothing shared']:.2f}",
             }
         )
     if given.markdown:

@@ -45,7 +45,7 @@ def counting(network: nn.Module) -> Iterator[dict[str, int]]:
 
 def test_methods_that_read_the_capture_share_one_forward_and_one_backward() -> None:
     model = make_model("bert")
-    reading = [row for row in all_methods() if row.reads == "attention" and row.name != "optimus"]  # which asks questions, too
+    reading = [row for row in all_methods() if row.reads == "attention" and row.name != "optimus"]  # which asks about hidden words, too
     gradient = [row for row in all_methods() if row.name in ("saliency", "input_x_gradient")]
     assert len(reading) + len(gradient) >= 10
     with counting(model.network) as seen:
@@ -65,17 +65,18 @@ def test_methods_that_read_the_capture_share_one_forward_and_one_backward() -> N
         ("saliency", 1, 1),
         ("random", 1, 0),
         ("occlusion", 2, 0),
+        ("optimus", 2, 0),
         ("integrated_gradients", 3, 1),
     ],
 )
 def test_one_explanation_makes_no_pass_too_many(method: str, forward: int, backward: int) -> None:
-    # occlusion: the prediction and one batch of hidden tokens; integrated gradients: prediction, the way in one batch, the baseline
+    # occlusion, optimus: the prediction and one batch of hidden tokens; integrated gradients: prediction, the way in one batch, baseline
     model = make_model("bert")
     with counting(model.network) as seen:
         options: dict[str, Any] = {"steps": 5} if method == "integrated_gradients" else {}
         explanation = Model(model).explain("the film was not bad", method, **options)
     assert seen == {"forward": forward, "backward": backward}
-    rows = {"occlusion": (1 + 5, 0), "integrated_gradients": (1 + 5 + 1, 5)}
+    rows = {"occlusion": (1 + 5, 0), "optimus": (1 + 5, 0), "integrated_gradients": (1 + 5 + 1, 5)}
     assert (explanation.forwards, explanation.backwards) == rows.get(method, (forward, backward))
 
 

@@ -150,7 +150,7 @@ def test_the_table_in_a_wide_terminal() -> None:
         "log_odds: hides by unk, as this tokenizer has no pad token",
         "",
         "↑ higher is better · ↓ lower is better · ★ the best · small numbers are places · passes: rows forth",
-        "+ back",
+        "+ back, those that methods share with the first of them",
         "The metrics asked 1,234 questions: 56 of them new, 55 rows through the model, 0.50 s.",
     ]
 

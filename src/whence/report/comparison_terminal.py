@@ -147,5 +147,6 @@ def _print_rest(made: Sheet, pen: Pen) -> None:
         ends = [f"{_arrow(better, pen)} {better} is better" for better in sorted({column.better for column in made.columns})]
         star = "*" if pen.console.options.ascii_only else "★"
         ranks = [f"{star} the best", "small numbers are places"] if made.ranked else []
-        pen.console.print(pen.text(pen.signs.dot.join([*ends, *ranks, "passes: rows forth + back"]), "dim"))
+        passes = "passes: rows forth + back, those that methods share with the first of them"
+        pen.console.print(pen.text(pen.signs.dot.join([*ends, *ranks, passes]), "dim"))
     pen.console.print(pen.text(made.counts, "dim"))

@@ -221,13 +221,6 @@ def test_a_text_of_one_unit_scores_what_hiding_it_loses(method: str) -> None:
     assert model.explain("dull", method, samples=2).params["samples"] == 2  # all there are
 
 
-@pytest.mark.parametrize("method", BOTH)
-def test_a_text_of_nothing_but_the_question_scores_nothing(method: str) -> None:
-    found = Model(make_model("bert", task="masked_lm")).explain("[MASK]", method)
-    assert found.scores == (0.0, 0.0, 0.0)
-    assert not found.gap
-
-
 def test_no_question_is_asked_twice() -> None:
     case = case_of(tiny("bert", torch.float64), "a fine film")
     run("lime", case)

@@ -16,7 +16,7 @@ from torch import Tensor
 from whence.core.encoding import Encoding
 from whence.core.target import Boundary, Target, resolve_target
 from whence.core.units import Span
-from whence.errors import BadOption, MissingToken, NotDefined, UnknownName, WhenceError
+from whence.errors import BadOption, EmptyText, MissingToken, NotDefined, UnknownName, WhenceError
 
 if TYPE_CHECKING:
     from whence.model.text_model import TextModel
@@ -142,7 +142,10 @@ class MaskedToken(NextToken):
         masks = [i for i, token in enumerate(encoding.input_ids) if token == model.tokenizer.mask_token_id]
         if len(masks) != 1:
             raise WhenceError(f"A masked language model is asked with exactly one {mask} in the text; this one has {len(masks)}.")
-        return replace(encoding, segment=tuple(-1 if i == masks[0] else part for i, part in enumerate(encoding.segment)))
+        segment = tuple(-1 if i == masks[0] else part for i, part in enumerate(encoding.segment))
+        if all(part < 0 for part in segment):
+            raise EmptyText(f"There is nothing beside {mask} in the text, so nothing that could explain what stands there.")
+        return replace(encoding, segment=segment)
 
     def places(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
         masked = inputs["input_ids"].eq(model.tokenizer.mask_token_id)

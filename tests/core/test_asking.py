@@ -116,6 +116,15 @@ def test_no_question_is_put_twice() -> None:
     assert (asker.asked, asker.distinct, asker.rows) == (8, 4, 3)
 
 
+def test_the_same_words_asked_about_another_place_are_another_question() -> None:
+    model = make_model("bert", task="masked_lm")
+    asker, nothing = Asker(model), np.zeros((1, 4), dtype=np.bool_)
+    first, last = (asker.note(model.encode(text), nothing, "mask") for text in ("[MASK] film", "film [MASK]"))
+    asker.run()
+    assert asker.distinct == 2
+    assert not torch.allclose(first.logits, last.logits)
+
+
 @pytest.mark.parametrize("fill", FILLS)
 def test_sharing_changes_no_bit_on_one_batch_size(fill: str) -> None:
     model = make_model("bert")

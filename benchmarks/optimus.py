@@ -1,7 +1,10 @@
-"""What Optimus costs: its search as a ratio to the batched forward pass of the rows it asks, beside captum, and its memory.
+"""What Optimus costs: its search as a ratio to the batched forward pass of the rows it asks, beside captum, and its
+memory.
 
-CPU time (time.process_time), the least of several, taken in turns within one process, on the six-layer MiniLM with two labels. The
-yardstick is the plain network on the same S rows in the same batches: one row for every token, that token replaced by [UNK].
+CPU time (time.process_time), the least of several, taken in turns within one process, on the six-layer MiniLM with two
+labels. The
+yardstick is the plain network on the same S rows in the same batches: one row for every token, that token replaced by
+[UNK].
 
     python benchmarks/optimus.py [--lengths 24 128 388] [--repeats 5] [--part search | captum | batch | memory]
 """
@@ -23,15 +26,32 @@ from captum.attr import IntegratedGradients
 from torch import Tensor
 from transformers import AutoTokenizer, BertForSequenceClassification
 
-from whence.api import Model
-from whence.core.case import Case, make_cases
-from whence.metrics.rft import rft
-from whence.model.loading import quiet
-from whence.model.text_model import Passes, TextModel
-from whence.optimus.combination import Combination
-from whence.optimus.search import all_candidates, real_units
+from wherefrom.api import Model
+from wherefrom.case.case import Case, make_cases
+from wherefrom.metrics.rft import rft
+from wherefrom.model.loading import quiet
+from wherefrom.model.text_model import Passes, TextModel
+from wherefrom.optimus.combination import Combination
+from wherefrom.optimus.search import all_candidates, real_units
 
-WORDS = ["film", "plot", "great", "dull", "bad", "acting", "was", "not", "but", "very", "fine", "long", "slow", "warm", "cold", "music"]
+WORDS = [
+    "film",
+    "plot",
+    "great",
+    "dull",
+    "bad",
+    "acting",
+    "was",
+    "not",
+    "but",
+    "very",
+    "fine",
+    "long",
+    "slow",
+    "warm",
+    "cold",
+    "music",
+]
 PARTS = ("search", "captum", "batch", "memory")
 GOAL = 1.15
 
@@ -113,7 +133,10 @@ def captum_times(model: Model, length: int, repeats: int) -> dict[str, float]:
 def batch_times(model: Model, length: int, repeats: int) -> dict[str, float]:
     text, one = text_of(length), Combination("A", 5, 2, "to")
     return least(
-        {"raw_attention": lambda: model.explain(text, "raw_attention"), "batch": lambda: model.explain(text, "optimus", combination=one)},
+        {
+            "raw_attention": lambda: model.explain(text, "raw_attention"),
+            "batch": lambda: model.explain(text, "optimus", combination=one),
+        },
         repeats,
     )
 
@@ -158,7 +181,9 @@ def main() -> None:
     gc.disable()
     print(f"{date.today()}, {platform.machine()}, torch {torch.__version__}, one thread")
     model, parts = minilm(), [given.part] if given.part else PARTS
-    many = {length: max(2, given.repeats * 24 // length) if length > 24 else given.repeats * 4 for length in given.lengths}
+    many = {
+        length: max(2, given.repeats * 24 // length) if length > 24 else given.repeats * 4 for length in given.lengths
+    }
     if "search" in parts:
         columns = {length: search_times(model, length, repeats) for length, repeats in many.items()}
         show(f"The search as a share of the forward pass of its rows (goal: {GOAL})", columns, "rows")
@@ -172,7 +197,9 @@ def main() -> None:
         print("\nMemory above that of a batch of rows, MB")
         for length in (24, 64, 128, 256):
             command = [sys.executable, __file__, "--peak", str(length)]
-            print(length, subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip(), flush=True)
+            print(
+                length, subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip(), flush=True
+            )
 
 
 if __name__ == "__main__":

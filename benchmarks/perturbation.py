@@ -1,7 +1,10 @@
-"""LIME and Kernel SHAP: how near a budget comes to a large one, beside captum's own classes as they come, and what it costs.
+"""LIME and Kernel SHAP: how near a budget comes to a large one, beside captum's own classes as they come, and what it
+costs.
 
-Nearness is the Pearson and Spearman correlation of a text's scores with those of a reference of many samples and another seed, the mean of
-several seeds; captum's own Lime is compared with ours, for it has no large budget that is worth something. Time is process time of one
+Nearness is the Pearson and Spearman correlation of a text's scores with those of a reference of many samples and
+another seed, the mean of
+several seeds; captum's own Lime is compared with ours, for it has no large budget that is worth something. Time is
+process time of one
 thread over that of one forward pass of the same text, the least of several, in one process.
 
     python benchmarks/perturbation.py [--budgets 64 256 1024] [--seeds 3]
@@ -19,13 +22,13 @@ from numpy.typing import NDArray
 from scipy.stats import pearsonr, spearmanr
 from torch import Tensor
 
-from whence.api import Model, load
-from whence.core.case import Case, make_cases
+from wherefrom.api import Model, load
+from wherefrom.case.case import Case, make_cases
 
 SHORT = "A gorgeous, witty film, but the plot drags and the ending is a mess."
 LONG = (
-    SHORT
-    + " The actors try hard and some of the scenes are truly moving, yet nothing can save the dull and endless second half, which left"
+    SHORT + " The actors try hard and some of the scenes are truly moving, yet nothing can"
+    " save the dull and endless second half, which left"
     " me cold and tired in my seat."
 )
 Numbers = NDArray[np.float64]
@@ -96,7 +99,8 @@ def main() -> None:
                     gap = model.explain(text, method, samples=samples).gap if run is ours else None
                     told = "" if gap is None else f"{abs(gap):.0e}"
                     print(
-                        f"| {name} | {len(reference)} | {samples} | {linear:.3f} | {ranked:.2f} | {zero:.0%} | {told} | {cost:.0f} |",
+                        f"| {name} | {len(reference)} | {samples} | {linear:.3f} | {ranked:.2f}"
+                        f" | {zero:.0%} | {told} | {cost:.0f} |",
                         flush=True,
                     )
 

@@ -1,6 +1,8 @@
-"""What relevance methods cost: the ratio of their time and memory to one forward and backward pass with parameter gradients.
+"""What relevance methods cost: the ratio of their time and memory to one forward and backward pass with parameter
+gradients.
 
-Times are process times of one thread, the least of several, each ratio within one process. Memory is how far the process grows beyond the
+Times are process times of one thread, the least of several, each ratio within one process. Memory is how far the
+process grows beyond the
 loaded model, in a process of its own for each number.
 
     python benchmarks/relevance.py [--lengths 32 128 512] [--memory]
@@ -18,10 +20,10 @@ import torch
 from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
 from transformers.utils import logging
 
-from whence.core.case import Case, make_cases
-from whence.core.encoding import Encoding
-from whence.model.text_model import TextModel
-from whence.registry import find_method
+from wherefrom.case.case import Case, make_cases
+from wherefrom.core.encoding import Encoding
+from wherefrom.model.text_model import TextModel
+from wherefrom.registry import find_method
 
 SHAPES = ("minilm", "bert-base")
 METHODS: dict[str, tuple[str, dict[str, str]]] = {
@@ -137,11 +139,15 @@ def main() -> None:
                 numbers = least(todo, given.repeats)
             whole = numbers.pop("forward and backward")
             columns[length] = {label: number / whole for label, number in numbers.items()}
-        print(f"\n{shape}: {'memory' if given.memory else 'time'} as a share of one forward and backward pass", flush=True)
+        print(
+            f"\n{shape}: {'memory' if given.memory else 'time'} as a share of one forward and backward pass", flush=True
+        )
         print("| method | " + " | ".join(f"{length} tokens" for length in columns) + " |")
         print("|---|" + "---|" * len(columns))
         for label in METHODS:
-            print(f"| {label} | " + " | ".join(f"{columns[length][label]:.2f}" for length in columns) + " |", flush=True)
+            print(
+                f"| {label} | " + " | ".join(f"{columns[length][label]:.2f}" for length in columns) + " |", flush=True
+            )
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
     python benchmarks/running.py FOLDER_WITH_SST2_DEV [--part throughput|threads|memory]
 
-Cores may be busy with other work, so times are CPU time, the least of several, and only ratios within one process mean anything.
+Cores may be busy with other work, so times are CPU time, the least of several, and only ratios within one process mean
+anything.
 """
 
 from __future__ import annotations
@@ -17,16 +18,38 @@ from unittest.mock import patch
 
 import torch
 
-from whence.benchmark.datasets import DataSet
-from whence.benchmark.run import chunks, run
-from whence.benchmark.worker import Work, Worker
-from whence.comparing import Query
-from whence.core.asking import Asker
-from whence.core.grading import Job, grade
-from whence.model.text_model import TextModel
+from wherefrom.benchmark.datasets import DataSet
+from wherefrom.benchmark.run import chunks, run
+from wherefrom.benchmark.worker import Work, Worker
+from wherefrom.case.asking import Asker
+from wherefrom.grading.compare import Query
+from wherefrom.grading.grade import Job, grade
+from wherefrom.model.text_model import TextModel
 
-METHODS = ["alti", "attcat", "attention_gradients", "attention_rollout", "attention_x_gradient", "attn_lrp", "cam", "cat", "cp_lrp", "gae"]
-METHODS += ["globenc", "gradcam", "input_x_gradient", "lrp", "norms", "occlusion", "random", "raw_attention", "saliency", "transatt"]
+METHODS = [
+    "alti",
+    "attcat",
+    "attention_gradients",
+    "attention_rollout",
+    "attention_x_gradient",
+    "attn_lrp",
+    "cam",
+    "cat",
+    "cp_lrp",
+    "gae",
+]
+METHODS += [
+    "globenc",
+    "gradcam",
+    "input_x_gradient",
+    "lrp",
+    "norms",
+    "occlusion",
+    "random",
+    "raw_attention",
+    "saliency",
+    "transatt",
+]
 METRICS = ["aopc", "log_odds", "comprehensiveness", "sufficiency", "rft", "entropy"]
 REPEATS = 3
 
@@ -69,7 +92,7 @@ def throughput(folder: Path) -> None:
         kept.extend(jobs)
         return grade(jobs, *more)  # type: ignore[arg-type]
 
-    with patch("whence.comparing.grade", graded):
+    with patch("wherefrom.grading.compare.grade", graded):
         worker.comparer.compare(queries, asker=asker)
     rows = [row.words for row in asker._rows]
     times = least(

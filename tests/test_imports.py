@@ -1,26 +1,38 @@
-"""Imports point one way. The order is DESIGN's; what stands further down may import what stands above, never the other way."""
+"""Imports point one way: layers are packages, and a package may import those above it in the list, never those
+below.
+"""
 
 from __future__ import annotations
 
 import ast
 from pathlib import Path
 
-import whence
+import pytest
+
+import wherefrom
 
 ORDER = [
-    ["errors", "progress"],
-    ["core.units", "core.example", "core.encoding", "core.target", "core.explanation", "core.flow", "core.comparison", "core.graded"],
-    ["registry"],
-    ["model"],
-    ["core.asking", "core.case", "core.grading", "core"],
-    ["methods", "metrics", "heads", "optimus"],
-    ["explaining"],
-    ["comparing"],
-    ["api"],
-    ["doctor", "benchmark", "studies", "sparse"],
-    ["report", "explorer", "cli"],
+    "errors",
+    "progress",
+    "core",
+    "registry",
+    "model",
+    "case",
+    "grading",
+    "metrics",
+    "heads",
+    "optimus",
+    "selection",
+    "methods",
+    "api",
+    "doctor",
+    "benchmark",
+    "report",
+    "studies",
+    "explorer",
+    "cli",
 ]
-# A person asks to see something.
+# A result shows itself when a person asks for it: the only imports that point down, all of them inside functions.
 VIEWS = {
     ("core.explanation", "report.terminal"),
     ("core.explanation", "report.html"),
@@ -28,57 +40,103 @@ VIEWS = {
     ("core.comparison", "report.comparison"),
     ("core.comparison", "report.comparison_terminal"),
 }
-# What the screen side may see. A study's or a benchmark's page lays out the tables that were made.
-PLAIN = {
-    "errors",
-    "core.units",
-    "core.explanation",
-    "core.flow",
-    "core.comparison",
-    "report",
-    "studies.sparse_tables",
-    "studies.sparse_paper",
-    "benchmark.summary",
-    "benchmark.table",
-}
+# What the screen side may see: plain data.
+PLAIN = ("errors", "core", "report", "benchmark.summary", "benchmark.statistics")
 
 
-def rank(module: str) -> int:
-    for number, layer in enumerate(ORDER):
-        if any(module == name or module.startswith((name + ".", name + "_")) for name in layer):
-            return number
-    raise AssertionError(f"{module} has no place in the order of layers")
+def package(module: str) -> str:
+    return module.partition(".")[0]
 
 
-def imports() -> list[tuple[str, str]]:
-    root = Path(whence.__file__).parent
-    found = []
-    for path in sorted(root.rglob("*.py")):
-        module = ".".join(path.relative_to(root).with_suffix("").parts)
-        if module in ("__init__", "__main__"):
-            continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("whence."):
-                found.append((module.removesuffix(".__init__"), node.module.removeprefix("whence.")))
+def modules() -> dict[str, Path]:
+    root = Path(wherefrom.__file__).parent
+    names = {
+        ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in sorted(root.rglob("*.py"))
+    }
+    return {name: path for name, path in names.items() if name not in ("__init__", "__main__")}
+
+
+def imported(source: str, known: set[str]) -> set[str]:
+    """The modules of ours that a source text imports, however it is written: `import a.b`, `from a.b import c`, `from a
+    import b`.
+    """
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {
+                alias.name.removeprefix("wherefrom.") for alias in node.names if alias.name.startswith("wherefrom.")
+            }
+        if (
+            isinstance(node, ast.ImportFrom)
+            and node.level == 0
+            and (node.module or "").partition(".")[0] == "wherefrom"
+        ):
+            home = (node.module or "").removeprefix("wherefrom").removeprefix(".")
+            inner = {f"{home}.{alias.name}".removeprefix(".") for alias in node.names}
+            found |= {name if name in known else home for name in inner} - {""}
     return found
 
 
+def imports() -> list[tuple[str, str]]:
+    known = modules()
+    return [
+        (here, there)
+        for here, path in known.items()
+        for there in sorted(imported(path.read_text(encoding="utf-8"), set(known)))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("import wherefrom.case.passes", {"case.passes"}),
+        ("from wherefrom.case import passes, other", {"case.passes", "case"}),
+        ("from wherefrom.case.passes import Passes", {"case.passes"}),
+        ("from wherefrom import registry, __version__", {"registry"}),
+        ("def f():\n    from wherefrom import api", {"api"}),
+        ("import torch", set()),
+    ],
+)
+def test_every_way_to_import_is_seen(source: str, expected: set[str]) -> None:
+    assert imported(source, {"case", "case.passes", "registry", "api"}) == expected
+
+
+def test_no_relative_imports() -> None:
+    """Which the tests above would not see."""
+    for name, path in modules().items():
+        nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        assert not any(isinstance(node, ast.ImportFrom) and node.level for node in nodes), name
+
+
+def test_every_package_has_a_place() -> None:
+    assert {package(name) for name in modules()} <= set(ORDER)
+
+
 def test_imports_point_one_way() -> None:
-    upward = [(here, there) for here, there in imports() if rank(there) > rank(here) and (here, there) not in VIEWS]
-    assert upward == []
+    rank = {name: number for number, name in enumerate(ORDER)}
+    down = [
+        (here, there)
+        for here, there in imports()
+        if rank[package(there)] > rank[package(here)] and (here, there) not in VIEWS
+    ]
+    assert down == []
 
 
 def test_the_screen_side_sees_plain_data_only() -> None:
-    seen = [(here, there) for here, there in imports() if here.startswith("report") and not any(there.startswith(name) for name in PLAIN)]
+    seen = [
+        (here, there)
+        for here, there in imports()
+        if package(here) == "report" and not any(f"{there}.".startswith(f"{name}.") for name in PLAIN)
+    ]
     assert seen == []
 
 
 def test_no_branch_on_a_model_type_outside_of_the_table() -> None:
-    root = Path(whence.__file__).parent
     branching = [
-        path.name
-        for path in root.rglob("*.py")
-        if path.name != "families.py"
+        name
+        for name, path in modules().items()
+        if name != "model.families"
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Compare) and "model_type" in ast.unparse(node)
     ]

@@ -6,16 +6,32 @@ from typing import Any
 import pytest
 from tiny_models import tiny
 
-import whence
-from whence import registry
-from whence.errors import BadOption, UnknownName
-from whence.registry import all_methods, check_options, find_method
+import wherefrom
+from wherefrom import registry
+from wherefrom.errors import BadOption, UnknownName
+from wherefrom.registry import all_methods, check_options, find_method
 
 
 def test_every_method_of_the_foundation_is_there() -> None:
     names = {row.name for row in all_methods()}
-    attention = {"raw_attention", "attention_rollout", "attention_flow", "attention_gradients", "attention_x_gradient", "cam", "gradcam"}
-    assert names >= attention | {"cat", "attcat", "saliency", "input_x_gradient", "integrated_gradients", "occlusion", "random"}
+    attention = {
+        "raw_attention",
+        "attention_rollout",
+        "attention_flow",
+        "attention_gradients",
+        "attention_x_gradient",
+        "cam",
+        "gradcam",
+    }
+    assert names >= attention | {
+        "cat",
+        "attcat",
+        "saliency",
+        "input_x_gradient",
+        "integrated_gradients",
+        "occlusion",
+        "random",
+    }
     assert all(row.summary.endswith(".") and row.paper for row in all_methods())
 
 
@@ -49,7 +65,7 @@ def test_unknown_methods(name: str, message: str) -> None:
 )
 def test_options_that_do_not_fit(method: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises((UnknownName, BadOption), match=message):
-        whence.Model(tiny("bert")).explain("a film", method, **options)
+        wherefrom.Model(tiny("bert")).explain("a film", method, **options)
 
 
 def test_texts_from_the_command_line_are_read_by_type() -> None:
@@ -63,17 +79,21 @@ def test_texts_from_the_command_line_are_read_by_type() -> None:
 def test_a_name_is_taken_once() -> None:
     def attcat(case: Any) -> Any: ...
 
-    declare = whence.method(family="toy", signed=True, per_class=True, reads="nothing", paper="none")
-    with pytest.raises(BadOption, match=r"called 'attcat', but whence\.methods\.attcat has one already"):
+    declare = wherefrom.method(family="toy", signed=True, per_class=True, reads="nothing", paper="none")
+    with pytest.raises(BadOption, match=r"called 'attcat', but wherefrom\.methods\.attcat has one already"):
         declare(attcat)
 
 
 @pytest.mark.parametrize(
     ("method", "options"),
-    [("input_x_gradient", {"reduce": "l2"}), ("integrated_gradients", {"reduce": "mean"}), ("attention_x_gradient", {"relu": True})],
+    [
+        ("input_x_gradient", {"reduce": "l2"}),
+        ("integrated_gradients", {"reduce": "mean"}),
+        ("attention_x_gradient", {"relu": True}),
+    ],
 )
 def test_options_that_take_the_sign_away_say_so(method: str, options: dict[str, Any]) -> None:
-    model = whence.Model(tiny("bert"))
+    model = wherefrom.Model(tiny("bert"))
     assert model.explain("a film", method).signed
     unsigned = model.explain("a film", method, **options)
     assert not unsigned.signed
@@ -82,19 +102,19 @@ def test_options_that_take_the_sign_away_say_so(method: str, options: dict[str, 
 
 def test_wrong_levels() -> None:
     with pytest.raises(UnknownName, match="Did you mean 'word'"):
-        whence.Model(tiny("bert")).explain("a film", level="words")  # type: ignore[call-overload]
+        wherefrom.Model(tiny("bert")).explain("a film", level="words")  # type: ignore[call-overload]
 
 
 def test_plug_ins_come_through_entry_points_and_a_broken_one_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
-    good = EntryPoint("plugged", "toy_plugin:plugged", "whence.methods")
-    bad = EntryPoint("broken", "no_such_module:thing", "whence.methods")
-    monkeypatch.setattr(registry, "entry_points", lambda group: [good, bad] if group == "whence.methods" else [])
+    good = EntryPoint("plugged", "toy_plugin:plugged", "wherefrom.methods")
+    bad = EntryPoint("broken", "no_such_module:thing", "wherefrom.methods")
+    monkeypatch.setattr(registry, "entry_points", lambda group: [good, bad] if group == "wherefrom.methods" else [])
     before = dict(registry._found["method"])
     registry._load.cache_clear()
     try:
         with pytest.warns(UserWarning, match=r"plug-in 'broken' .* could not be loaded"):
             names = {row.name for row in all_methods()}
         assert "plugged" in names
-        assert whence.Model(tiny("bert")).explain("a film", "plugged").scores == (1.0, 1.0, 1.0, 1.0)
+        assert wherefrom.Model(tiny("bert")).explain("a film", "plugged").scores == (1.0, 1.0, 1.0, 1.0)
     finally:
         registry._found["method"] = before

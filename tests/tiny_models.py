@@ -1,4 +1,6 @@
-"""One small random model of every family, with a tokenizer made here: no download, and lively enough weights to tell mistakes."""
+"""One small random model of every family, with a tokenizer made here: no download, and lively enough weights to tell
+mistakes.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
 from tokenizers import models as pieces
 from transformers import AutoConfig, PreTrainedModel, PreTrainedTokenizerFast
 
-from whence.model.tasks import TASKS
-from whence.model.text_model import TextModel
+from wherefrom.model.tasks import TASKS
+from wherefrom.model.text_model import TextModel
 
 WORDS = [
     "a",
@@ -40,7 +42,13 @@ WORDS = [
     "never",
     "very",
 ]
-SIZES = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48, "max_position_embeddings": 64}
+SIZES = {
+    "hidden_size": 32,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+    "max_position_embeddings": 64,
+}
 GROUPED = SIZES | {"num_key_value_heads": 2}
 
 # model type -> its config, the id of its padding token, the kind of text ends it was trained with
@@ -51,8 +59,16 @@ CONFIGS: dict[str, tuple[dict[str, Any], int, str]] = {
     "camembert": (SIZES, 1, "both"),
     "electra": (SIZES | {"embedding_size": 16}, 0, "both"),
     "albert": (SIZES | {"embedding_size": 16}, 0, "both"),
-    "distilbert": ({"dim": 32, "n_layers": 3, "n_heads": 4, "hidden_dim": 48, "max_position_embeddings": 64}, 0, "both"),
-    "deberta": (SIZES | {"relative_attention": True, "pos_att_type": ["c2p", "p2c"], "max_relative_positions": 32}, 0, "both"),
+    "distilbert": (
+        {"dim": 32, "n_layers": 3, "n_heads": 4, "hidden_dim": 48, "max_position_embeddings": 64},
+        0,
+        "both",
+    ),
+    "deberta": (
+        SIZES | {"relative_attention": True, "pos_att_type": ["c2p", "p2c"], "max_relative_positions": 32},
+        0,
+        "both",
+    ),
     "deberta-v2": (
         SIZES
         | {"relative_attention": True, "pos_att_type": ["c2p", "p2c"], "position_buckets": 16}
@@ -62,7 +78,11 @@ CONFIGS: dict[str, tuple[dict[str, Any], int, str]] = {
     ),
     "mpnet": (SIZES, 1, "both"),
     "modernbert": (SIZES | {"bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2}, 0, "both"),
-    "gpt2": ({"n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 64, "bos_token_id": 1, "eos_token_id": 2}, 0, "none"),
+    "gpt2": (
+        {"n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 64, "bos_token_id": 1, "eos_token_id": 2},
+        0,
+        "none",
+    ),
     "llama": (GROUPED, 0, "none"),
     "mistral": (GROUPED, 0, "none"),
     "qwen2": (GROUPED, 0, "none"),
@@ -70,12 +90,26 @@ CONFIGS: dict[str, tuple[dict[str, Any], int, str]] = {
     "gemma2": (GROUPED | {"head_dim": 8}, 0, "none"),
     "gpt_neox": (SIZES, 0, "none"),
     "t5": (
-        {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 3, "num_heads": 4, "decoder_start_token_id": 0, "eos_token_id": 2},
+        {
+            "d_model": 32,
+            "d_kv": 8,
+            "d_ff": 48,
+            "num_layers": 3,
+            "num_heads": 4,
+            "decoder_start_token_id": 0,
+            "eos_token_id": 2,
+        },
         0,
         "end",
     ),
     "bart": (
-        {"d_model": 32, "encoder_layers": 3, "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4}
+        {
+            "d_model": 32,
+            "encoder_layers": 3,
+            "decoder_layers": 2,
+            "encoder_attention_heads": 4,
+            "decoder_attention_heads": 4,
+        }
         | {"encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "max_position_embeddings": 64, "eos_token_id": 2},
         1,
         "both",
@@ -111,7 +145,13 @@ def tokenizer(pad: int = 0, ends: str = "both") -> PreTrainedTokenizerFast:
 
 
 def make_network(
-    family: str, *, task: str = "classification", labels: int = 3, seed: int = 0, dtype: torch.dtype = torch.float32, **more: Any
+    family: str,
+    *,
+    task: str = "classification",
+    labels: int = 3,
+    seed: int = 0,
+    dtype: torch.dtype = torch.float32,
+    **more: Any,
 ) -> PreTrainedModel:
     settings, pad, ends = CONFIGS[family]
     size = len(tokenizer(pad, ends))

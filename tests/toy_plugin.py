@@ -1,10 +1,10 @@
-"""What another package would bring through the entry point `whence.methods`."""
+"""What another package would bring through the entry point `wherefrom.methods`."""
 
 import torch
 from torch import Tensor
 
-from whence import method
-from whence.core.case import Case
+from wherefrom import method
+from wherefrom.case.case import Case
 
 
 @method(family="toy", signed=False, per_class=False, reads="nothing", paper="none")

@@ -10,13 +10,13 @@ from torch import Tensor, nn
 from transformers import PretrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import SequenceClassifierOutput
 
-from whence.core.case import Case, make_cases
-from whence.core.encoding import Encoding
-from whence.model.text_model import TextModel
+from wherefrom.case.case import Case, make_cases
+from wherefrom.core.encoding import Encoding
+from wherefrom.model.text_model import TextModel
 
 
 class ToyConfig(PretrainedConfig):
-    model_type = "whence-toy"
+    model_type = "wherefrom-toy"
 
 
 class AdditiveModel(PreTrainedModel):
@@ -45,7 +45,9 @@ def additive_model(**weights: float) -> TextModel:
     with torch.no_grad():
         network.embeddings.weight.zero_()
         for word, weight in weights.items():
-            network.embeddings.weight[tokenizer().convert_tokens_to_ids(word)] = torch.tensor([0.25 * weight, 0.75 * weight])
+            network.embeddings.weight[tokenizer().convert_tokens_to_ids(word)] = torch.tensor(
+                [0.25 * weight, 0.75 * weight]
+            )
     return TextModel(network, tokenizer(), name="additive")
 
 

@@ -9,7 +9,7 @@ import pytest
 from tiny_models import make_network, tokenizer
 
 from benchmark.films import TEXTS
-from whence.model.loading import quiet
+from wherefrom.model.loading import quiet
 
 
 @pytest.fixture(scope="session")
@@ -24,6 +24,9 @@ def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("data") / "films.jsonl"
-    rows = [{"id": f"f{number}", "text": text, "label": number % 2, "rationale": [[0, 3]]} for number, text in enumerate(TEXTS)]
+    rows = [
+        {"id": f"f{number}", "text": text, "label": number % 2, "rationale": [[0, 3]]}
+        for number, text in enumerate(TEXTS)
+    ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path

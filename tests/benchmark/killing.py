@@ -1,6 +1,7 @@
 """Run a benchmark that is killed at random moments, again and again, then let it end. Prints how often it was killed.
 
-A program of its own: torch is loaded once, and every attempt is a process that is forked from here and killed by SIGKILL.
+A program of its own: torch is loaded once, and every attempt is a process that is forked from here and killed by
+SIGKILL.
 """
 
 from __future__ import annotations
@@ -17,14 +18,16 @@ from typing import Any
 
 import torch
 
-from whence import load
-from whence.benchmark.run import run
+from wherefrom import load
+from wherefrom.benchmark.run import run
 
 KILLS = 20
 
 
 def attempt(settings: dict[str, Any], moment: Callable[[], None] | None) -> bool:
-    """One attempt in a process of its own, killed when `moment` is over; True if it was killed, False if it came to its end."""
+    """One attempt in a process of its own, killed when `moment` is over; True if it was killed, False if it came to its
+    end.
+    """
     child = os.fork()
     if child == 0:
         try:

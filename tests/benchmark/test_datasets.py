@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from whence.benchmark.datasets import READERS, READY, DataSet
-from whence.core.example import Example, Mark
-from whence.errors import WhenceError
+from wherefrom.benchmark.datasets import READERS, READY, DataSet
+from wherefrom.core.example import Example, Mark
+from wherefrom.errors import WherefromError
 
 Write = Callable[..., Path]
 
@@ -62,7 +62,10 @@ def test_csv_and_tsv(write: Write, name: str, between: str) -> None:
 
 def test_a_text_of_csv_may_have_quotes_commas_and_line_breaks(write: Write) -> None:
     path = write("q.csv", 'text,label\n"One, ""two""\nthree",POSITIVE\nfour,NEGATIVE\n')
-    assert [(e.text, e.label, e.id) for e in read(path)] == [('One, "two"\nthree', "POSITIVE", "1"), ("four", "NEGATIVE", "2")]
+    assert [(e.text, e.label, e.id) for e in read(path)] == [
+        ('One, "two"\nthree', "POSITIVE", "1"),
+        ("four", "NEGATIVE", "2"),
+    ]
     assert read(path)[1].where.endswith("line 4")
 
 
@@ -75,13 +78,17 @@ def test_parquet(tmp_path: Path, folder: bool) -> None:
 
 def test_a_hugging_face_data_set_on_disk(tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets")
-    features = datasets.Features({"sentence": datasets.Value("string"), "label": datasets.ClassLabel(names=["NEGATIVE", "POSITIVE"])})
-    rows = datasets.Dataset.from_dict({"sentence": ["A fine film.", "A dull film."], "label": [1, 0]}, features=features)
+    features = datasets.Features(
+        {"sentence": datasets.Value("string"), "label": datasets.ClassLabel(names=["NEGATIVE", "POSITIVE"])}
+    )
+    rows = datasets.Dataset.from_dict(
+        {"sentence": ["A fine film.", "A dull film."], "label": [1, 0]}, features=features
+    )
     datasets.DatasetDict({"validation": rows, "test": rows.select([1])}).save_to_disk(tmp_path / "saved")
     found = read(f"{tmp_path / 'saved'}@validation")
     assert [(e.text, e.label) for e in found] == [("A fine film.", "POSITIVE"), ("A dull film.", "NEGATIVE")]
     assert DataSet(f"{tmp_path / 'saved'}@validation").name == "saved@validation"
-    with pytest.raises(WhenceError, match=r"no split was named. It has validation, test: write .*saved@validation"):
+    with pytest.raises(WherefromError, match=r"no split was named. It has validation, test: write .*saved@validation"):
         read(tmp_path / "saved")
 
 
@@ -92,7 +99,7 @@ def test_a_hub_that_cannot_be_reached_is_said(monkeypatch: pytest.MonkeyPatch) -
         raise ConnectionError(f"no network for {asked}")
 
     monkeypatch.setattr(datasets, "load_dataset", refuse)
-    with pytest.raises(WhenceError, match="'glue/sst2' could not be fetched from the hub: no network"):
+    with pytest.raises(WherefromError, match="'glue/sst2' could not be fetched from the hub: no network"):
         read("hf:glue/sst2@validation")
 
 
@@ -125,7 +132,10 @@ def test_pairs_and_their_rationales(write: Write) -> None:
 
 def test_rationales_by_label(write: Write) -> None:
     (example,) = read(
-        write("many.jsonl", [{"text": "cold and wet", "label": ["cold", "wet"], "rationale": {"cold": [[0, 4]], "wet": [[9, 12]]}}])
+        write(
+            "many.jsonl",
+            [{"text": "cold and wet", "label": ["cold", "wet"], "rationale": {"cold": [[0, 4]], "wet": [[9, 12]]}}],
+        )
     )
     assert example.label == ("cold", "wet")
     assert example.rationale_for("wet") == (((9, 12),), ())
@@ -144,10 +154,25 @@ def test_eraser(write: Write, tmp_path: Path) -> None:
     other = evidence | {"start_token": 6, "end_token": 7}
     write(
         "val.jsonl",
-        [{"annotation_id": "one.txt", "classification": "POS", "evidences": [[evidence], [other]], "query": "Is it?", "docids": None}],
+        [
+            {
+                "annotation_id": "one.txt",
+                "classification": "POS",
+                "evidences": [[evidence], [other]],
+                "query": "Is it?",
+                "docids": None,
+            }
+        ],
     )
     (example,) = read(tmp_path)
-    assert plain(example) == ("one.txt", "a fine film .\nnot a dull one .", None, "POS", (Mark(2, 11), Mark(20, 24)), None)
+    assert plain(example) == (
+        "one.txt",
+        "a fine film .\nnot a dull one .",
+        None,
+        "POS",
+        (Mark(2, 11), Mark(20, 24)),
+        None,
+    )
     (asked,) = read(f"eraser_query:{tmp_path}")
     assert (asked.text, asked.pair, asked.rationale) == ("Is it?", example.text, (Mark(2, 11, 1), Mark(20, 24, 1)))
 
@@ -162,7 +187,11 @@ def test_eraser_with_two_documents_is_a_pair(write: Write, tmp_path: Path) -> No
 
 def test_hatexplain(write: Write, tmp_path: Path) -> None:
     def post(labels: list[str], rationales: list[list[int]]) -> dict[str, Any]:
-        return {"annotators": [{"label": label} for label in labels], "rationales": rationales, "post_tokens": ["you", "fine", "people"]}
+        return {
+            "annotators": [{"label": label} for label in labels],
+            "rationales": rationales,
+            "post_tokens": ["you", "fine", "people"],
+        }
 
     write(
         "dataset.json",
@@ -173,7 +202,9 @@ def test_hatexplain(write: Write, tmp_path: Path) -> None:
         },
     )
     write("post_id_divisions.json", {"val": ["1", "3"], "test": ["2"]})
-    assert [plain(e)[1:5] for e in read(f"{tmp_path}@val")] == [("you fine people", None, "offensive", (Mark(0, 3), Mark(4, 8)))]
+    assert [plain(e)[1:5] for e in read(f"{tmp_path}@val")] == [
+        ("you fine people", None, "offensive", (Mark(0, 3), Mark(4, 8)))
+    ]
     assert [e.id for e in read(tmp_path)] == ["1", "2"]
 
 
@@ -182,17 +213,28 @@ def test_esnli(write: Write) -> None:
         "esnli_dev.csv",
         "pairID,gold_label,Sentence1,Sentence2,Sentence1_marked_1,Sentence2_marked_1,Sentence1_marked_2,Sentence2_marked_2,"
         "Sentence1_marked_3,Sentence2_marked_3\n"
-        '7,entailment,"A dog, running.",A pet  moves.,"A *dog*, running.",A *pet*  *moves*.,"A *dog*, *running*.",A pet *moves.*,'
+        '7,entailment,"A dog, running.",A pet  moves.,"A *dog*, running.",A *pet*'
+        '  *moves*.,"A *dog*, *running*.",A pet *moves.*,'
         '"A *dog*, running.",A *pet* moves.\n',
     )
     (example,) = read(f"esnli:{path}")
     # "moves" was starred once and "moves." once: two of three starred the word, one its full stop
-    assert plain(example)[:5] == ("7", "A dog, running.", "A pet  moves.", "entailment", (Mark(2, 5), Mark(2, 5, 1), Mark(7, 12, 1)))
+    assert plain(example)[:5] == (
+        "7",
+        "A dog, running.",
+        "A pet  moves.",
+        "entailment",
+        (Mark(2, 5), Mark(2, 5, 1), Mark(7, 12, 1)),
+    )
 
 
 def test_squad(write: Write) -> None:
     questions = [
-        {"id": "q1", "question": "Where?", "answers": [{"text": "Paris", "answer_start": 3}, {"text": "Paris", "answer_start": 3}]},
+        {
+            "id": "q1",
+            "question": "Where?",
+            "answers": [{"text": "Paris", "answer_start": 3}, {"text": "Paris", "answer_start": 3}],
+        },
         {"id": "q2", "question": "Why?", "answers": [], "is_impossible": True},
     ]
     path = write("dev.json", {"data": [{"title": "t", "paragraphs": [{"context": "In Paris.", "qas": questions}]}]})
@@ -227,9 +269,12 @@ def test_conllu(write: Write) -> None:
 def test_ready_names(write: Write, tmp_path: Path) -> None:
     write("eraser_movies.jsonl", [FINE | {"split": "val"}, DULL | {"split": "test"}])
     assert [e.id for e in read("eraser_movies@test", folder=tmp_path)] == ["b"]
-    with pytest.raises(WhenceError, match="must not be pooled; take one: eraser_movies@val, eraser_movies@test"):
+    with pytest.raises(WherefromError, match="must not be pooled; take one: eraser_movies@val, eraser_movies@test"):
         read("eraser_movies", folder=tmp_path)
-    with pytest.raises(WhenceError, match=r"eraser_movies is read from a folder that holds eraser_movies.jsonl: say which with --data-dir"):
+    with pytest.raises(
+        WherefromError,
+        match=r"eraser_movies is read from a folder that holds eraser_movies.jsonl: say which with --data-dir",
+    ):
         read("eraser_movies@val")
     assert not DataSet("squad_v2").classes
     assert {"sst2", "esnli", "hatexplain", "hoc", "squad_v1.1", "ud_en_ewt"} <= READY.keys()
@@ -240,9 +285,11 @@ def test_columns_by_other_names(write: Write) -> None:
     path = write("odd.csv", "what,verdict,words\nA fine film.,yes,unused\n")
     (example,) = read(path, columns={"text": "what", "label": "verdict"})
     assert (example.text, example.label) == ("A fine film.", "yes")
-    with pytest.raises(WhenceError, match=r"odd.csv, line 2: there is no field 'which'; there are: what, verdict, words"):
+    with pytest.raises(
+        WherefromError, match=r"odd.csv, line 2: there is no field 'which'; there are: what, verdict, words"
+    ):
         read(path, columns={"text": "which"})
-    with pytest.raises(WhenceError, match="Did you mean 'label'"):
+    with pytest.raises(WherefromError, match="Did you mean 'label'"):
         read(path, columns={"lable": "verdict"})
 
 
@@ -310,11 +357,19 @@ WRONG: dict[str, tuple[str, Any, str]] = {
         [{"text": "a", "pair": "bcd", "answer": {"spans": [{"start": 0, "end": 1, "text": "c"}]}}],
         r"line 1: the answer is 'c', but at \[0, 1\] stands 'b'",
     ),
-    "an answer to nothing": ("x.jsonl", [{"text": "a", "answer": "a"}], r"line 1: there is an answer, but no second text"),
+    "an answer to nothing": (
+        "x.jsonl",
+        [{"text": "a", "answer": "a"}],
+        r"line 1: there is an answer, but no second text",
+    ),
     "the same id": ("x.jsonl", [FINE, FINE], r"line 2: the id 'a' is taken already, at line 1"),
     "nothing": ("x.jsonl", "\n\n", r"x.jsonl has no examples"),
     "an empty table": ("x.csv", "", r"x.csv has no examples"),
-    "a short row": ("x.csv", "text,label\na,1\nb\n", r"x.csv, line 3: 1 fields, but the first line names 2: text, label"),
+    "a short row": (
+        "x.csv",
+        "text,label\na,1\nb\n",
+        r"x.csv, line 3: 1 fields, but the first line names 2: text, label",
+    ),
     "an open quote": ("x.csv", 'text,label\n"a,1\n', r"x.csv, line 2: unexpected end of data"),
     "a rationale in CSV": ("x.csv", "text,rationale\nabc,0-1\n", r"x.csv, line 2: the field rationale is not JSON"),
     "no parquet": ("x.parquet", "PAR1 or not", r"x.parquet is not Parquet, or it is damaged"),
@@ -326,7 +381,7 @@ WRONG: dict[str, tuple[str, Any, str]] = {
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_wrong_is_said_with_its_line(write: Write, name: str) -> None:
     file, content, message = WRONG[name]
-    with pytest.raises(WhenceError, match=message):
+    with pytest.raises(WherefromError, match=message):
         DataSet(str(write(file, content))).checked()
 
 
@@ -335,44 +390,66 @@ def test_what_is_wrong_with_a_layout(write: Write, tmp_path: Path) -> None:
         "data": [
             {
                 "paragraphs": [
-                    {"context": "In Paris.", "qas": [{"id": "q", "question": "?", "answers": [{"text": "Rome", "answer_start": 3}]}]}
+                    {
+                        "context": "In Paris.",
+                        "qas": [{"id": "q", "question": "?", "answers": [{"text": "Rome", "answer_start": 3}]}],
+                    }
                 ]
             }
         ]
     }
-    with pytest.raises(WhenceError, match=r"data\[0\].paragraphs\[0\].qas\[0\]: the answer is 'Rome', but at \[3, 7\] stands 'Pari'"):
+    with pytest.raises(
+        WherefromError, match=r"data\[0\].paragraphs\[0\].qas\[0\]: the answer is 'Rome', but at \[3, 7\] stands 'Pari'"
+    ):
         read(f"squad:{write('s.json', squad)}")
-    with pytest.raises(WhenceError, match="holds an object with a list `data`"):
+    with pytest.raises(WherefromError, match="holds an object with a list `data`"):
         read(f"squad:{write('t.json', {})}")
     write("eraser/docs/a", "one two")
     evidence = {"docid": "a", "start_token": 1, "end_token": 3}
     write("eraser/val.jsonl", [{"annotation_id": "a", "classification": "x", "evidences": [[evidence]]}])
-    with pytest.raises(WhenceError, match=r"val.jsonl, line 1: evidence \[1, 3\] does not fit document 'a' of 2 tokens"):
+    with pytest.raises(
+        WherefromError, match=r"val.jsonl, line 1: evidence \[1, 3\] does not fit document 'a' of 2 tokens"
+    ):
         read(tmp_path / "eraser")
-    with pytest.raises(WhenceError, match=r"There is no file .*train.jsonl"):
+    with pytest.raises(WherefromError, match=r"There is no file .*train.jsonl"):
         read(f"{tmp_path / 'eraser'}@train")
     write("eraser/test.jsonl", [{"annotation_id": "b", "classification": "x", "evidences": []}])
-    with pytest.raises(WhenceError, match=r"line 1: there is no document .*docs/b"):
+    with pytest.raises(WherefromError, match=r"line 1: there is no document .*docs/b"):
         read(f"{tmp_path / 'eraser'}@test")
     post = {"annotators": [{"label": "normal"}] * 3, "rationales": [[1]], "post_tokens": ["a", "b"]}
-    with pytest.raises(WhenceError, match="post 1: a rationale of 1 marks does not fit 2 tokens"):
+    with pytest.raises(WherefromError, match="post 1: a rationale of 1 marks does not fit 2 tokens"):
         read(f"hatexplain:{write('h.json', {'1': post})}")
     stars = write("e.csv", "Sentence1,Sentence2,Sentence1_marked_1,gold_label\nA dog.,A pet.,A *cat*.,neutral\n")
-    with pytest.raises(WhenceError, match=r"e.csv, line 2: the marked sentence 'A \*cat\*.' is not the sentence 'A dog.'"):
+    with pytest.raises(
+        WherefromError, match=r"e.csv, line 2: the marked sentence 'A \*cat\*.' is not the sentence 'A dog.'"
+    ):
         read(f"esnli:{stars}")
 
 
 def test_what_is_not_there(tmp_path: Path, write: Write) -> None:
-    with pytest.raises(WhenceError, match=r"There is no file or folder 'nothing', and no data set of that name. Ready names .* sst2"):
+    with pytest.raises(
+        WherefromError, match=r"There is no file or folder 'nothing', and no data set of that name. Ready names .* sst2"
+    ):
         read("nothing")
-    with pytest.raises(WhenceError, match="is a folder, but not one of a known layout"):
+    with pytest.raises(WherefromError, match="is a folder, but not one of a known layout"):
         read(tmp_path)
-    with pytest.raises(WhenceError, match="There is no file"):
+    with pytest.raises(WherefromError, match="There is no file"):
         read(f"jsonl:{tmp_path / 'no'}")
     latin = tmp_path / "latin.jsonl"
     latin.write_bytes('{"text": "caf\xe9"}'.encode("latin-1"))
-    with pytest.raises(WhenceError, match=r"latin.jsonl is not UTF-8 text"):
+    with pytest.raises(WherefromError, match=r"latin.jsonl is not UTF-8 text"):
         read(latin)
-    with pytest.raises(WhenceError, match="limit must be at least 1"):
+    with pytest.raises(WherefromError, match="limit must be at least 1"):
         read(latin, limit=0)
-    assert {"jsonl", "csv", "tsv", "parquet", "disk", "eraser", "hatexplain", "esnli", "squad", "conllu"} <= READERS.keys()
+    assert {
+        "jsonl",
+        "csv",
+        "tsv",
+        "parquet",
+        "disk",
+        "eraser",
+        "hatexplain",
+        "esnli",
+        "squad",
+        "conllu",
+    } <= READERS.keys()

@@ -15,15 +15,15 @@ import pytest
 from rich.console import Console
 from rich.progress import Progress, TimeRemainingColumn
 
-from whence import cli
-from whence.benchmark import Run
-from whence.benchmark.store import Part, new_manifest, open_store
-from whence.benchmark.summary import Summary, over_data_sets, summarise, told_apart
-from whence.benchmark.table import Energy, Interval, Standing
-from whence.cli_run import Rate
-from whence.errors import WhenceError
-from whence.report.benchmark import number, report_page
-from whence.report.papers import as_csv, as_latex, latex, named
+from wherefrom.benchmark import Run
+from wherefrom.benchmark.statistics import Energy, Interval, Standing
+from wherefrom.benchmark.store import Part, new_manifest, open_store
+from wherefrom.benchmark.summary import Summary, over_data_sets, summarise, told_apart
+from wherefrom.cli import main as cli
+from wherefrom.cli.run import Rate
+from wherefrom.errors import WherefromError
+from wherefrom.report.benchmark import number, report_page
+from wherefrom.report.leaderboard_files import as_csv, as_latex, latex, named
 
 EVIL = "<script>alert('x')</script> & \u202e$x_1$"
 METHODS = ["good", "optimus", "random", EVIL]
@@ -33,7 +33,7 @@ ORDER = {"good": [3.0, 1.0, 2.0], "optimus": [1.0, 3.0, 2.0], "random": [2.0, 2.
 
 def written(folder: Path, values: dict[str, float | None], *, finished: bool = True, name: str = "few") -> Run:
     """A run of three examples in two parts; every example has the method's value, a little more or less."""
-    versions = {"whence": "0", "torch": "0"}
+    versions = {"wherefrom": "0", "torch": "0"}
     configuration = {"data": name, "methods": METHODS, "metrics": ["aopc", "auprc"], "model": MODEL, "level": "token"}
     manifest = new_manifest(
         configuration | {"target": "predicted", "versions": versions},
@@ -60,17 +60,36 @@ def part(values: dict[str, float | None], numbers: list[int]) -> Part:
             params = {"winner": ("mean", "mean", "product")[example]} if method == "optimus" else {}
             explanations.append(
                 key
-                | {"prediction": "YES", "probability": 0.9, "label": ("YES", "NO", "YES")[example], "text": f"so {EVIL}", "pair": None}
-                | {"level": "token", "tokens": ["[CLS]", "so", "<", EVIL[1:]], "scores": [9.0, *ORDER[method]], "segment": [-1, 0, 0, 0]}
-                | {"offsets": [[0, 0], [0, 2], [3, 4], [4, 3 + len(EVIL)]], "input_ids": [1, 2, 3, 4], "signed": method == "good"}
+                | {
+                    "prediction": "YES",
+                    "probability": 0.9,
+                    "label": ("YES", "NO", "YES")[example],
+                    "text": f"so {EVIL}",
+                    "pair": None,
+                }
+                | {
+                    "level": "token",
+                    "tokens": ["[CLS]", "so", "<", EVIL[1:]],
+                    "scores": [9.0, *ORDER[method]],
+                    "segment": [-1, 0, 0, 0],
+                }
+                | {
+                    "offsets": [[0, 0], [0, 2], [3, 4], [4, 3 + len(EVIL)]],
+                    "input_ids": [1, 2, 3, 4],
+                    "signed": method == "good",
+                }
                 | {"params": json.dumps(params), "notes": "[]", "cut": 0, "seconds": 0.1, "forwards": 1, "backwards": 0}
             )
             value = values[method]
             curve = json.dumps({"curve": [0.0, 0.5, 1.0]})
             shown = None if value is None else value + 0.01 * (example - 1)
-            scores.append(key | {"metric": "aopc", "value": shown, "why": "" if value else "not for this one", "details": curve})
+            scores.append(
+                key | {"metric": "aopc", "value": shown, "why": "" if value else "not for this one", "details": curve}
+            )
             scores.append(key | {"metric": "auprc", "value": None, "why": "no rationale", "details": "{}"})
-    errors = [{"example": "bad", "method": None, "where": f"{EVIL}, line 3", "error": f"no {EVIL}"}] if 0 in numbers else []
+    errors = (
+        [{"example": "bad", "method": None, "where": f"{EVIL}, line 3", "error": f"no {EVIL}"}] if 0 in numbers else []
+    )
     alone = [{"method": method, "seconds": 0.5, "forwards": 2, "backwards": 1} for method in METHODS]
     costs = {"examples": len(numbers) + len(errors), "asked": 100, "distinct": 41, "rows": 40, "seconds": 60.0}
     return Part(explanations, scores, errors, costs, alone)
@@ -157,7 +176,12 @@ def test_several_data_sets(tmp_path: Path, summary: Summary) -> None:
     Page(page)
     assert "Average ranks over 2 data sets" in page
     ranks = over_data_sets([summary, other])
-    assert dict(zip(ranks.methods, ranks.overall, strict=True)) == {"good": 1.5, "random": 2.0, "optimus": 2.5, EVIL: None}
+    assert dict(zip(ranks.methods, ranks.overall, strict=True)) == {
+        "good": 1.5,
+        "random": 2.0,
+        "optimus": 2.5,
+        EVIL: None,
+    }
 
 
 def test_runs_of_one_data_set_are_told_apart(summary: Summary) -> None:
@@ -172,9 +196,11 @@ def test_a_run_that_is_not_finished_says_so(tmp_path: Path) -> None:
 
 def test_a_run_without_scores_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "none"
-    with open_store(folder, new_manifest({"methods": []}, parts=1, facts={"data": "few", "model": MODEL, "metrics": []})):
+    with open_store(
+        folder, new_manifest({"methods": []}, parts=1, facts={"data": "few", "model": MODEL, "metrics": []})
+    ):
         pass
-    with pytest.raises(WhenceError, match="has no scores yet"):
+    with pytest.raises(WherefromError, match="has no scores yet"):
         summarise(Run.load(folder), Energy())
 
 
@@ -182,7 +208,13 @@ def test_csv(summary: Summary) -> None:
     rows = list(csv.DictReader(io.StringIO(as_csv([summary]))))
     assert len(rows) == 8
     first, second, *_, last = rows
-    assert (first["data"], first["metric"], first["method"], first["rank"], first["less_best_low"]) == ("few", "aopc", "good", "1.0", "")
+    assert (first["data"], first["metric"], first["method"], first["rank"], first["less_best_low"]) == (
+        "few",
+        "aopc",
+        "good",
+        "1.0",
+        "",
+    )
     assert float(second["mean"]) == pytest.approx(0.3)
     assert float(second["less_best_low"]) == pytest.approx(-0.2)
     assert (last["metric"], last["mean"], last["why"]) == ("auprc", "", "no rationale")
@@ -219,7 +251,7 @@ class Done:
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Any:
     def call(*arguments: str) -> Done:
-        monkeypatch.setattr(sys, "argv", ["whence", *arguments])
+        monkeypatch.setattr(sys, "argv", ["wherefrom", *arguments])
         monkeypatch.setattr(cli, "problems", Console(file=sys.stderr, highlight=False))
         monkeypatch.setenv("COLUMNS", "200")
         capfd.readouterr()
@@ -233,7 +265,16 @@ def command(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) 
 
 
 def test_the_commands(command: Any, tmp_path: Path, model_folder: Path, texts: Path) -> None:
-    run = ["run", str(texts), "--out", str(tmp_path / "run"), "--model", str(model_folder), "--methods", "attcat,random:seed=3"]
+    run = [
+        "run",
+        str(texts),
+        "--out",
+        str(tmp_path / "run"),
+        "--model",
+        str(model_folder),
+        "--methods",
+        "attcat,random:seed=3",
+    ]
     done = command(*run, "--metrics", "aopc,entropy", "--workers", "1", "--part", "4", "--limit", "6", "--seed", "2")
     assert (done.code, done.err) == (0, "")  # no bar where there is no terminal
     assert "6 examples" in done.out
@@ -242,7 +283,9 @@ def test_the_commands(command: Any, tmp_path: Path, model_folder: Path, texts: P
     failed = command("report", str(tmp_path / "run"))
     assert failed.code == 1
     assert "was cut short or changed" in failed.err
-    again = command(*run, "--metrics", "aopc,entropy", "--workers", "1", "--part", "4", "--limit", "6", "--seed", "2", "--resume")
+    again = command(
+        *run, "--metrics", "aopc,entropy", "--workers", "1", "--part", "4", "--limit", "6", "--seed", "2", "--resume"
+    )
     assert again.code == 0
     assert "warning: " in again.err
     assert "It was set aside" in again.err
@@ -259,7 +302,9 @@ def test_the_commands(command: Any, tmp_path: Path, model_folder: Path, texts: P
 
 def test_progress_has_a_rate_and_the_time_left() -> None:
     shown, clock = Console(file=io.StringIO(), force_terminal=True, width=120), iter(range(0, 1000, 10))
-    with Progress(Rate(), TimeRemainingColumn(), console=shown, get_time=lambda: float(next(clock)), auto_refresh=False) as bar:
+    with Progress(
+        Rate(), TimeRemainingColumn(), console=shown, get_time=lambda: float(next(clock)), auto_refresh=False
+    ) as bar:
         task = bar.add_task("examples", total=100)
         for done in (10, 20, 30):
             bar.update(task, completed=done)
@@ -273,7 +318,11 @@ def test_progress_has_a_rate_and_the_time_left() -> None:
     ("arguments", "code", "message"),
     [
         (["run", "nothing", "--out", "x"], 2, "There is no file or folder 'nothing'"),
-        (["run", "nothing", "--out", "x", "--columns", "text"], 2, "--columns takes name=name pairs with commas between, not 'text'"),
+        (
+            ["run", "nothing", "--out", "x", "--columns", "text"],
+            2,
+            "--columns takes name=name pairs with commas between, not 'text'",
+        ),
         (["report", "nothing"], 1, "nothing is not the folder of a run"),
         (["report", "a", "b", "--thermostat", "x"], 1, "a is not the folder of a run"),
     ],

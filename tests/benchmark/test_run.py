@@ -20,20 +20,20 @@ import torch
 from tiny_models import make_model, make_network, tokenizer
 from torch import Tensor
 
-import whence
+import wherefrom
 from benchmark.films import TEXTS
-from whence.benchmark import Run
-from whence.benchmark.datasets import DataSet
-from whence.benchmark.engines import RayWorker, on_ray
-from whence.benchmark.run import PARTS_PER_WINDOW, chunks, run
-from whence.benchmark.store import Another, Busy, Damage, open_store, read_manifest
-from whence.benchmark.table import winners
-from whence.benchmark.worker import Work, Worker
-from whence.core.case import Case
-from whence.core.example import Example
-from whence.core.group import Group
-from whence.errors import WhenceError
-from whence.registry import _found, method
+from wherefrom.benchmark import Run
+from wherefrom.benchmark.datasets import DataSet
+from wherefrom.benchmark.engines import RayWorker, on_ray
+from wherefrom.benchmark.run import PARTS_PER_WINDOW, chunks, run
+from wherefrom.benchmark.statistics import winners
+from wherefrom.benchmark.store import Another, Busy, Damage, open_store, read_manifest
+from wherefrom.benchmark.worker import Work, Worker
+from wherefrom.case.case import Case
+from wherefrom.case.passes import Group
+from wherefrom.core.example import Example
+from wherefrom.errors import WherefromError
+from wherefrom.registry import _found, method
 
 METHODS = ("attcat", "random", "occlusion")
 METRICS = ("aopc", "log_odds", "auprc")
@@ -45,7 +45,13 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory, model_folder: Path, te
 
 
 def settings(model_folder: Path, **more: Any) -> dict[str, Any]:
-    return {"model": str(model_folder), "methods": METHODS, "metrics": METRICS, "examples_per_part": 3, "workers": 1} | more
+    return {
+        "model": str(model_folder),
+        "methods": METHODS,
+        "metrics": METRICS,
+        "examples_per_part": 3,
+        "workers": 1,
+    } | more
 
 
 def same_tables(one: Run, other: Run) -> None:
@@ -62,7 +68,7 @@ def same_tables(one: Run, other: Run) -> None:
 
 
 def test_the_numbers_are_those_of_single_comparisons(undisturbed: Run, model_folder: Path) -> None:
-    model = whence.load(str(model_folder))
+    model = wherefrom.load(str(model_folder))
     assert undisturbed.finished
     assert len(undisturbed.scores) == len(TEXTS) * len(METHODS) * len(METRICS)
     assert not undisturbed.scores.duplicated(["example", "method", "metric"]).any()
@@ -150,9 +156,21 @@ def children(of: int) -> list[int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
-def test_the_command_with_two_processes_is_killed_and_goes_on(tmp_path: Path, model_folder: Path, many: tuple[Path, Run]) -> None:
+def test_the_command_with_two_processes_is_killed_and_goes_on(
+    tmp_path: Path, model_folder: Path, many: tuple[Path, Run]
+) -> None:
     data, whole = many
-    command = [sys.executable, "-m", "whence", "run", str(data), "--out", str(tmp_path / "run"), "--model", str(model_folder)]
+    command = [
+        sys.executable,
+        "-m",
+        "wherefrom",
+        "run",
+        str(data),
+        "--out",
+        str(tmp_path / "run"),
+        "--model",
+        str(model_folder),
+    ]
     command += ["--methods", "attcat,random", "--metrics", "aopc,log_odds", "--part", "1", "--workers", "2"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as first:
         while not list((tmp_path / "run").glob("receipts/0*.json")):
@@ -164,7 +182,10 @@ def test_the_command_with_two_processes_is_killed_and_goes_on(tmp_path: Path, mo
         assert len(workers) >= 2
         first.kill()
     for _ in range(1000):  # nobody is left behind
-        if not any(Path(f"/proc/{worker}").exists() and "Z" not in Path(f"/proc/{worker}/stat").read_text() for worker in workers):
+        if not any(
+            Path(f"/proc/{worker}").exists() and "Z" not in Path(f"/proc/{worker}/stat").read_text()
+            for worker in workers
+        ):
             break
         time.sleep(0.01)
     else:
@@ -188,7 +209,7 @@ def test_an_error_on_ray_comes_back_as_one_line(tmp_path: Path, model_folder: Pa
     done = worker({"number": np.array([4, 5]), "examples": [pickle.dumps([good]), pickle.dumps([bad])]})
     first, second = (pickle.loads(part) for part in done["part"])
     assert [row["example"] for row in first.scores] == ["1"]
-    assert isinstance(second, WhenceError)
+    assert isinstance(second, WherefromError)
     assert str(second).startswith("x, line 2: The tokenizer finds nothing")
 
 
@@ -225,13 +246,19 @@ def test_damage_is_made_good(undisturbed: Run, tmp_path: Path, model_folder: Pat
         ({"examples_per_part": 4}, "examples_per_part: 3 there, 4 now"),
     ],
 )
-def test_another_configuration_is_refused(undisturbed: Run, model_folder: Path, texts: Path, other: dict[str, Any], message: str) -> None:
+def test_another_configuration_is_refused(
+    undisturbed: Run, model_folder: Path, texts: Path, other: dict[str, Any], message: str
+) -> None:
     with pytest.raises(Another, match=message):
         run(str(texts), undisturbed.folder, **settings(model_folder, **other))
 
 
-def test_another_model_or_other_data_are_refused(undisturbed: Run, tmp_path: Path, model_folder: Path, texts: Path) -> None:
-    other = whence.load((make_network("bert", labels=2, seed=1, id2label={0: "NEGATIVE", 1: "POSITIVE"}), tokenizer()))
+def test_another_model_or_other_data_are_refused(
+    undisturbed: Run, tmp_path: Path, model_folder: Path, texts: Path
+) -> None:
+    other = wherefrom.load(
+        (make_network("bert", labels=2, seed=1, id2label={0: "NEGATIVE", 1: "POSITIVE"}), tokenizer())
+    )
     with pytest.raises(Another, match=r"model.fingerprint: "):
         run(str(texts), undisturbed.folder, **settings(model_folder, model=other))
     changed = tmp_path / "films.jsonl"
@@ -250,7 +277,7 @@ def test_a_bad_example_is_noted_and_does_not_end_the_run(tmp_path: Path, model_f
     assert (error["example"], error["where"]) == ("2", f"{path}, line 2")
     assert "finds nothing to read" in error["error"]
     assert set(found.scores["example"]) == {"1", "3"}
-    with pytest.raises(WhenceError, match=r"some.jsonl, line 2: The tokenizer finds nothing"):
+    with pytest.raises(WherefromError, match=r"some.jsonl, line 2: The tokenizer finds nothing"):
         run(str(path), tmp_path / "strict", **chosen, strict=True)
     assert run(str(path), tmp_path / "strict", **chosen).finished  # strict is no part of the configuration
 
@@ -264,23 +291,27 @@ def fragile(monkeypatch: pytest.MonkeyPatch) -> None:
         if "dull" in case.encoding.text:
             raise RuntimeError("out of luck")
         if "great" in case.encoding.text:
-            raise WhenceError("not this one")
+            raise WherefromError("not this one")
         return torch.arange(len(case.encoding), dtype=torch.float32)
 
 
 @pytest.mark.usefixtures("fragile")
-def test_an_error_inside_a_batch_is_traced_to_its_example(undisturbed: Run, tmp_path: Path, model_folder: Path, texts: Path) -> None:
+def test_an_error_inside_a_batch_is_traced_to_its_example(
+    undisturbed: Run, tmp_path: Path, model_folder: Path, texts: Path
+) -> None:
     found = run(str(texts), tmp_path / "run", **settings(model_folder, methods=["attcat", "fragile"]))
     errors = {(row["example"], row["method"]): row["error"] for row in found.rows("errors")}
     dull = {f"f{number}" for number, text in enumerate(TEXTS) if "dull" in text}
     great = {f"f{number}" for number, text in enumerate(TEXTS) if "great" in text and "dull" not in text}
-    assert errors == {(name, None): "RuntimeError: out of luck" for name in dull} | {(name, "fragile"): "not this one" for name in great}
+    assert errors == {(name, None): "RuntimeError: out of luck" for name in dull} | {
+        (name, "fragile"): "not this one" for name in great
+    }
     ours = found.scores[found.scores["method"] == "attcat"].set_index(["example", "metric"])["value"]
     known = undisturbed.scores[undisturbed.scores["method"] == "attcat"].set_index(["example", "metric"])["value"]
     assert set(ours.index.get_level_values(0)) == {f"f{number}" for number in range(len(TEXTS))} - dull
     for key, value in ours.items():
         assert value == pytest.approx(known[key], abs=1e-5)
-    with pytest.raises(WhenceError, match=r"films.jsonl, line \d+: "):
+    with pytest.raises(WherefromError, match=r"films.jsonl, line \d+: "):
         run(str(texts), tmp_path / "strict", **settings(model_folder, methods=["fragile"], strict=True))
 
 
@@ -288,14 +319,16 @@ def test_labels_the_model_does_not_know(tmp_path: Path, model_folder: Path) -> N
     path = tmp_path / "some.jsonl"
     path.write_text('{"text": "a fine film", "label": "POSITIVE"}\n{"text": "not bad", "label": "meh"}\n')
     chosen = settings(model_folder, methods="random", metrics="entropy")
-    with pytest.raises(WhenceError, match=r"line 2: the model has no label 'meh', only NEGATIVE, POSITIVE. .* --labels meh=NEGATIVE"):
+    with pytest.raises(
+        WherefromError, match=r"line 2: the model has no label 'meh', only NEGATIVE, POSITIVE. .* --labels meh=NEGATIVE"
+    ):
         run(str(path), tmp_path / "run", **chosen)
     assert not (tmp_path / "run").exists()
     meant = run(str(path), tmp_path / "run", **chosen, labels={"meh": "NEGATIVE"})
     assert meant.explanations["label"].tolist() == ["NEGATIVE", "POSITIVE"]  # the shorter text comes first
     aside = run(str(path), tmp_path / "aside", **chosen, labels="none")
     assert aside.explanations["label"].isna().all()
-    with pytest.raises(WhenceError, match="label explains the data set's labels, but these are left aside"):
+    with pytest.raises(WherefromError, match="label explains the data set's labels, but these are left aside"):
         run(str(path), tmp_path / "x", **chosen, labels="none", target="label")
 
 
@@ -306,21 +339,25 @@ def test_the_label_can_be_explained_instead_of_the_prediction(tmp_path: Path, mo
     assert set(found.explanations["target"]) == {"NEGATIVE", "POSITIVE"}
     fixed = run(str(texts), tmp_path / "fixed", **chosen, target="positive")
     assert set(fixed.explanations["target"]) == {"POSITIVE"}
-    with pytest.raises(WhenceError, match="Did you mean 'POSITIVE'"):
+    with pytest.raises(WherefromError, match="Did you mean 'POSITIVE'"):
         run(str(texts), tmp_path / "x", **chosen, target="positif")
     bare = tmp_path / "bare.jsonl"
     bare.write_text('{"text": "a fine film"}\n')
-    with pytest.raises(WhenceError, match=r"bare.jsonl, line 1: there is no label to explain"):
+    with pytest.raises(WherefromError, match=r"bare.jsonl, line 1: there is no label to explain"):
         run(str(bare), tmp_path / "x", **chosen, target="label")
 
 
 def test_rationales_of_the_label_that_is_explained(tmp_path: Path, model_folder: Path) -> None:
     path = tmp_path / "many.jsonl"
-    row = {"text": "a fine film", "label": ["NEGATIVE", "POSITIVE"], "rationale": {"POSITIVE": [[2, 6]], "NEGATIVE": [[7, 11]]}}
+    row = {
+        "text": "a fine film",
+        "label": ["NEGATIVE", "POSITIVE"],
+        "rationale": {"POSITIVE": [[2, 6]], "NEGATIVE": [[7, 11]]},
+    }
     path.write_text(json.dumps(row) + "\n")
     chosen = settings(model_folder, methods="attcat", metrics="auprc")
     found = run(str(path), tmp_path / "run", **chosen, target="label").scores.set_index("target")["value"]
-    model = whence.load(str(model_folder))
+    model = wherefrom.load(str(model_folder))
     for label, span in (("POSITIVE", (2, 6)), ("NEGATIVE", (7, 11))):
         known = model.compare("a fine film", ["attcat"], ["auprc"], label, rationale=[span]).grades[0][0].value
         assert found[label] == pytest.approx(known)
@@ -333,15 +370,25 @@ def test_questions_with_answers(tmp_path: Path) -> None:
     path = tmp_path / "squad.jsonl"
     path.write_text('{"text_a": "is it good ?", "text_b": "the film was not bad", "answer": "not bad"}\n')
     inner = make_model("bert", task="question_answering")
-    found = run(str(path), tmp_path / "run", model=whence.Model(inner), methods=["random"], metrics=["precision_at_k:k=2", "aopc"])
-    known = whence.Model(inner).compare(
+    found = run(
+        str(path),
+        tmp_path / "run",
+        model=wherefrom.Model(inner),
+        methods=["random"],
+        metrics=["precision_at_k:k=2", "aopc"],
+    )
+    known = wherefrom.Model(inner).compare(
         ("is it good ?", "the film was not bad"), ["random"], ["precision_at_k:k=2", "aopc"], answer="not bad"
     )
     assert found.scores["value"].tolist() == pytest.approx([grade.value for grade in known.grades[0]])
 
 
 def test_what_won_is_counted(tmp_path: Path, model_folder: Path, texts: Path) -> None:
-    found = run(str(texts), tmp_path / "run", **settings(model_folder, methods=["optimus", "random"], metrics="entropy", limit=3))
+    found = run(
+        str(texts),
+        tmp_path / "run",
+        **settings(model_folder, methods=["optimus", "random"], metrics="entropy", limit=3),
+    )
     counted = winners(found.rows("explanations"))
     assert list(counted) == ["optimus"]
     assert counted["optimus"].total() == 3
@@ -354,12 +401,12 @@ def test_words_have_no_token_ids(tmp_path: Path, model_folder: Path, texts: Path
 
 
 def test_a_model_that_is_handed_over(undisturbed: Run, tmp_path: Path, model_folder: Path, texts: Path) -> None:
-    model = whence.load(str(model_folder))
+    model = wherefrom.load(str(model_folder))
     before = torch.get_num_threads(), gc.get_freeze_count()
     found = run(str(texts), tmp_path / "run", **settings(model_folder, model=model, workers=None))
     pd.testing.assert_frame_equal(found.scores, undisturbed.scores, check_exact=True)
     assert (torch.get_num_threads(), gc.get_freeze_count()) == before
-    with pytest.raises(WhenceError, match="Several workers load the model themselves"):
+    with pytest.raises(WherefromError, match="Several workers load the model themselves"):
         run(str(texts), tmp_path / "two", **settings(model_folder, model=model, workers=2))
 
 
@@ -375,7 +422,9 @@ def test_a_model_that_is_handed_over(undisturbed: Run, tmp_path: Path, model_fol
         ({"metrics": "aopk"}, "Did you mean 'aopc'"),
     ],
 )
-def test_what_cannot_be_asked_for(tmp_path: Path, model_folder: Path, texts: Path, wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(WhenceError, match=message):
+def test_what_cannot_be_asked_for(
+    tmp_path: Path, model_folder: Path, texts: Path, wrong: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(WherefromError, match=message):
         run(str(texts), tmp_path / "run", **settings(model_folder, **wrong))
     assert not (tmp_path / "run").exists()

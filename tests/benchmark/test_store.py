@@ -12,9 +12,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from whence.benchmark import Run, read_thermostat, write_thermostat
-from whence.benchmark.store import Another, Busy, Part, new_manifest, open_store, read_receipt, schemas
-from whence.errors import BadFile, WhenceError
+from wherefrom.benchmark import Run, read_thermostat, write_thermostat
+from wherefrom.benchmark.store import Another, Busy, Part, new_manifest, open_store, read_receipt, schemas
+from wherefrom.errors import BadFile, WherefromError
 
 MODEL = {"name": "toy", "fingerprint": "0123", "labels": ["NO", "YES"]}
 
@@ -65,7 +65,11 @@ def part(number: int) -> Part:
     }
     undefined = score | {"metric": "auprc", "value": None, "why": "no rationale was given"}
     return Part(
-        [explanation], [score, undefined], [{"example": "bad", "method": None, "where": "x, line 3", "error": "no"}], COSTS, [ALONE]
+        [explanation],
+        [score, undefined],
+        [{"example": "bad", "method": None, "where": "x, line 3", "error": "no"}],
+        COSTS,
+        [ALONE],
     )
 
 
@@ -154,7 +158,7 @@ def test_damage_is_seen_set_aside_and_made_good(tmp_path: Path, table: str, harm
     if harm == "one bit":
         content[len(content) // 2] ^= 1
     file.write_bytes(bytes({"cut short": content[:-5], "one bit": content, "empty": b""}[harm]))
-    with pytest.raises(BadFile, match="Run 'whence run' again"):
+    with pytest.raises(BadFile, match="Run 'wherefrom run' again"):
         Run.load(folder)
     with open_store(folder, manifest()) as store:
         done, damaged = store.check()
@@ -185,7 +189,9 @@ def test_another_configuration_is_refused(tmp_path: Path) -> None:
     fill(tmp_path / "run", [0])
     other = manifest(methods=["attcat", "alti"], model=MODEL | {"fingerprint": "4567"})
     with (
-        pytest.raises(Another, match=r"methods: attcat, random there, attcat, alti now; model.fingerprint: 0123 there, 4567 now"),
+        pytest.raises(
+            Another, match=r"methods: attcat, random there, attcat, alti now; model.fingerprint: 0123 there, 4567 now"
+        ),
         open_store(tmp_path / "run", other),
     ):
         pass
@@ -195,7 +201,10 @@ def test_another_configuration_is_refused(tmp_path: Path) -> None:
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
-    with pytest.raises(Another, match=r"is not a run, and not empty \(thesis.txt, ...\)"), open_store(tmp_path, manifest()):
+    with (
+        pytest.raises(Another, match=r"is not a run, and not empty \(thesis.txt, ...\)"),
+        open_store(tmp_path, manifest()),
+    ):
         pass
     assert (tmp_path / "thesis.txt").read_text() == "years of work"
     with pytest.raises(BadFile, match=r"is not the folder of a run: it has no manifest.json"):
@@ -207,7 +216,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     [
         ("{", "cannot be read"),
         ("[]", "not written by this version"),
-        ('{"whence_run": 1, "hash": "x", "configuration": {}}', "is damaged: the hash"),
+        ('{"wherefrom_run": 1, "hash": "x", "configuration": {}}', "is damaged: the hash"),
     ],
 )
 def test_a_manifest_that_is_none(tmp_path: Path, content: str, message: str) -> None:
@@ -218,7 +227,7 @@ def test_a_manifest_that_is_none(tmp_path: Path, content: str, message: str) -> 
 
 def test_a_second_process_is_refused(tmp_path: Path) -> None:
     program = (
-        "import sys, json; from pathlib import Path; from whence.benchmark.store import open_store\n"
+        "import sys, json; from pathlib import Path; from wherefrom.benchmark.store import open_store\n"
         "with open_store(Path(sys.argv[1]), json.loads(sys.argv[2])): print('in', flush=True); sys.stdin.read()"
     )
     arguments = [sys.executable, "-c", program, str(tmp_path / "run"), json.dumps(manifest())]
@@ -273,7 +282,13 @@ def test_thermostat_s_own_lines(tmp_path: Path) -> None:
         "dataset": {"name": "imdb", "split": "test"},
         "model": {"name": "some/albert"},
         "explainer": {"name": "LayerIntegratedGradients", "n_samples": 25},
-        "instance": {"attributions": [0.5, -0.25], "idx": 0, "input_ids": [2, 45], "label": 1, "predictions": [-1.5, 2.5]},
+        "instance": {
+            "attributions": [0.5, -0.25],
+            "idx": 0,
+            "input_ids": [2, 45],
+            "label": 1,
+            "predictions": [-1.5, 2.5],
+        },
     }
     path = tmp_path / "lines.jsonl"
     path.write_text(json.dumps(line) + "\n")
@@ -282,8 +297,8 @@ def test_thermostat_s_own_lines(tmp_path: Path) -> None:
     assert (row["tokens"], row["scores"]) == (["t2", "t45"], [0.5, -0.25])
     line["instance"]["attributions"] = [1.0]  # type: ignore[index]
     path.write_text(json.dumps(line) + "\n")
-    with pytest.raises(WhenceError, match=r"lines.jsonl, line 1: 1 attributions for 2 tokens"):
+    with pytest.raises(WherefromError, match=r"lines.jsonl, line 1: 1 attributions for 2 tokens"):
         read_thermostat(path)
     path.write_text('{"instance": {}}\n')
-    with pytest.raises(WhenceError, match=r"lines.jsonl, line 1: a line has an explainer"):
+    with pytest.raises(WherefromError, match=r"lines.jsonl, line 1: a line has an explainer"):
         read_thermostat(path)

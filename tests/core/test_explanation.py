@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from whence.core.explanation import Explanation, Unit
-from whence.errors import BadFile, WhenceError
+from wherefrom.core.explanation import Explanation, Unit
+from wherefrom.errors import BadFile, WherefromError
 
 
 def example(**changes: object) -> Explanation:
@@ -63,7 +63,7 @@ def test_top_goes_by_size_and_keeps_the_order_of_ties() -> None:
 def test_a_pooled_explanation_cannot_be_pooled_again() -> None:
     by_word = example().at("word")
     assert by_word.at("word") is by_word
-    with pytest.raises(WhenceError, match="by word already"):
+    with pytest.raises(WherefromError, match="by word already"):
         by_word.sentences()
 
 
@@ -72,7 +72,7 @@ def test_difference_is_scaled_by_what_is_not_special() -> None:
     difference = example().minus(other)
     assert difference.method == "attcat - saliency"
     assert difference.scores[1:4] == (-0.5 - 1.0, 0.25 - 0.5, 0.125)
-    with pytest.raises(WhenceError, match="same text"):
+    with pytest.raises(WherefromError, match="same text"):
         example().minus(example(text="Another"))
 
 
@@ -89,10 +89,10 @@ def test_json_gives_back_the_same(tmp_path: Path) -> None:
     ("content", "message"),
     [
         ("", "cut short"),
-        ('{"whence": 1, "text": "a', "cut short"),
+        ('{"wherefrom": 1, "text": "a', "cut short"),
         ("[1, 2]", "no explanation"),
         ('{"text": "a"}', "not an explanation"),
-        ('{"whence": 1, "text": "a"}', "lacks something"),
+        ('{"wherefrom": 1, "text": "a"}', "lacks something"),
         (example(scores=(1.0,)).to_json(), "damaged"),
         (b"\xff\xfe", "cannot be read"),
     ],
@@ -119,7 +119,16 @@ def test_views(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Not" in example()._repr_html_()
 
 
-@pytest.mark.parametrize("module", ["whence", "whence.cli", "whence.core.explanation", "whence.report.html", "whence.report.terminal"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "wherefrom",
+        "wherefrom.cli.main",
+        "wherefrom.core.explanation",
+        "wherefrom.report.html",
+        "wherefrom.report.terminal",
+    ],
+)
 def test_no_torch_is_loaded(module: str) -> None:
     code = f"import {module}, sys; sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whence.core.units import pool, sentences, unit_of, words
+from wherefrom.core.units import pool, sentences, unit_of, words
 
 
 def cut(text: str, spans: list[tuple[int, int]]) -> list[str]:

@@ -12,15 +12,15 @@ from tiny_models import make_model, tiny
 from torch import Tensor
 from typer.testing import CliRunner
 
-import whence.cli_heads
-from whence.api import Model
-from whence.cli import app
-from whence.errors import BadFile, BadOption, MissingExtra, WhenceError
-from whence.heads import HeadMap, find_heads
-from whence.heads.head_map import Relation
-from whence.heads.statistics import PositionCounts, RelationCounts, tokens_of_words
-from whence.heads.trees import Tree, Word, parse, read_trees
-from whence.model.fingerprint import fingerprint
+import wherefrom.cli.heads
+from wherefrom.api import Model
+from wherefrom.cli.arguments import app
+from wherefrom.errors import BadFile, BadOption, MissingExtra, WherefromError
+from wherefrom.heads import HeadMap, find_heads
+from wherefrom.heads.head_map import Relation
+from wherefrom.heads.statistics import PositionCounts, RelationCounts, tokens_of_words
+from wherefrom.heads.trees import Tree, Word, parse, read_trees
+from wherefrom.model.fingerprint import fingerprint
 
 CONLLU = """# text = The dog saw the dog.
 1\tThe\tthe\tDET\t_\t_\t2\tdet\t_\t_
@@ -96,9 +96,14 @@ def test_masks_follow_the_thresholds() -> None:
 def test_a_head_map_comes_back_from_its_file(tmp_path: Path) -> None:
     head_map().save(tmp_path / "heads.json")
     assert HeadMap.load(tmp_path / "heads.json") == head_map()
-    for name, text in [("a", "{}"), ("b", '{"whence_heads": 1, "rela'), ("c", '{"whence_heads": 1, "relations": {}}'), ("d", "[]")]:
+    for name, text in [
+        ("a", "{}"),
+        ("b", '{"wherefrom_heads": 1, "rela'),
+        ("c", '{"wherefrom_heads": 1, "relations": {}}'),
+        ("d", "[]"),
+    ]:
         (tmp_path / name).write_text(text)
-        with pytest.raises(BadFile, match="whence heads"):
+        with pytest.raises(BadFile, match="wherefrom heads"):
             HeadMap.load(tmp_path / name)
     with pytest.raises(BadFile):
         HeadMap.load(tmp_path / "missing")
@@ -110,7 +115,12 @@ def test_conllu(tmp_path: Path) -> None:
     one, other = read_trees(path)
     assert [one.text[w.start : w.end] for w in one.words] == ["The", "dog", "saw", "the", "dog", "."]
     assert [(w.start, w.head, w.relation) for w in one.words][4] == (16, 2, "obj")  # the second dog
-    assert [(other.text[w.start : w.end], w.head) for w in other.words] == [("It", 3), ("isn't", 3), ("isn't", 3), ("bad", -1)]
+    assert [(other.text[w.start : w.end], w.head) for w in other.words] == [
+        ("It", 3),
+        ("isn't", 3),
+        ("isn't", 3),
+        ("bad", -1),
+    ]
     assert len(read_trees(path, limit=1)) == 1
     path.write_text("1\tno\ttabs\n")
     with pytest.raises(BadFile, match="line 1"):
@@ -119,7 +129,10 @@ def test_conllu(tmp_path: Path) -> None:
 
 def test_json_lines(tmp_path: Path) -> None:
     path = tmp_path / "trees.jsonl"
-    rows = [{"text": "Dogs bark", "tokens": [["Dogs", "NOUN", 2, "nsubj", 0, 4], ["bark", "VERB", 0, "root", 5, 9]]}, {"text": " "}]
+    rows = [
+        {"text": "Dogs bark", "tokens": [["Dogs", "NOUN", 2, "nsubj", 0, 4], ["bark", "VERB", 0, "root", 5, 9]]},
+        {"text": " "},
+    ]
     path.write_text("\n".join(map(json.dumps, rows)))
     assert read_trees(path) == [Tree("Dogs bark", (Word(0, 4, 1, "nsubj"), Word(5, 9, -1, "root")))]
     path.write_text("{}\n")
@@ -131,13 +144,14 @@ def test_json_lines(tmp_path: Path) -> None:
 
 
 def test_a_head_that_always_looks_back_is_found() -> None:
-    # plant it: where queries and keys are equal for all words, the mask alone decides; so count what the model really does
+    # plant it: where queries and keys are equal for all words, the mask alone decides; so count what the model really
+    # does
     model = tiny("bert")
     trees = [Tree("the film was not bad"), Tree("a great movie !")]
     found = find_heads(model, trees, syntax=False)
     assert (found.texts, found.tokens) == (2, 9)
     text = model.encode(trees[1].text)
-    from whence.core.case import make_cases
+    from wherefrom.case.case import make_cases
 
     (cases,) = make_cases(model, [text], [None])
     one = find_heads(model, trees[1:], syntax=False, special=True)
@@ -149,12 +163,14 @@ def test_a_head_that_always_looks_back_is_found() -> None:
 
 
 def test_golden_positions() -> None:
-    """The public counts cover three texts more than are known, so ours over the known five are at most theirs, head by head."""
-    from relevance.test_relevance_methods import GOLDEN, golden_model
+    """The public counts cover three texts more than are known, so ours over the known five are at most theirs, head by
+    head.
+    """
+    from methods.test_relevance import GOLDEN, golden_model
 
     counts = PositionCounts()
     model = golden_model(torch.float64).text_model
-    from whence.core.case import make_cases
+    from wherefrom.case.case import make_cases
 
     encodings = [model.encode(text, pair) for text, pair in GOLDEN["sentences"]]
     for cases in make_cases(model, encodings, [None] * 5):
@@ -184,7 +200,7 @@ def test_the_fingerprint_is_of_the_weights() -> None:
 
 
 def test_a_corpus_without_trees() -> None:
-    with pytest.raises(WhenceError, match="--no-syntax"):
+    with pytest.raises(WherefromError, match="--no-syntax"):
         find_heads(tiny("bert"), [Tree("a great movie")])
 
 
@@ -192,7 +208,7 @@ def test_a_parser_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None
     import sys
 
     monkeypatch.setitem(sys.modules, "spacy", None)
-    with pytest.raises(MissingExtra, match=r"whence\[syntax\]"):
+    with pytest.raises(MissingExtra, match=r"wherefrom\[syntax\]"):
         parse([Tree("a great movie")])
 
 
@@ -201,7 +217,7 @@ def test_spacy_parses() -> None:
     by_relation = {word.relation: (word.start, tree.words[word.head].start) for word in tree.words}
     assert by_relation["nsubj"] == (4, 8)
     assert by_relation["dobj"] == (25, 8)
-    with pytest.raises(WhenceError, match="'nothing_of_this_name' is not installed"):
+    with pytest.raises(WherefromError, match="'nothing_of_this_name' is not installed"):
         parse([tree], "nothing_of_this_name")
 
 
@@ -220,13 +236,25 @@ def test_the_command(tmp_path: Path) -> None:
     kept = HeadMap.load(out)
     assert kept.texts == 2
     assert set(kept.relations) == {"nsubj", "obj", "advmod"}
-    explain = ["explain", "a great movie", "--model", str(folder), "--method", "mask_lrp", "-o", f"heads={out}", "--minus", "gae", "--json"]
+    explain = [
+        "explain",
+        "a great movie",
+        "--model",
+        str(folder),
+        "--method",
+        "mask_lrp",
+        "-o",
+        f"heads={out}",
+        "--minus",
+        "gae",
+        "--json",
+    ]
     shown = json.loads(CliRunner().invoke(app, explain, catch_exceptions=False).stdout)
     assert shown["method"] == "mask_lrp - gae"
     assert shown["params"]["first"]["heads"] == str(out)
     with pytest.raises(BadOption, match="give one of the two"):
         CliRunner().invoke(app, [*command, "--parser", "x"], catch_exceptions=False)
-    assert whence.cli_heads.STYLES.keys() == {"other", "positional", "syntactic", "both"}
+    assert wherefrom.cli.heads.STYLES.keys() == {"other", "positional", "syntactic", "both"}
 
 
 def test_doctor_follows_relevance(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 from toys import additive_case, additive_model, case_of
 
-from whence.api import Model
-from whence.core.case import Attribution
-from whence.model.tap import Attention
-from whence.registry import find_method
+from wherefrom.api import Model
+from wherefrom.case.case import Attribution
+from wherefrom.model.recording import Attention
+from wherefrom.registry import find_method
 
 
 def scores_of(method: str, case: Any, **options: Any) -> Tensor:
@@ -44,8 +44,12 @@ def test_saliency_of_a_sum_is_the_same_everywhere() -> None:
 
 def test_reductions_of_input_x_gradient() -> None:
     case = additive_case(good=2.0, bad=-4.0)  # embeddings (0.5, 1.5) and (-1, -3), gradients (1, 1)
-    torch.testing.assert_close(scores_of("input_x_gradient", case, reduce="mean"), torch.tensor([0, 1.0, 2.0, 0]).double())
-    torch.testing.assert_close(scores_of("input_x_gradient", case, reduce="l2"), torch.tensor([0, 2.5**0.5, 10**0.5, 0]).double())
+    torch.testing.assert_close(
+        scores_of("input_x_gradient", case, reduce="mean"), torch.tensor([0, 1.0, 2.0, 0]).double()
+    )
+    torch.testing.assert_close(
+        scores_of("input_x_gradient", case, reduce="l2"), torch.tensor([0, 2.5**0.5, 10**0.5, 0]).double()
+    )
 
 
 def test_occlusion_hides_whole_words_and_sentences() -> None:
@@ -66,10 +70,22 @@ class HandMade:
         second = torch.tensor([[[0.25, 0.75], [0.5, 0.5]], [[0.75, 0.25], [0.0, 1.0]]])
         slope = torch.tensor([[[1.0, -2.0], [3.0, 2.0]], [[-1.0, 2.0], [-3.0, -4.0]]])
         nothing = torch.zeros(2, 2, 1)
-        states = [torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([[1.0, 0.0], [0.0, 1.0]]), torch.tensor([[2.0, 2.0], [1.0, 1.0]])]
-        slopes = [torch.tensor([[1.0, 1.0], [0.0, -1.0]]), torch.tensor([[2.0, 9.0], [9.0, 3.0]]), torch.tensor([[1.0, 0.5], [0.0, 2.0]])]
-        self.capture = SimpleNamespace(hidden=states, attention=[Attention(first, first, nothing), Attention(second, second, nothing)])
-        self.gradients = SimpleNamespace(hidden=slopes, attention=[Attention(slope, slope, nothing), Attention(slope, slope, nothing)])
+        states = [
+            torch.tensor([[1.0, 2.0], [3.0, 4.0]]),
+            torch.tensor([[1.0, 0.0], [0.0, 1.0]]),
+            torch.tensor([[2.0, 2.0], [1.0, 1.0]]),
+        ]
+        slopes = [
+            torch.tensor([[1.0, 1.0], [0.0, -1.0]]),
+            torch.tensor([[2.0, 9.0], [9.0, 3.0]]),
+            torch.tensor([[1.0, 0.5], [0.0, 2.0]]),
+        ]
+        self.capture = SimpleNamespace(
+            hidden=states, attention=[Attention(first, first, nothing), Attention(second, second, nothing)]
+        )
+        self.gradients = SimpleNamespace(
+            hidden=slopes, attention=[Attention(slope, slope, nothing), Attention(slope, slope, nothing)]
+        )
         self.encoding = [None, None]
         self.row_read = torch.tensor([1.0, 0.0])
         self.embeddings = states[0]
@@ -80,12 +96,14 @@ class HandMade:
 
 HAND = {
     "raw_attention": [0.5, 0.5],
-    # layer means: first [[.75 .25][.5 .5]], second [[.5 .5][.25 .75]]; halved with I: [[.875 .125][.25 .75]], [[.75 .25][.125 .875]]
+    # layer means: first [[.75 .25][.5 .5]], second [[.5 .5][.25 .75]]; halved with I: [[.875 .125][.25 .75]], [[.75
+    # .25][.125 .875]]
     "attention_rollout": [0.75 * 0.875 + 0.25 * 0.25, 0.75 * 0.125 + 0.25 * 0.75],
     # to token 0: .75 by (0,0), then min(.25, .25) through token 1; to token 1: min(.75, .125) and min(.25, .75)
     "attention_flow": [1.0, 0.375],
     "attention_gradients": [0.0, 0.0],
-    # head means of slope * probs at row 0; first layer (.5 - 1) / 2, (-1 + 0) / 2; second (.25 - .75) / 2, (-1.5 + .5) / 2
+    # head means of slope * probs at row 0; first layer (.5 - 1) / 2, (-1 + 0) / 2; second (.25 - .75) / 2, (-1.5 + .5)
+    # / 2
     "attention_x_gradient": [-0.25 - 0.25, -0.5 - 0.5],
     # means over heads and queries: (1 + 3 - 1 - 3) / 4, (-2 + 2 + 2 - 4) / 4
     "cam": [0.0, 0.0],
@@ -129,13 +147,16 @@ def test_flow_equals_another_solver() -> None:
                 width = 0.5 * float(layer.probs[:, query, key].double().mean()) + (0.5 if query == key else 0)
                 graph.add_edge((number + 1, query), (number, key), capacity=width)
     expected = [networkx.maximum_flow_value(graph, (layers, 0), (0, key)) for key in range(n)]
-    torch.testing.assert_close(scores_of("attention_flow", case), torch.tensor(expected, dtype=torch.float64), rtol=1e-6, atol=1e-7)
+    torch.testing.assert_close(
+        scores_of("attention_flow", case), torch.tensor(expected, dtype=torch.float64), rtol=1e-6, atol=1e-7
+    )
 
 
 def test_random_is_seeded_and_differs_between_texts() -> None:
     model = additive_model(good=1.0)
     again = [
-        find_method("random")(case_of(model, text), seed=seed) for text, seed in [("good film", 0), ("good film", 0), ("good film", 1)]
+        find_method("random")(case_of(model, text), seed=seed)
+        for text, seed in [("good film", 0), ("good film", 0), ("good film", 1)]
     ]
     assert torch.equal(again[0], again[1])
     assert not torch.equal(again[0], again[2])

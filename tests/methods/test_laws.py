@@ -12,13 +12,18 @@ import torch
 from tiny_models import CHEAP, FAMILIES, make_model, tiny
 from torch import nn
 
-from whence.api import Model
-from whence.core.explanation import Explanation
-from whence.model.text_model import TextModel
-from whence.registry import all_methods
+from wherefrom.api import Model
+from wherefrom.core.explanation import Explanation
+from wherefrom.model.text_model import TextModel
+from wherefrom.registry import all_methods
 
 METHODS = [row.name for row in all_methods()]
-TEXTS = ["the film was not bad, but dull!", "a great film", "never a good plot and the acting was very bad . a fine xyz", "dull"]
+TEXTS = [
+    "the film was not bad, but dull!",
+    "a great film",
+    "never a good plot and the acting was very bad . a fine xyz",
+    "dull",
+]
 
 
 INNER_PRECISION = {"gemma2": 1e-5}  # its softmax runs in single precision, also in a double-precision model
@@ -31,7 +36,9 @@ def explain_all(model: TextModel, texts: list[Any]) -> dict[str, list[Explanatio
 def assert_same(one: Explanation, other: Explanation, *, tolerance: float) -> None:
     assert one.tokens == other.tokens
     a, b = torch.tensor(one.scores, dtype=torch.float64), torch.tensor(other.scores, dtype=torch.float64)
-    torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance * max(1e-6, float(a.abs().max())), msg=lambda m: f"{one.method}: {m}")
+    torch.testing.assert_close(
+        a, b, rtol=tolerance, atol=tolerance * max(1e-6, float(a.abs().max())), msg=lambda m: f"{one.method}: {m}"
+    )
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -93,7 +100,12 @@ def trace(model: TextModel) -> dict[str, Any]:
         "dtype": [p.dtype for p in network.parameters()],
         "weights": [p.detach().clone().sum().item() for p in network.parameters()],
         "forward": ["forward" in vars(m) for m in network.modules()],
-        "tokenizer": (len(model.tokenizer), model.tokenizer.padding_side, model.tokenizer.truncation_side, repr(model.tokenizer)),
+        "tokenizer": (
+            len(model.tokenizer),
+            model.tokenizer.padding_side,
+            model.tokenizer.truncation_side,
+            repr(model.tokenizer),
+        ),
         "tokenizer state": model.tokenizer.backend_tokenizer.to_str(),
     }
 

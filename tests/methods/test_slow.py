@@ -1,4 +1,6 @@
-"""Each method against a slow rewrite of its formula, entry by entry, on attention and hidden states that transformers gives itself."""
+"""Each method against a slow rewrite of its formula, entry by entry, on attention and hidden states that transformers
+gives itself.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,8 @@ from tiny_models import make_model
 from torch import Tensor
 from toys import case_of
 
-from whence.core.case import Attribution, Case
-from whence.registry import find_method
+from wherefrom.case.case import Attribution, Case
+from wherefrom.registry import find_method
 
 TEXT = "the film was not bad, but dull!"
 
@@ -67,9 +69,12 @@ class Slow:
 
     def attcat(self, i: int) -> Tensor:
         received = [
-            torch.stack([self.mean(self.a[layer], query, i) for query in range(self.tokens)]).mean() for layer in range(self.layers)
+            torch.stack([self.mean(self.a[layer], query, i) for query in range(self.tokens)]).mean()
+            for layer in range(self.layers)
         ]
-        return torch.stack([received[layer] * (self.h[layer][i] * self.dh[layer][i]).sum() for layer in range(self.layers)]).sum()
+        return torch.stack(
+            [received[layer] * (self.h[layer][i] * self.dh[layer][i]).sum() for layer in range(self.layers)]
+        ).sum()
 
 
 @pytest.mark.parametrize("target", [0, 2])
@@ -108,10 +113,14 @@ def test_gradient_methods_equal_captum(family: str) -> None:
     torch.testing.assert_close(find_method("saliency")(case), slopes.norm(dim=-1), rtol=1e-9, atol=1e-12)
     hidden = model.embedding_of(model.usual_fill())
     baseline = torch.where(case.special[:, None], case.embeddings, hidden)[None]
-    expected = IntegratedGradients(score).attribute(leaf, baselines=baseline, target=1, n_steps=20, method="gausslegendre")
+    expected = IntegratedGradients(score).attribute(
+        leaf, baselines=baseline, target=1, n_steps=20, method="gausslegendre"
+    )
     given = find_method("integrated_gradients")(case, steps=20)
     assert isinstance(given, Attribution)
-    torch.testing.assert_close(given.scores, expected[0].sum(-1), rtol=1e-6, atol=1e-7)  # captum keeps its steps in single precision
+    torch.testing.assert_close(
+        given.scores, expected[0].sum(-1), rtol=1e-6, atol=1e-7
+    )  # captum keeps its steps in single precision
 
 
 def test_the_gap_is_what_the_scores_miss() -> None:

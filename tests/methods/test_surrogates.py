@@ -1,4 +1,6 @@
-"""LIME and Kernel SHAP: known weights, exact Shapley values, slow rewrites of both fits, and what a seeded draw must leave alone."""
+"""LIME and Kernel SHAP: known weights, exact Shapley values, slow rewrites of both fits, and what a seeded draw must
+leave alone.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,13 @@ from numpy.typing import NDArray
 from tiny_models import FAMILIES, WORDS, make_model, tiny
 from toys import additive_case, additive_model, case_of
 
-from whence.api import Model
-from whence.core.case import Attribution, Case
-from whence.core.surrogate import every_part
-from whence.core.units import Level
-from whence.errors import BadOption, MissingExtra
-from whence.methods.kernel_shap import _drawn
-from whence.registry import find_method
+from wherefrom.api import Model
+from wherefrom.case.case import Attribution, Case
+from wherefrom.core.units import Level
+from wherefrom.errors import BadOption, MissingExtra
+from wherefrom.methods.kernel_shap import _drawn
+from wherefrom.methods.surrogate import every_part
+from wherefrom.registry import find_method
 
 BOTH = ["lime", "kernel_shap"]
 TEXT = "the film was not bad, but dull!"
@@ -35,7 +37,9 @@ def run(method: str, case: Case, **options: Any) -> Attribution:
 @pytest.mark.parametrize("method", BOTH)
 def test_recovers_known_weights(method: str) -> None:
     found = run(method, additive_case(good=2.0, bad=-3.0, film=0.5))
-    torch.testing.assert_close(found.scores, torch.tensor([0, 2.0, -3.0, 0.5, 0], dtype=torch.float64), rtol=0, atol=3e-6)
+    torch.testing.assert_close(
+        found.scores, torch.tensor([0, 2.0, -3.0, 0.5, 0], dtype=torch.float64), rtol=0, atol=3e-6
+    )
     assert found.params == {"fill": "mask", "samples": 8}
 
 
@@ -43,7 +47,9 @@ def test_recovers_known_weights(method: str) -> None:
 def test_also_from_a_draw(method: str) -> None:
     weights = {word: float(place - 4) for place, word in enumerate(WORDS[:10])}
     found = run(method, additive_case(**weights), samples=40)
-    torch.testing.assert_close(found.scores, torch.tensor([0, *weights.values(), 0], dtype=torch.float64), rtol=0, atol=1e-5)
+    torch.testing.assert_close(
+        found.scores, torch.tensor([0, *weights.values(), 0], dtype=torch.float64), rtol=0, atol=1e-5
+    )
     assert found.params["samples"] == 40
     if method == "lime":
         assert found.notes == ("The linear model tells 100% of how the score varies between 40 samples.",)
@@ -53,7 +59,9 @@ def test_a_score_that_never_changes_is_told_wholly() -> None:
     found = run("lime", additive_case(good=0.0, bad=0.0, film=1e-9))
     assert found.notes == ("The linear model tells 100% of how the score varies between 8 samples.",)
     constant = additive_model(good=0.0)
-    constant.embedding.weight.data[constant.tokenizer.cls_token_id] = torch.tensor([0.1, 0.6])  # never hidden, and no round number
+    constant.embedding.weight.data[constant.tokenizer.cls_token_id] = torch.tensor(
+        [0.1, 0.6]
+    )  # never hidden, and no round number
     told = run("lime", case_of(constant, "good film", target=1))
     assert told.scores.abs().max() < 1e-6
     assert told.notes == ("The linear model tells 100% of how the score varies between 4 samples.",)
@@ -64,7 +72,9 @@ def test_words_and_sentences_are_hidden_whole(method: str) -> None:
     model = additive_model(good=2.0, bad=-3.0, film=0.5, x=1.0)
     model.embedding.weight.data[model.tokenizer.convert_tokens_to_ids("##x")] = torch.tensor([2.0, 2.0])
     words = Model(model).explain("good xx. bad film.", method, target=1, level="word")
-    assert dict(zip(words.tokens, words.scores, strict=True))["xx"] == pytest.approx(5.0, abs=1e-5)  # x and ##x together
+    assert dict(zip(words.tokens, words.scores, strict=True))["xx"] == pytest.approx(
+        5.0, abs=1e-5
+    )  # x and ##x together
     sentences = Model(model).explain("Good xx. Bad film.", method, target=1, level="sentence")
     assert [unit.score for unit in sentences.units()] == pytest.approx([7.0, -2.5], abs=1e-5)
     assert sentences.forwards == 4  # two sentences, four combinations
@@ -133,7 +143,9 @@ class Spy:
         monkeypatch.setattr(case, "ask", watched)
 
 
-@pytest.mark.parametrize("options", [{}, {"ridge": 0.01}, {"width": 0.1}, {"samples": 60, "seed": 3}, {"samples": 60, "ridge": 0.5}])
+@pytest.mark.parametrize(
+    "options", [{}, {"ridge": 0.01}, {"width": 0.1}, {"samples": 60, "seed": 3}, {"samples": 60, "ridge": 0.5}]
+)
 def test_lime_is_the_weighted_fit(monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]) -> None:
     case = case_of(tiny("bert", torch.float64), TEXT)
     spy = Spy(monkeypatch, case)
@@ -142,7 +154,10 @@ def test_lime_is_the_weighted_fit(monkeypatch: pytest.MonkeyPatch, options: dict
     weights = np.exp(-((1 - near) ** 2) / (2 * options.get("width", 0.25) ** 2))
     scores, explained = fitted(spy.seen, spy.told, weights, options.get("ridge", 0.0) * len(spy.seen))
     assert found.scores[~case.special].tolist() == pytest.approx(list(scores), abs=1e-5 * np.abs(scores).max())
-    assert found.notes[0] == f"The linear model tells {explained:.0%} of how the score varies between {len(spy.seen)} samples."
+    assert (
+        found.notes[0]
+        == f"The linear model tells {explained:.0%} of how the score varies between {len(spy.seen)} samples."
+    )
     assert len(spy.seen) == options.get("samples", 256)
 
 
@@ -168,7 +183,9 @@ def test_parts_are_drawn_by_the_weight_of_their_size() -> None:
     weight = np.array([1 / (size * (units - size)) for size in range(1, units)])
     sizes = np.bincount(kept[2:].sum(1).numpy(), minlength=units)[1:units] / (samples - 2)
     assert sizes == pytest.approx(weight / weight.sum(), abs=0.01)
-    assert kept[2:].double().mean(0).tolist() == pytest.approx([0.5] * units, abs=1e-4)  # every unit as often kept as hidden
+    assert kept[2:].double().mean(0).tolist() == pytest.approx(
+        [0.5] * units, abs=1e-4
+    )  # every unit as often kept as hidden
 
 
 def test_every_part_is_every_part() -> None:
@@ -209,7 +226,9 @@ def test_every_kind_of_target(family: str, task: str, text: Any, target: Any, fi
 @pytest.mark.parametrize("method", BOTH)
 def test_an_answer_is_the_sum_of_its_ends(method: str) -> None:
     model = Model(make_model("bert", task="question_answering", dtype=torch.float64))
-    whole, start, end = (model.explain(("is it good?", "the film was not bad"), method, target) for target in (None, "start", "end"))
+    whole, start, end = (
+        model.explain(("is it good?", "the film was not bad"), method, target) for target in (None, "start", "end")
+    )
     assert whole.scores == pytest.approx([a + b for a, b in zip(start.scores, end.scores, strict=True)], abs=1e-9)
 
 
@@ -224,7 +243,10 @@ def test_a_text_of_one_unit_scores_what_hiding_it_loses(method: str) -> None:
 def test_no_question_is_asked_twice() -> None:
     case = case_of(tiny("bert", torch.float64), "a fine film")
     run("lime", case)
-    assert (case.group.passes.forwards, case.asking.forwards) == (1, 7)  # eight combinations; the whole text was asked before
+    assert (case.group.passes.forwards, case.asking.forwards) == (
+        1,
+        7,
+    )  # eight combinations; the whole text was asked before
     run("kernel_shap", case)
     run("occlusion", case)
     assert (case.group.passes.forwards, case.asking.forwards) == (1, 7)
@@ -238,7 +260,9 @@ def test_the_budget_is_kept(method: str) -> None:
     assert few.params["samples"] == 17
     assert few.notes[-1] == "17 samples are few for 9 units: another seed would give other scores. Raise samples."
     assert not any("few" in note for note in model.explain(TEXT, method, samples=20).notes)
-    long = " ".join(["film plot"] * 30)  # 60 units and two ends: the usual budget; 65 and more would get four times the units
+    long = " ".join(
+        ["film plot"] * 30
+    )  # 60 units and two ends: the usual budget; 65 and more would get four times the units
     assert model.explain(long, method).params["samples"] == 256
 
 
@@ -261,7 +285,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, method: str
     for name in [name for name in sys.modules if name.split(".")[0] == package]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MissingExtra, match=r"whence\[perturbation\]"):
+    with pytest.raises(MissingExtra, match=r"wherefrom\[perturbation\]"):
         Model(tiny("bert")).explain("dull", method)
 
 

@@ -1,4 +1,6 @@
-"""Every metric on a text whose answers are known: the logit is the sum of the words' weights, and a hidden word adds nothing."""
+"""Every metric on a text whose answers are known: the logit is the sum of the words' weights, and a hidden word adds
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +11,16 @@ import numpy as np
 import pytest
 from toys import additive_model
 
-from whence.api import Model
-from whence.comparing import chosen_metrics
-from whence.core.comparison import Comparison
-from whence.core.graded import Graded, Measured
-from whence.errors import BadOption, NotDefined
-from whence.registry import all_metrics
+from wherefrom.api import Model
+from wherefrom.core.comparison import Comparison
+from wherefrom.errors import BadOption, NotDefined
+from wherefrom.grading.compare import chosen_metrics
+from wherefrom.grading.evidence import Graded, Measured
+from wherefrom.registry import all_metrics
 
 WEIGHTS = {"good": 2.0, "bad": -3.0, "film": 0.5}
 TEXT = "good bad film"
-OURS = [row.name for row in all_metrics() if row.function.__module__.startswith("whence.")]
+OURS = [row.name for row in all_metrics() if row.function.__module__.startswith("wherefrom.")]
 
 
 def s(logit: float) -> float:
@@ -50,7 +52,10 @@ KNOWN = {
     "auprc": (1.0 + 2 / 3) / 2,  # good and bad are marked: the first and the last of the order
     "auroc": 0.5,
     "token_f1": 0.5,
-    "iou_f1": 2 * 0.5 * 1.0 / 1.5,  # {good} is half of {good, bad}: one of two runs that were found matches, and the one that was marked
+    "iou_f1": 2
+    * 0.5
+    * 1.0
+    / 1.5,  # {good} is half of {good, bad}: one of two runs that were found matches, and the one that was marked
     "entropy": -sum(share * log(share) for share in (2 / 5.5, 3 / 5.5, 0.5 / 5.5)) / log(3),
     "nonzero_share": 1.0,
 }
@@ -78,7 +83,9 @@ def test_every_metric_is_known_by_hand() -> None:
 
 def graded(scores: list[float], **more: Any) -> Graded:
     """Scores between two special tokens, which score more than all."""
-    padded: dict[str, Any] = {name: one if np.ndim(one) == 2 else np.asarray([0, *one, 0]) for name, one in more.items()}
+    padded: dict[str, Any] = {
+        name: one if np.ndim(one) == 2 else np.asarray([0, *one, 0]) for name, one in more.items()
+    }
     return Graded(np.asarray([9.0, *scores, 9.0]), np.asarray([True, *[False] * len(scores), True]), **padded)
 
 
@@ -125,7 +132,9 @@ def test_percent_are_counted_in_whole_numbers() -> None:
 
 
 def test_ties_share_the_worst_rank() -> None:
-    assert measured("rft:normalise=false", graded([1, -1, 3]), [0.4, 0.7, 0.4]) == pytest.approx(0.1 / 3 + 0.2 / 3 + 0.1 / 1)
+    assert measured("rft:normalise=false", graded([1, -1, 3]), [0.4, 0.7, 0.4]) == pytest.approx(
+        0.1 / 3 + 0.2 / 3 + 0.1 / 1
+    )
 
 
 def test_zero_counts_against_whatever_happens() -> None:
@@ -163,7 +172,9 @@ def test_a_probability_of_zero_has_no_logarithm() -> None:
         measured("log_odds", graded([1, 2]), [0.1, 0.0])
 
 
-@pytest.mark.parametrize("metric", ["precision_at_k:k=0", "iou_f1:threshold=0", "jaccard_25:share=2", "aopc:fill=blank", "rft:normalise=2"])
+@pytest.mark.parametrize(
+    "metric", ["precision_at_k:k=0", "iou_f1:threshold=0", "jaccard_25:share=2", "aopc:fill=blank", "rft:normalise=2"]
+)
 def test_an_option_that_does_not_fit_is_an_error(metric: str) -> None:
     with pytest.raises(BadOption):
         chosen_metrics([metric])

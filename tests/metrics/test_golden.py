@@ -13,23 +13,23 @@ import pytest
 import torch
 from transformers import AutoTokenizer, BertForSequenceClassification
 
-from whence.core.asking import Asker
-from whence.core.encoding import Encoding
-from whence.core.graded import Graded, Measured, Numbers
-from whence.core.target import Target
-from whence.metrics.aopc import Aopc
-from whence.metrics.auprc import Auprc
-from whence.metrics.comprehensiveness import Comprehensiveness
-from whence.metrics.faithful_truthfulness import FaithfulTruthfulness
-from whence.metrics.faithfulness import Faithfulness
-from whence.metrics.kendall_confidence import KendallConfidence
-from whence.metrics.log_odds import LogOdds
-from whence.metrics.nonzero_share import NonzeroShare
-from whence.metrics.rft import Rft
-from whence.metrics.sufficiency import Sufficiency
-from whence.metrics.truthfulness import Truthfulness
-from whence.model.loading import quiet
-from whence.model.text_model import TextModel
+from wherefrom.case.asking import Asker
+from wherefrom.core.encoding import Encoding
+from wherefrom.core.target import Target
+from wherefrom.grading.evidence import Graded, Measured, Numbers
+from wherefrom.metrics.aopc import Aopc
+from wherefrom.metrics.auprc import Auprc
+from wherefrom.metrics.comprehensiveness import Comprehensiveness
+from wherefrom.metrics.faithful_truthfulness import FaithfulTruthfulness
+from wherefrom.metrics.faithfulness import Faithfulness
+from wherefrom.metrics.kendall_confidence import KendallConfidence
+from wherefrom.metrics.log_odds import LogOdds
+from wherefrom.metrics.nonzero_share import NonzeroShare
+from wherefrom.metrics.rft import Rft
+from wherefrom.metrics.sufficiency import Sufficiency
+from wherefrom.metrics.truthfulness import Truthfulness
+from wherefrom.model.loading import quiet
+from wherefrom.model.text_model import TextModel
 
 FOLDER = Path(__file__).parents[1] / "golden"
 GOLDEN: dict[str, Any] = json.loads((FOLDER / "metrics.json").read_text())
@@ -50,13 +50,17 @@ def bert(head: str) -> TextModel:
 
 
 def read(model: TextModel, ids: Any, *, separators: bool = False) -> Encoding:
-    """As the public code reads it: token types are all zero, and of a pair's separators mostly only the last is special."""
+    """As the public code reads it: token types are all zero, and of a pair's separators mostly only the last is
+    special.
+    """
     tokens = tuple(model.tokenizer.convert_ids_to_tokens(ids))
     ends = (-1, *(-1 if separators and token == "[SEP]" else 0 for token in tokens[1:-1]), -1)
     return Encoding(" ".join(tokens), None, tokens, tuple(ids), (0,) * len(ids), tuple((0, 0) for _ in ids), ends)
 
 
-def answered(model: TextModel, encoding: Encoding, metric: Any, scores: list[float], label: int) -> tuple[Graded, float, Numbers]:
+def answered(
+    model: TextModel, encoding: Encoding, metric: Any, scores: list[float], label: int
+) -> tuple[Graded, float, Numbers]:
     graded = Graded(np.asarray(scores, dtype=np.float64), np.asarray(encoding.special))
     asker = Asker(model)
     whole = asker.note(encoding, np.ones((1, len(encoding)), dtype=np.bool_), metric.fill)
@@ -97,14 +101,22 @@ def test_the_metrics_of_optimus(place: int, label: int) -> None:
         top = effects[graded.order[:1]]
         assert Faithfulness().score(graded, whole, top) == pytest.approx(golden["F"][label], abs=1e-6), name
         assert Truthfulness().score(graded, whole, effects) == pytest.approx(golden["truthfulness"][label], abs=1e-6)
-        assert FaithfulTruthfulness(normalise=False).score(graded, whole, effects) == pytest.approx(golden["FT_sum"][label], abs=1e-6)
+        assert FaithfulTruthfulness(normalise=False).score(graded, whole, effects) == pytest.approx(
+            golden["FT_sum"][label], abs=1e-6
+        )
         assert NonzeroShare().score(graded, whole, effects) == pytest.approx(golden["NZW"][label], abs=1e-6)
-        assert Auprc(variant="published").score(graded, whole, effects) == pytest.approx(golden["AUPRC"][label], abs=1e-6), name
+        assert Auprc(variant="published").score(graded, whole, effects) == pytest.approx(
+            golden["AUPRC"][label], abs=1e-6
+        ), name
         if not isinstance(golden["RFT_sum"], str):  # the public code fails where all weights are equal and negative
-            assert Rft(normalise=False).score(graded, whole, effects) == pytest.approx(golden["RFT_sum"][label], abs=1e-6), name
+            assert Rft(normalise=False).score(graded, whole, effects) == pytest.approx(
+                golden["RFT_sum"][label], abs=1e-6
+            ), name
 
 
-@pytest.mark.parametrize("place", [0, 1, 3, 4])  # 2 has words of several pieces, which the public code reads anew from changed text
+@pytest.mark.parametrize(
+    "place", [0, 1, 3, 4]
+)  # 2 has words of several pieces, which the public code reads anew from changed text
 def test_the_questions_of_optimus(place: int) -> None:
     model, value = bert("random"), GOLDEN["optimus"]["values"][place]
     encoding = read(model, model.tokenizer.convert_tokens_to_ids(GOLDEN["optimus"]["tokens"][place]))
@@ -121,7 +133,10 @@ def test_aopc_and_log_odds_as_published(name: str) -> None:
     for golden in GOLDEN["aopc"]["sentences"][name]:
         encoding = read(model, GOLDEN["aopc"]["input_ids"][golden["sentence"]], separators=True)
         p = golden["original_prob"]
-        for metric, probabilities in ((Aopc(variant="published"), "deleted_probs"), (LogOdds(variant="published"), "padded_probs")):
+        for metric, probabilities in (
+            (Aopc(variant="published"), "deleted_probs"),
+            (LogOdds(variant="published"), "padded_probs"),
+        ):
             graded, whole, answers = answered(model, encoding, metric, golden["attribution"], label)
             expected = np.asarray(golden[probabilities])
             assert whole == pytest.approx(p, abs=1e-8)
@@ -140,4 +155,6 @@ def test_kendall_as_published_and_of_the_ranks(method: str) -> None:
         published = KendallConfidence(variant="published").score(everything, 0, scores)
         if place < 3:  # in longer texts the public code's sort puts special tokens, which tie, in any order
             assert published == pytest.approx(GOLDEN["kendall"][method][place], abs=1e-8)
-        assert KendallConfidence().score(everything, 0, scores) == pytest.approx(GOLDEN["kendall_of_scores"][method][place], abs=1e-8)
+        assert KendallConfidence().score(everything, 0, scores) == pytest.approx(
+            GOLDEN["kendall_of_scores"][method][place], abs=1e-8
+        )

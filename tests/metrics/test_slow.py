@@ -12,8 +12,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from whence.comparing import chosen_metrics
-from whence.core.graded import Graded, Measured
+from wherefrom.grading.compare import chosen_metrics
+from wherefrom.grading.evidence import Graded, Measured
 
 SCORE = st.sampled_from([-2.0, -1.0, -0.5, 0.0, 0.25, 0.5, 1.0, 3.0])  # few, so that there are ties
 CHANCE = st.floats(0.01, 0.99)
@@ -211,8 +211,8 @@ def slow_nonzero_share(text: Text) -> float:
 
 def slow_jaccard_25(text: Text) -> float:
     n = ceil(len(units(text)) / 4)
-    tops = [set(sorted(units(text), key=lambda i, name=name: (-getattr(text, name)[i], i))[:n]) for name in ("scores", "other")]  # type: ignore[misc]
-    return len(tops[0] & tops[1]) / len(tops[0] | tops[1])
+    one, other = (set(sorted(units(text), key=lambda i: (-scores[i], i))[:n]) for scores in (text.scores, text.other))
+    return len(one & other) / len(one | other)
 
 
 def slow_spearman(text: Text) -> float:
@@ -234,10 +234,12 @@ def test_a_metric_equals_its_slow_rewrite(metric: str, text: Text) -> None:
     if metric == "monotonicity":
         assert fast(metric, text) == pytest.approx(expected, abs=1e-6)
     else:
-        assert fast("precision_at_k:k=3" if metric == "precision_at_k" else metric, text) == pytest.approx(expected, abs=1e-12)
+        assert fast("precision_at_k:k=3" if metric == "precision_at_k" else metric, text) == pytest.approx(
+            expected, abs=1e-12
+        )
 
 
 def test_every_metric_has_a_slow_rewrite() -> None:
-    from whence.registry import all_metrics
+    from wherefrom.registry import all_metrics
 
-    assert {row.name for row in all_metrics() if row.function.__module__.startswith("whence.")} == set(SLOW)
+    assert {row.name for row in all_metrics() if row.function.__module__.startswith("wherefrom.")} == set(SLOW)

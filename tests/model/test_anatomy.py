@@ -7,12 +7,12 @@ import torch
 from tiny_models import FAMILIES, make_model, make_network, tiny, tokenizer
 from toys import additive_model, case_of
 
-import whence.model.anatomy as anatomy_module
-from whence.api import Model
-from whence.doctor import examine
-from whence.errors import NotSeen
-from whence.model.families import family_of, known_types
-from whence.model.text_model import TextModel
+import wherefrom.model.anatomy as anatomy_module
+from wherefrom.api import Model
+from wherefrom.doctor import examine
+from wherefrom.errors import NotSeen
+from wherefrom.model.families import family_of, known_types
+from wherefrom.model.text_model import TextModel
 
 TEXT = "the film was not bad, but dull!"
 
@@ -31,7 +31,12 @@ def test_blocks_are_rebuilt_from_their_parts(family: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"order": "pre"}, {"attention_norm": "output.LayerNorm"}, {"mlp": ("intermediate", "output.dense", "output.LayerNorm")}]
+    "wrong",
+    [
+        {"order": "pre"},
+        {"attention_norm": "output.LayerNorm"},
+        {"mlp": ("intermediate", "output.dense", "output.LayerNorm")},
+    ],
 )
 def test_a_wrong_row_is_found_out(wrong: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
     right = family_of("bert")
@@ -94,12 +99,12 @@ def test_unknown_families_work_where_they_can_and_say_so_elsewhere() -> None:
     model = Model(additive_model(good=1.0))
     for method in ("saliency", "input_x_gradient", "integrated_gradients", "occlusion", "random"):
         model.explain("a good film", method)
-    with pytest.raises(NotSeen, match=r"whence-toy.*saliency.*Known families: albert"):
+    with pytest.raises(NotSeen, match=r"wherefrom-toy.*saliency.*Known families: albert"):
         model.explain("a good film", "attcat")
     found = examine(model)
     assert not found["broken"]
     assert found["methods"]["occlusion"] is None
-    assert "whence-toy" in found["methods"]["attcat"]
+    assert "wherefrom-toy" in found["methods"]["attcat"]
 
 
 def test_fused_attention_is_refused() -> None:
@@ -111,8 +116,8 @@ def test_fused_attention_is_refused() -> None:
 
 def test_attention_that_was_not_seen_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     model = make_model("bert")
-    monkeypatch.setattr("whence.model.tap.AttentionTap._enter", lambda *_: None)
-    monkeypatch.setattr("whence.model.tap.AttentionTap._leave", lambda *_: None)
+    monkeypatch.setattr("wherefrom.model.recording.AttentionTap._enter", lambda *_: None)
+    monkeypatch.setattr("wherefrom.model.recording.AttentionTap._leave", lambda *_: None)
     with pytest.raises(NotSeen, match="3 blocks ran but 0 attentions were seen"):
         Model(model).explain("a film")
 

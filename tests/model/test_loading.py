@@ -10,9 +10,9 @@ import torch
 from tiny_models import make_model, make_network, tiny, tokenizer
 from transformers import AutoModel, pipeline
 
-import whence
-from whence.errors import EmptyText, ModelFailed, ModelIsTraining, TextWasCut, UnknownName, WrongModel
-from whence.model.loading import quiet
+import wherefrom
+from wherefrom.errors import EmptyText, ModelFailed, ModelIsTraining, TextWasCut, UnknownName, WrongModel
+from wherefrom.model.loading import quiet
 
 
 @pytest.fixture
@@ -28,26 +28,29 @@ def test_every_source_gives_the_same_model(folder: Path) -> None:
     with quiet(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         piped = pipeline("text-classification", model=network, tokenizer=tokenizer(), device="cpu")
-    scores = [whence.load(source).explain("a fine film").scores for source in (str(folder), folder, (network, tokenizer()), piped)]
+    scores = [
+        wherefrom.load(source).explain("a fine film").scores
+        for source in (str(folder), folder, (network, tokenizer()), piped)
+    ]
     assert all(one == pytest.approx(scores[0], rel=1e-5, abs=1e-7) for one in scores)
 
 
 def test_precision_and_device_are_taken_for_files_and_refused_for_what_is_handed_over(folder: Path) -> None:
-    assert whence.load(folder, dtype="float64", device="cpu").text_model.network.dtype == torch.float64
+    assert wherefrom.load(folder, dtype="float64", device="cpu").text_model.network.dtype == torch.float64
     with pytest.raises(WrongModel, match="changes nothing"):
-        whence.load((make_network("bert"), tokenizer()), dtype=torch.float64)
+        wherefrom.load((make_network("bert"), tokenizer()), dtype=torch.float64)
     with pytest.raises(UnknownName, match="Did you mean 'float32'"):
-        whence.load(folder, dtype="float23")
+        wherefrom.load(folder, dtype="float23")
 
 
 def test_a_model_without_a_head_is_refused(tmp_path: Path, folder: Path) -> None:
     bare = AutoModel.from_config(make_network("bert").config).eval()
     with pytest.raises(WrongModel, match="has no head for classification"):
-        whence.load((bare, tokenizer()))
+        wherefrom.load((bare, tokenizer()))
     with quiet():
         bare.save_pretrained(tmp_path)
     with pytest.raises(WrongModel, match="has no head for classification"):
-        whence.load(tmp_path)
+        wherefrom.load(tmp_path)
 
 
 def test_missing_weights_are_not_made_up(folder: Path) -> None:
@@ -57,7 +60,7 @@ def test_missing_weights_are_not_made_up(folder: Path) -> None:
     del weights["classifier.weight"]
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(WrongModel, match=r"lack weights.*classifier.weight"):
-        whence.load(folder)
+        wherefrom.load(folder)
 
 
 @pytest.mark.parametrize(
@@ -72,38 +75,38 @@ def test_missing_weights_are_not_made_up(folder: Path) -> None:
 )
 def test_what_is_no_model_is_refused(source: object, message: str) -> None:
     with pytest.raises(WrongModel, match=message):
-        whence.load(source)
+        wherefrom.load(source)
 
 
 def test_a_folder_that_holds_no_model_or_a_damaged_one(tmp_path: Path, folder: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     with pytest.raises(WrongModel, match=r"no config\.json"):
-        whence.load(empty)
+        wherefrom.load(empty)
     (folder / "config.json").write_text("{ not json")
     with pytest.raises(WrongModel, match="could not be loaded"):
-        whence.load(folder)
+        wherefrom.load(folder)
 
 
 def test_damaged_weights(folder: Path) -> None:
     (folder / "model.safetensors").write_bytes(b"\x00" * 64)
     with pytest.raises(WrongModel, match="could not be loaded"):
-        whence.load(folder)
+        wherefrom.load(folder)
 
 
 def test_unknown_task() -> None:
     with pytest.raises(UnknownName, match="Did you mean 'classification'"):
-        whence.load((make_network("bert"), tokenizer()), task="clasification")
+        wherefrom.load((make_network("bert"), tokenizer()), task="clasification")
 
 
 def test_training_mode_is_refused_at_any_time() -> None:
     network = make_network("bert")
-    model = whence.load((network, tokenizer()))
+    model = wherefrom.load((network, tokenizer()))
     network.train()
     with pytest.raises(ModelIsTraining, match=r"model\.eval\(\)"):
         model.explain("a film")
     with pytest.raises(ModelIsTraining):
-        whence.load((network, tokenizer()))
+        wherefrom.load((network, tokenizer()))
     assert network.training
 
 
@@ -112,23 +115,23 @@ def test_a_model_that_answers_nan() -> None:
     with torch.no_grad():
         model.network.classifier.bias.fill_(float("nan"))  # type: ignore[union-attr, operator]
     with pytest.raises(ModelFailed, match="NaN"):
-        whence.Model(model).explain("a film")
+        wherefrom.Model(model).explain("a film")
 
 
 @pytest.mark.parametrize("text", ["", "   ", "\n\t", "\u200b" * 0 + " ", ("a film", ""), ("", "a film")])
 def test_empty_text(text: str | tuple[str, str]) -> None:
     with pytest.raises(EmptyText):
-        whence.Model(tiny("bert")).explain(text)
+        wherefrom.Model(tiny("bert")).explain(text)
 
 
 def test_text_of_nothing_but_control_characters() -> None:
     with pytest.raises(EmptyText, match="control characters"):
-        whence.Model(tiny("bert")).explain("\x00\x01\x02")
+        wherefrom.Model(tiny("bert")).explain("\x00\x01\x02")
 
 
 @pytest.mark.parametrize(("family", "limit"), [("bert", 64), ("roberta", 62), ("gpt2", 64)])
 def test_text_over_the_limit_is_cut_and_says_so(family: str, limit: int) -> None:
-    model = whence.Model(tiny(family))
+    model = wherefrom.Model(tiny(family))
     with pytest.warns(TextWasCut, match=rf"the model reads {limit}: the last \d+ were cut"):
         explanation = model.explain("film " * 100)
     extra = 0 if family == "gpt2" else 2
@@ -137,7 +140,7 @@ def test_text_over_the_limit_is_cut_and_says_so(family: str, limit: int) -> None
 
 
 def test_a_model_without_a_limit_reads_everything() -> None:
-    assert whence.Model(tiny("t5")).explain("film " * 200, "saliency").cut == 0
+    assert wherefrom.Model(tiny("t5")).explain("film " * 200, "saliency").cut == 0
 
 
 @pytest.mark.parametrize(
@@ -159,7 +162,7 @@ def test_a_model_without_a_limit_reads_everything() -> None:
 def test_odd_text(text: str, family: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TextWasCut)
-        explanation = whence.Model(tiny(family)).explain(text)
+        explanation = wherefrom.Model(tiny(family)).explain(text)
     assert len(explanation.tokens) == len(explanation.scores)
     assert all(0 <= start <= end <= len(text) for start, end in explanation.offsets)
     assert json.loads(explanation.to_json())["text"] == text
@@ -169,19 +172,19 @@ def test_odd_text(text: str, family: str) -> None:
 
 
 def test_typed_special_tokens_are_ordinary_text() -> None:
-    explanation = whence.Model(tiny("bert")).explain("a [MASK] film")
+    explanation = wherefrom.Model(tiny("bert")).explain("a [MASK] film")
     assert explanation.tokens == ("[CLS]", "a", "[MASK]", "film", "[SEP]")
     assert explanation.special == (True, False, False, False, True)
 
 
 @pytest.mark.parametrize("text", [3, None, ("a", "b", "c"), ["a", 3], ("a", 3)])
 def test_what_is_no_text(text: object) -> None:
-    with pytest.raises(whence.WhenceError, match="A text is a str"):
-        whence.Model(tiny("bert")).explain(text)  # type: ignore[call-overload]
+    with pytest.raises(wherefrom.WherefromError, match="A text is a str"):
+        wherefrom.Model(tiny("bert")).explain(text)  # type: ignore[call-overload]
 
 
 def test_an_empty_list_gives_an_empty_list() -> None:
-    assert whence.Model(tiny("bert")).explain([]) == []
+    assert wherefrom.Model(tiny("bert")).explain([]) == []
 
 
 def test_slow_tokenizers_are_refused() -> None:
@@ -190,4 +193,4 @@ def test_slow_tokenizers_are_refused() -> None:
     stand_in = type("Slow", (type(slow),), {"is_fast": False})
     slow.__class__ = stand_in
     with pytest.raises(WrongModel, match="fast tokenizer"):
-        whence.load((make_network("bert"), slow))
+        wherefrom.load((make_network("bert"), slow))

@@ -11,18 +11,22 @@ from tiny_models import CHEAP, make_model, make_network, tokenizer
 from torch import Tensor
 from toys import case_of
 
-import whence
-from whence.api import Model
-from whence.core.target import Boundary
-from whence.errors import BadOption, UnknownName, WhenceError, WrongModel
-from whence.model.loading import quiet
-from whence.model.text_model import Passes, TextModel
-from whence.registry import all_methods
+import wherefrom
+from wherefrom.api import Model
+from wherefrom.core.target import Boundary
+from wherefrom.errors import BadOption, UnknownName, WherefromError, WrongModel
+from wherefrom.model.loading import quiet
+from wherefrom.model.text_model import Passes, TextModel
+from wherefrom.registry import all_methods
 
 METHODS = [row.name for row in all_methods()]
 MASKED = ["the film was [MASK] bad", "a [MASK]", "never a good plot and the [MASK] was very bad . a fine xyz"]
 NEXT = ["the film was not", "a", "never a good plot and the acting was very bad . a fine xyz"]
-ASKED: list[Any] = [("is it good?", "the film was not bad, but dull!"), ("what?", "a fine plot"), ("is it dull", "it was never good")]
+ASKED: list[Any] = [
+    ("is it good?", "the film was not bad, but dull!"),
+    ("what?", "a fine plot"),
+    ("is it dull", "it was never good"),
+]
 SETTINGS = [
     ("bert", "masked_lm", MASKED),
     ("roberta", "masked_lm", MASKED),
@@ -101,13 +105,17 @@ def test_an_answer_is_explained_by_its_start_and_its_end() -> None:
     encoding = model.encode(question, context)
     inside = [i for i, part in enumerate(encoding.segment) if part == 1]
     start, end = (one[0].detach().log_softmax(-1) for one in (out.start_logits, out.end_logits))
-    first, last = max(((i, j) for i in inside for j in inside if j >= i), key=lambda pair: float(start[pair[0]] + end[pair[1]]))
+    first, last = max(
+        ((i, j) for i in inside for j in inside if j >= i), key=lambda pair: float(start[pair[0]] + end[pair[1]])
+    )
     answer = context[encoding.offsets[first][0] : encoding.offsets[last][1]]
     whole = Model(model).explain(ASKED[0], "saliency")
     assert whole.target == whole.prediction == answer
     assert whole.probability == pytest.approx(float((start[first] + end[last]).exp()), rel=1e-9)
     parts = [Model(model).explain(ASKED[0], "saliency", target=part) for part in ("start", "end")]
-    assert whole.scores == pytest.approx([a + b for a, b in zip(parts[0].scores, parts[1].scores, strict=True)], rel=1e-9)
+    assert whole.scores == pytest.approx(
+        [a + b for a, b in zip(parts[0].scores, parts[1].scores, strict=True)], rel=1e-9
+    )
     leaf = model.embed(model.batch([encoding])["input_ids"]).detach().requires_grad_()
     slopes = torch.autograd.grad(raw_logits(model, ASKED[0], leaf).start_logits[0, first], leaf)[0][0]
     assert parts[0].scores == pytest.approx(slopes.norm(dim=-1).tolist(), rel=1e-9)
@@ -160,7 +168,7 @@ def test_leaving_out_what_is_not_read(family: str) -> None:
     ],
 )
 def test_bad_questions(family: str, task: str, text: Any, target: Any, message: str) -> None:
-    with pytest.raises((WhenceError, BadOption, UnknownName), match=message):
+    with pytest.raises((WherefromError, BadOption, UnknownName), match=message):
         Model(model_for(family, task)).explain(text, "saliency", target=target)
 
 
@@ -168,10 +176,13 @@ def test_the_task_is_found_from_the_files_and_checked(tmp_path: Path) -> None:
     with quiet():
         make_network("bert", task="question_answering").save_pretrained(tmp_path)
         tokenizer().save_pretrained(tmp_path)
-    assert whence.load(tmp_path).text_model.task.name == "question_answering"
+    assert wherefrom.load(tmp_path).text_model.task.name == "question_answering"
     with pytest.raises(WrongModel, match="made for question_answering, not for masked_lm"):
-        whence.load(tmp_path, task="masked_lm")
-    assert whence.load((make_network("gpt2", task="causal_lm"), tokenizer(0, "none"))).text_model.task.name == "causal_lm"
+        wherefrom.load(tmp_path, task="masked_lm")
+    assert (
+        wherefrom.load((make_network("gpt2", task="causal_lm"), tokenizer(0, "none"))).text_model.task.name
+        == "causal_lm"
+    )
 
 
 def test_two_classes_can_be_compared() -> None:

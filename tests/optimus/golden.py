@@ -12,11 +12,11 @@ import torch
 from toys import case_of
 from transformers import AutoTokenizer, BertForSequenceClassification
 
-from whence.core.case import Case
-from whence.core.encoding import Encoding
-from whence.model.loading import quiet
-from whence.model.text_model import TextModel
-from whence.optimus.combination import Combination, Raw, Reduction
+from wherefrom.case.case import Case
+from wherefrom.core.encoding import Encoding
+from wherefrom.model.loading import quiet
+from wherefrom.model.text_model import TextModel
+from wherefrom.optimus.combination import Combination, Raw, Reduction
 
 GOLDEN: dict[str, Any] = json.loads((Path(__file__).parents[1] / "golden" / "optimus.json").read_text())
 MATRIX: dict[str, Any] = {"From": "from", "To": "to", "MeanColumns": "mean_columns", "MaxColumns": "max_columns"}

@@ -10,12 +10,12 @@ import pytest
 import torch
 
 from optimus.golden import GOLDEN, combination, golden_case, golden_model
-from whence.core.case import Case
-from whence.core.graded import Numbers
-from whence.metrics.rft import rft
-from whence.optimus.combination import Combination, Raw
-from whence.optimus.operations import weights_of
-from whence.optimus.search import all_candidates, effects, matrices, searched
+from wherefrom.case.case import Case
+from wherefrom.grading.evidence import Numbers
+from wherefrom.metrics.rft import rft
+from wherefrom.optimus.combination import Combination, Raw
+from wherefrom.optimus.operations import weights_of
+from wherefrom.optimus.search import all_candidates, effects, matrices, searched
 
 CLOSE = 4e-6  # what single precision, in which the public code ran, can tell apart among the weights of one vector
 
@@ -47,7 +47,8 @@ def sums(weights: Numbers, fallen: Numbers) -> Numbers:
 def assert_equal_sums(found: Numbers, fallen: Numbers, expected: Numbers) -> Numbers:
     """All sums equal those of the public code, where it agrees with itself.
 
-    It scales weights to 0..1 in single precision, and the least one sometimes becomes an exact zero by rounding, to which it then gives the
+    It scales weights to 0..1 in single precision, and the least one sometimes becomes an exact zero by rounding, to
+    which it then gives the
     rule for zeros. Sums are compared with ours, or with ours in which that happened.
     """
     scores = sums(found, fallen)
@@ -68,7 +69,9 @@ def test_operations_equal_the_public_code(golden: dict[str, Any]) -> None:
         raw, *rest = name.split("|")
         one = combination(raw, *rest)
         found = weights_of(one, matrices(case, one.raw), case.row_read)[1:-1]
-        torch.testing.assert_close(found, torch.tensor(expected).double(), rtol=1e-6, atol=4e-6 if raw == "A*" else 1e-6)
+        torch.testing.assert_close(
+            found, torch.tensor(expected).double(), rtol=1e-6, atol=4e-6 if raw == "A*" else 1e-6
+        )
 
 
 @pytest.mark.parametrize(("raw", "number"), [(raw, i) for raw in ("A", "A*") for i in range(len(GOLDEN["prime"][raw]))])
@@ -78,7 +81,9 @@ def test_every_sum_and_the_best_combination_of_prime(raw: Raw, number: int) -> N
     label = golden["predicted"]
     assert searched(case, "prime") == [(case.model.target(label),)]
     found, expected = weights(case, raw), np.array(golden["rft"])
-    fallen = (golden["probability"][label] - np.array(golden["perturbed"])[:, label])[None]  # given its own perturbed probabilities
+    fallen = (golden["probability"][label] - np.array(golden["perturbed"])[:, label])[
+        None
+    ]  # given its own perturbed probabilities
     scores = assert_equal_sums(found, fallen, expected[:, None])[:, 0]
     assert configurations(raw)[scores.argmax()] == combination(raw, *golden["best"])
     if golden["same_length"]:  # its text was read back as the same tokens, so the questions are the same, too
@@ -116,7 +121,9 @@ def test_batch_chooses_what_the_public_code_chooses() -> None:
 
 
 def test_sentences() -> None:
-    """A sentence's weight is the mean of its tokens'. The public code deletes sentences; given its probabilities the sums are the same."""
+    """A sentence's weight is the mean of its tokens'. The public code deletes sentences; given its probabilities the
+    sums are the same.
+    """
     (golden,) = GOLDEN["sentence"]
     case = golden_case(golden_model("K2"), golden["tokens"])
     edges = np.cumsum([0, *golden["sizes"]])

@@ -12,15 +12,15 @@ import torch
 from tiny_models import make_model, tiny
 from toys import case_of
 
-import whence
-from whence import optimus
-from whence.api import Model
-from whence.core.grading import Chosen
-from whence.errors import BadFile, BadOption, EmptyText, NotDefined, UnknownName, WhenceError
-from whence.model.text_model import TextModel
-from whence.optimus.combination import BASELINE, Combination, Fitted, combinations
-from whence.optimus.search import chosen, settled
-from whence.registry import all_metrics
+import wherefrom
+from wherefrom import optimus
+from wherefrom.api import Model
+from wherefrom.errors import BadFile, BadOption, EmptyText, NotDefined, UnknownName, WherefromError
+from wherefrom.grading.grade import Chosen
+from wherefrom.model.text_model import TextModel
+from wherefrom.optimus.combination import BASELINE, Combination, Fitted, combinations
+from wherefrom.optimus.search import chosen, settled
+from wherefrom.registry import all_metrics
 
 FAMILIES = ["bert", "distilbert", "roberta", "deberta", "modernbert", "gpt2", "llama"]
 TEXT = "the film was not bad, but dull!"
@@ -69,7 +69,9 @@ def test_any_faithfulness_metric_may_choose(metric: str) -> None:
 
 
 def test_a_metric_keeps_its_options() -> None:
-    sums, means = (bert().explain(TEXT, "optimus", metric=f"rft:normalise={flag}").selection[0]["score"] for flag in ("no", "yes"))
+    sums, means = (
+        bert().explain(TEXT, "optimus", metric=f"rft:normalise={flag}").selection[0]["score"] for flag in ("no", "yes")
+    )
     assert sums == pytest.approx(9 * means)  # nine tokens
     masked = bert().explain(TEXT, "optimus", metric="rft:fill=mask").selection[0]["score"]
     assert masked != pytest.approx(means)
@@ -101,7 +103,9 @@ def test_language_models(task: str) -> None:
     model = Model(make_model({"masked_lm": "bert", "causal_lm": "gpt2"}[task], task=task, dtype=torch.float64))
     text = "the film was [MASK] bad" if task == "masked_lm" else "the film was"
     explanation = model.explain(text, "optimus")
-    assert explanation.selection[0]["score"] == pytest.approx(model.evaluate(explanation, metrics="rft").grades[0][0].value, rel=1e-9)
+    assert explanation.selection[0]["score"] == pytest.approx(
+        model.evaluate(explanation, metrics="rft").grades[0][0].value, rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("family", ["bert", "distilbert", "roberta", "deberta", "modernbert"])
@@ -151,7 +155,7 @@ def test_all_scores_are_kept_on_request() -> None:
     best = max(flat, key=lambda key: flat[key])
     assert str(Combination(*best)) == selection["chosen"]
     assert flat["A", "mean", "mean", "from"] == selection["baseline_score"]
-    assert whence.Explanation.from_json(explanation.to_json()) == explanation
+    assert wherefrom.Explanation.from_json(explanation.to_json()) == explanation
 
 
 def test_a_single_token() -> None:
@@ -194,7 +198,9 @@ def test_all_scores_negative_is_said() -> None:
     back = model.explain(text, "optimus", target=int(label), fallback="baseline")
     assert "the baseline was taken" in back.notes[1]
     assert back.params["winner"] == str(BASELINE)
-    assert len(model.explain(text, "optimus", target=int(label), raw="A*").notes) == 1  # a sign can be right where a size cannot
+    assert (
+        len(model.explain(text, "optimus", target=int(label), raw="A*").notes) == 1
+    )  # a sign can be right where a size cannot
 
 
 def test_weights_that_differ_by_rounding_are_equal_and_none_becomes_zero() -> None:
@@ -229,7 +235,7 @@ def test_what_is_written_can_be_read() -> None:
     ],
 )
 def test_options_that_do_not_fit(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(WhenceError, match=message):
+    with pytest.raises(WherefromError, match=message):
         bert().explain(TEXT, "optimus", **options)
 
 
@@ -291,7 +297,11 @@ def test_fitting_on_answers_and_labels() -> None:
 
 def test_texts_that_are_all_predicted_alike_are_fine() -> None:
     model = bert()
-    same = [text for text in TEXTS if model.explain(text, "random").prediction == model.explain(TEXTS[0], "random").prediction]
+    same = [
+        text
+        for text in TEXTS
+        if model.explain(text, "random").prediction == model.explain(TEXTS[0], "random").prediction
+    ]
     assert optimus.fit(model, same).texts == len(same)
 
 
@@ -302,12 +312,14 @@ def test_bad_fits(tmp_path: Path) -> None:
         optimus.fit(bert(), "a film")
     fitted = optimus.fit(bert(), TEXTS[:1])
     larger = Model(make_model("bert", num_hidden_layers=2, dtype=torch.float64))
-    with pytest.raises(BadOption, match=r"fitted on a model of 3 layers with 4 heads \(tiny-bert\); this one has 2 with 4"):
+    with pytest.raises(
+        BadOption, match=r"fitted on a model of 3 layers with 4 heads \(tiny-bert\); this one has 2 with 4"
+    ):
         larger.explain(TEXT, "optimus", combination=fitted)
     other = Model(make_model("bert", seed=1, dtype=torch.float64))
     assert "other weights" in other.explain(TEXT, "optimus", combination=fitted).notes[1]
     path = tmp_path / "combination.json"
-    for content in ("", "[]", '{"whence_optimus": 2}', '{"whence_optimus": 1}'):
+    for content in ("", "[]", '{"wherefrom_optimus": 2}', '{"wherefrom_optimus": 1}'):
         path.write_text(content)
         with pytest.raises(BadFile, match=r"combination\.json"):
             Fitted.load(path)

@@ -13,15 +13,15 @@ from tiny_models import make_model, tiny
 from torch import Tensor
 from toys import case_of
 
-from whence.api import Model
-from whence.core.case import Case
-from whence.core.graded import Numbers
-from whence.core.target import Target
-from whence.metrics.rft import rft
-from whence.model.text_model import TextModel
-from whence.optimus.combination import Combination, Raw, combinations
-from whence.optimus.operations import ROOM, all_weights, weights_of
-from whence.optimus.search import all_candidates, effects, matrices, real_units
+from wherefrom.api import Model
+from wherefrom.case.case import Case
+from wherefrom.core.target import Target
+from wherefrom.grading.evidence import Numbers
+from wherefrom.metrics.rft import rft
+from wherefrom.model.text_model import TextModel
+from wherefrom.optimus.combination import Combination, Raw, combinations
+from wherefrom.optimus.operations import ROOM, all_weights, weights_of
+from wherefrom.optimus.search import all_candidates, effects, matrices, real_units
 
 FAMILIES = ["bert", "distilbert", "roberta", "deberta", "deberta-v2", "modernbert", "gpt2", "llama"]
 TEXT = "the film was not bad, but dull!"
@@ -33,11 +33,16 @@ def slow_weights(one: Combination, layers: list[Tensor], position: int) -> list[
     by_layer = []
     for layer in layers:
         heads = [[[Fraction(x) for x in row] for row in head] for head in layer.tolist()]
-        by_layer.append([[_reduced(one.head, [head[i][j] for head in heads]) for j in range(size)] for i in range(size)])
+        by_layer.append(
+            [[_reduced(one.head, [head[i][j] for head in heads]) for j in range(size)] for i in range(size)]
+        )
     if one.layer == "multi":
         matrix = by_layer[0]
         for above in by_layer[1:]:
-            matrix = [[sum((above[i][k] * matrix[k][j] for k in range(size)), Fraction(0)) for j in range(size)] for i in range(size)]
+            matrix = [
+                [sum((above[i][k] * matrix[k][j] for k in range(size)), Fraction(0)) for j in range(size)]
+                for i in range(size)
+            ]
     else:
         matrix = [[_reduced(one.layer, [layer[i][j] for layer in by_layer]) for j in range(size)] for i in range(size)]
     columns = [[matrix[i][j] for i in range(size)] for j in range(size)]
@@ -81,7 +86,7 @@ def test_heads_are_taken_in_groups_when_there_is_little_room(monkeypatch: pytest
     case = case_of(tiny("bert", torch.float64), TEXT)
     whole = all_weights(matrices(case, "A"), case.row_read, "A")
     for room in (1, 8 * len(case.encoding) ** 2 * 3):
-        monkeypatch.setattr("whence.optimus.operations.ROOM", room)
+        monkeypatch.setattr("wherefrom.optimus.operations.ROOM", room)
         torch.testing.assert_close(all_weights(matrices(case, "A"), case.row_read, "A"), whole, rtol=1e-12, atol=0)
     assert room < ROOM
 
@@ -178,7 +183,9 @@ def test_prime_is_the_argmax_of_a_slow_search(family: str, level: Any) -> None:
 
 
 def test_multi_label_prime_and_label() -> None:
-    """Prime takes the mean over the predicted labels, Label each on its own; Prime is the same explanation for all of them."""
+    """Prime takes the mean over the predicted labels, Label each on its own; Prime is the same explanation for all of
+    them.
+    """
     model = make_model("bert", labels=5, problem_type="multi_label_classification", dtype=torch.float64, seed=4)
     case = case_of(model, TEXT)
     predicted = [label for label, logit in enumerate(case.logits.tolist()) if logit >= 0]

@@ -13,15 +13,15 @@ from rich.console import Console
 from tiny_models import make_network, tiny, tokenizer
 from typer.testing import CliRunner
 
-import whence
-import whence.cli_optimus
-from whence.api import Model
-from whence.cli import app
-from whence.core.explanation import Explanation
-from whence.errors import BadFile, UnknownName
-from whence.optimus.combination import Fitted
-from whence.report.selection import operation_maps, standings
-from whence.report.terminal import print_explanation
+import wherefrom
+import wherefrom.cli.optimus
+from wherefrom.api import Model
+from wherefrom.cli.arguments import app
+from wherefrom.core.explanation import Explanation
+from wherefrom.errors import BadFile, UnknownName
+from wherefrom.optimus.combination import Fitted
+from wherefrom.report.selection import operation_maps, standings
+from wherefrom.report.terminal import print_explanation
 
 TEXT = "the film was not bad, but dull!"
 
@@ -35,7 +35,9 @@ def printed(explanation: Explanation) -> str:
 def test_the_page_has_a_map_for_each_matrix_operation_and_frames_the_chosen_one() -> None:
     explanation = Model(tiny("bert")).explain(TEXT, "optimus", raw="both", all_scores=True)
     maps = operation_maps(explanation)
-    assert [one.title for one in maps] == [f"{raw}, {m}" for raw in ("A", "A*") for m in ("from", "to", "mean_columns", "max_columns")]
+    assert [one.title for one in maps] == [
+        f"{raw}, {m}" for raw in ("A", "A*") for m in ("from", "to", "mean_columns", "max_columns")
+    ]
     framed = [cell.tip for one in maps for row in one.cells for cell in row if cell.chosen]
     assert framed == [f"{explanation.params['winner']}: {explanation.selection[0]['score']:+.4g}"]
     sides = {cell.side: cell.tip for one in maps for row in one.cells for cell in row}
@@ -73,13 +75,13 @@ def test_standings_on_the_page_and_in_the_terminal() -> None:
 @pytest.fixture
 def embedded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A small random model in the embedded one's place."""
-    load = whence.load
+    load = wherefrom.load
     network = make_network("bert", labels=2, id2label={0: "NEGATIVE", 1: "POSITIVE"})
 
-    def load_small(_: Any = "embedded", **__: Any) -> whence.Model:
+    def load_small(_: Any = "embedded", **__: Any) -> wherefrom.Model:
         return load((network, tokenizer()))
 
-    monkeypatch.setattr("whence.api.load", load_small)
+    monkeypatch.setattr("wherefrom.api.load", load_small)
 
 
 @pytest.mark.usefixtures("embedded")

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from whence.core.explanation import Explanation
+from wherefrom.core.explanation import Explanation
 
 
 def explain(text: str, *spans: tuple[int, int, float], ends: float | None = None, **more: Any) -> Explanation:
-    """One token for each (start, end, score); between [CLS] and [SEP], with `ends` as their score, where that is given."""
-    rows: list[tuple[str, float, tuple[int, int], int]] = [(text[start:end], score, (start, end), 0) for start, end, score in spans]
+    """One token for each (start, end, score); between [CLS] and [SEP], with `ends` as their score, where that is
+    given.
+    """
+    rows: list[tuple[str, float, tuple[int, int], int]] = [
+        (text[start:end], score, (start, end), 0) for start, end, score in spans
+    ]
     if ends is not None:
         rows = [("[CLS]", ends, (0, 0), -1), *rows, ("[SEP]", ends, (0, 0), -1)]
     tokens, scores, offsets, segment = zip(*rows, strict=True)
-    given: dict[str, Any] = {"target": "positive", "probability": 0.75, "prediction": "positive", "method": "attcat"} | more
+    given: dict[str, Any] = {
+        "target": "positive",
+        "probability": 0.75,
+        "prediction": "positive",
+        "method": "attcat",
+    } | more
     return Explanation(text=text, tokens=tokens, scores=scores, offsets=offsets, segment=segment, **given)
 
 
@@ -24,7 +33,12 @@ def film(**more: Any) -> Explanation:
 
 def pair(**more: Any) -> Explanation:
     """[CLS] Two men. [SEP] No one! [SEP]"""
-    given: dict[str, Any] = {"target": "neutral", "probability": 0.5, "prediction": "neutral", "method": "attcat"} | more
+    given: dict[str, Any] = {
+        "target": "neutral",
+        "probability": 0.5,
+        "prediction": "neutral",
+        "method": "attcat",
+    } | more
     return Explanation(
         text="Two men.",
         pair="No one!",

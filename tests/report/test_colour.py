@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from whence.report.colour import DARK, LIGHT, Colour, Shade, Side, blend, largest, shade
+from wherefrom.report.colour import DARK, LIGHT, Colour, Shade, Side, blend, largest, shade
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,10 @@ from rich.text import Text
 
 from report.sentences import explain, film
 from report.test_html import NASTY, Reader
-from whence.core.comparison import Comparison, Grade
-from whence.report.comparison import breakable, fragment, page
-from whence.report.comparison_terminal import print_comparison
-from whence.report.grades import figure, sheet
+from wherefrom.core.comparison import Comparison, Grade
+from wherefrom.report.comparison import breakable, fragment, page
+from wherefrom.report.comparison_sheet import figure, sheet
+from wherefrom.report.comparison_terminal import print_comparison
 
 METRICS = ("aopc", "log_odds", "kendall_confidence")
 VIEWS = [page, fragment]
@@ -58,14 +58,17 @@ def three(**more: Any) -> Comparison:
 def cut(comparison: Comparison, methods: int, metrics: int = len(METRICS)) -> Comparison:
     """Its first methods and metrics."""
     kept = tuple(row[:metrics] for row in comparison.grades[:methods])
-    return replace(comparison, explanations=comparison.explanations[:methods], grades=kept, names=comparison.names[:methods])
+    return replace(
+        comparison, explanations=comparison.explanations[:methods], grades=kept, names=comparison.names[:methods]
+    )
 
 
 def shown(comparison: Comparison, *, width: int = 100, encoding: str = "utf-8", colour: bool = False) -> str:
     raw = io.BytesIO()
     out = io.TextIOWrapper(raw, encoding=encoding, errors="strict", newline="\n")
     print_comparison(
-        comparison, console=Console(file=out, width=width, force_terminal=colour, color_system="truecolor" if colour else None)
+        comparison,
+        console=Console(file=out, width=width, force_terminal=colour, color_system="truecolor" if colour else None),
     )
     out.flush()
     return raw.getvalue().decode(encoding)
@@ -77,9 +80,17 @@ def shown(comparison: Comparison, *, width: int = 100, encoding: str = "utf-8", 
 def test_the_sheet_is_ordered_by_mean_rank() -> None:
     made = sheet(three())
     # attcat: 1, 3, 1; lime: 2, 2, 2; alti: 3, 1 and no third
-    assert [(line.name, line.mean_rank) for line in made.lines] == [("attcat", 5 / 3), ("alti:norm=l2", 2.0), ("lime", 2.0)]
+    assert [(line.name, line.mean_rank) for line in made.lines] == [
+        ("attcat", 5 / 3),
+        ("alti:norm=l2", 2.0),
+        ("lime", 2.0),
+    ]
     assert [[cell.rank for cell in line.cells] for line in made.lines] == [[1, 3, 1], [3, 1, None], [2, 2, 2]]
-    assert [[cell.best for cell in line.cells] for line in made.lines] == [[True, False, True], [False, True, False], [False, False, False]]
+    assert [[cell.best for cell in line.cells] for line in made.lines] == [
+        [True, False, True],
+        [False, True, False],
+        [False, False, False],
+    ]
 
 
 def test_footnotes_say_why_and_whom_it_concerns() -> None:
@@ -125,7 +136,8 @@ def test_one_explanation_has_no_places() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(0.12345, "0.123"), (-0.0001, "0.000"), (0.0, "0.000"), (-12.5, "-12.500"), (123456.0, "1.23e+05")]
+    ("value", "text"),
+    [(0.12345, "0.123"), (-0.0001, "0.000"), (0.0, "0.000"), (-12.5, "-12.500"), (123456.0, "1.23e+05")],
 )
 def test_figures(value: float, text: str) -> None:
     assert figure(value) == text
@@ -174,7 +186,9 @@ def test_many_metrics_come_in_blocks_that_fit(width: int) -> None:
     """Sixteen methods by twelve metrics: methods for rows, their names again in every block, every value once."""
     names = [f"method_{number}" for number in range(16)]
     many = tuple(tuple(Grade(f"a_metric_number_{j}", i + j / 100, "higher") for j in range(12)) for i in range(16))
-    lines = shown(three(grades=many, names=tuple(names), explanations=(film(),) * 16, failed={}), width=width).splitlines()
+    lines = shown(
+        three(grades=many, names=tuple(names), explanations=(film(),) * 16, failed={}), width=width
+    ).splitlines()
     rows = [line for line in lines if line.startswith("method_")]
     assert max(len(line) for line in lines) <= width
     for i, name in enumerate(names):
@@ -185,7 +199,9 @@ def test_many_metrics_come_in_blocks_that_fit(width: int) -> None:
 
 def test_places_of_one_and_two_digits_keep_decimals_in_line() -> None:
     many = tuple((Grade("aopc", i / 10, "higher"),) for i in range(12))
-    lines = shown(three(grades=many, names=tuple(map(str, range(12))), explanations=(film(),) * 12, failed={})).splitlines()
+    lines = shown(
+        three(grades=many, names=tuple(map(str, range(12))), explanations=(film(),) * 12, failed={})
+    ).splitlines()
     rows = [line for line in lines if re.search(r"\d\.\d{3}", line)]
     assert len({re.search(r"\d\.\d{3}", line).start() for line in rows if re.search(r"\d\.\d{3}", line)}) == 1  # type: ignore[union-attr]
     assert [line.split()[3] for line in rows[:2]] == ["★", "2"]
@@ -292,7 +308,15 @@ def test_a_name_tells_what_to_know_about_its_numbers() -> None:
 def test_headings_can_be_reached_and_sort_the_best_first() -> None:
     elements = Reader(page(three())).elements
     buttons = [given for tag, given in elements if tag == "button"]
-    assert [button["data-first"] for button in buttons] == ["up", "up", "down", "up", "up", "up", "up"]  # aopc: higher is better
+    assert [button["data-first"] for button in buttons] == [
+        "up",
+        "up",
+        "down",
+        "up",
+        "up",
+        "up",
+        "up",
+    ]  # aopc: higher is better
     assert all(button["type"] == "button" for button in buttons)
     assert any(given.get("class") == "scroll" and given.get("tabindex") == "0" for _, given in elements)
 
@@ -324,7 +348,12 @@ def test_everything_of_the_user_is_escaped(view: Any) -> None:
     assert "img" not in reader.tags()
     assert view(given).count("<script") == view(three()).count("<script")
     assert view(given).count("</style") == view(three()).count("</style")
-    assert not [name for _, attributes in reader.elements for name in attributes if name.startswith("on") or name in ("src", "href")]
+    assert not [
+        name
+        for _, attributes in reader.elements
+        for name in attributes
+        if name.startswith("on") or name in ("src", "href")
+    ]
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -334,7 +363,11 @@ def test_nothing_comes_from_elsewhere(view: Any) -> None:
 
 @pytest.mark.parametrize(
     ("name", "parts"),
-    [("aopc", ["aopc"]), ("faithfulness_violation", ["faithfulness_", "violation"]), ("a:b=c,d_", ["a:", "b=", "c,", "d_"])],
+    [
+        ("aopc", ["aopc"]),
+        ("faithfulness_violation", ["faithfulness_", "violation"]),
+        ("a:b=c,d_", ["a:", "b=", "c,", "d_"]),
+    ],
 )
 def test_names_may_be_broken(name: str, parts: list[str]) -> None:
     assert breakable(name) == parts
@@ -348,7 +381,7 @@ def test_many_metrics_are_written_upwards() -> None:
 
 def test_no_view_loads_torch() -> None:
     code = (
-        "import sys, whence.report.comparison, whence.report.comparison_terminal;"
+        "import sys, wherefrom.report.comparison, wherefrom.report.comparison_terminal;"
         " assert not {'torch', 'transformers', 'numpy', 'pandas'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)

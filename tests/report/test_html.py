@@ -9,10 +9,10 @@ from html.parser import HTMLParser
 import pytest
 
 from report.sentences import explain, film, pair
-from whence.core.explanation import Explanation
-from whence.errors import WhenceError
-from whence.report.colour import DARK, LIGHT
-from whence.report.html import difference, fragment, page
+from wherefrom.core.explanation import Explanation
+from wherefrom.errors import WherefromError
+from wherefrom.report.colour import DARK, LIGHT
+from wherefrom.report.html import difference, fragment, page
 
 VOID = {"meta", "input", "br", "wbr"}
 
@@ -102,14 +102,16 @@ def test_special_tokens_hidden_unless_asked() -> None:
     assert "[CLS]" not in fragment(film(ends=9.0))
     assert "[CLS]" in fragment(film(ends=9.0), special=True)
     for special in (False, True):
-        switch = next(given for tag, given in Reader(page([film(ends=9.0)], special=special)).elements if tag == "input")
+        switch = next(
+            given for tag, given in Reader(page([film(ends=9.0)], special=special)).elements if tag == "input"
+        )
         assert ("checked" in switch) is special
     assert ".switch:not(:checked)~* .special" in page([film(ends=9.0)])
 
 
 def test_a_fragment_with_special_tokens_takes_its_scale_from_all() -> None:
     html = fragment(film(ends=4.0), special=True)
-    assert '<div class="whence fragment all">' in html
+    assert '<div class="wherefrom fragment all">' in html
     assert Reader(html).styles()["fine"].endswith("--a:0.5")
 
 
@@ -168,7 +170,12 @@ def test_everything_of_the_user_is_escaped(show: Callable[[Explanation], str]) -
     assert "img" not in reader.tags()
     assert html.count("<script") == plain.count("<script")
     assert html.count("</style") == plain.count("</style")
-    assert not [name for _, attributes in reader.elements for name in attributes if name.startswith("on") or name in ("src", "href")]
+    assert not [
+        name
+        for _, attributes in reader.elements
+        for name in attributes
+        if name.startswith("on") or name in ("src", "href")
+    ]
 
 
 def test_a_title_is_escaped() -> None:
@@ -180,7 +187,19 @@ def test_a_title_is_escaped() -> None:
 @pytest.mark.parametrize("show", VIEWS, ids=IDS)
 def test_control_characters_are_spelt_out(show: Callable[[Explanation], str]) -> None:
     bad = "a\x00\x07\r\u202e\ud83d"
-    html = show(explain(bad, (0, 1, 1.0), (1, 6, 2.0), target=bad, prediction=bad, method=bad, notes=(bad,), model=bad, params={bad: bad}))
+    html = show(
+        explain(
+            bad,
+            (0, 1, 1.0),
+            (1, 6, 2.0),
+            target=bad,
+            prediction=bad,
+            method=bad,
+            notes=(bad,),
+            model=bad,
+            params={bad: bad},
+        )
+    )
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\ud800-\udfff]", html)
     assert set(Reader(html).lines) == {"a\\x00\\x07\\r\\u202e\\ud83d"}
     html.encode("utf-8")
@@ -220,14 +239,30 @@ def test_hover_tells_the_token_and_its_number() -> None:
 
 def test_the_heat_map_has_layers_for_rows_and_tokens_for_columns() -> None:
     explanation = film(layers=((0.0, 2.0, 0.0, 0.0), (0.0, 0.0, -1.0, 0.5)))
-    cells = [given for tag, given in Reader(page([explanation])).elements if tag == "td" and "t" in given.get("class", "").split()]
-    assert [cell["style"].split(";")[0] for cell in cells] == [f"--s:{x}" for x in (0, 1, 0, 0, 0, 0, 0.5, 0.25, 0, 1, 0.5, 0.25)]
+    cells = [
+        given
+        for tag, given in Reader(page([explanation])).elements
+        if tag == "td" and "t" in given.get("class", "").split()
+    ]
+    assert [cell["style"].split(";")[0] for cell in cells] == [
+        f"--s:{x}" for x in (0, 1, 0, 0, 0, 0, 0.5, 0.25, 0, 1, 0.5, 0.25)
+    ]
     assert [cell["title"] for cell in cells[6:8]] == ["film  -1.000 · layer 2", ".  +0.500 · layer 2"]
     assert "Layer by layer" not in page([film()])
 
 
 def test_bars_probabilities_and_facts() -> None:
-    html = page([film(probabilities={"negative": 0.25, "positive": 0.75}, gap=0.125, forwards=2, model="tiny", params={"steps": 9})])
+    html = page(
+        [
+            film(
+                probabilities={"negative": 0.25, "positive": 0.75},
+                gap=0.125,
+                forwards=2,
+                model="tiny",
+                params={"steps": 9},
+            )
+        ]
+    )
     reader = Reader(html)
     texts = [text.strip() for text in reader.texts if text.strip()]
     strongest = texts.index("Strongest")
@@ -255,7 +290,7 @@ def test_two_explanations_of_one_text_have_their_difference() -> None:
 def test_other_texts_have_no_difference() -> None:
     assert 'id="difference"' not in page([film(), pair()])
     assert 'id="difference"' not in page([film(), film(), film()])
-    with pytest.raises(WhenceError, match="same text"):
+    with pytest.raises(WherefromError, match="same text"):
         difference(film(), pair())
 
 
@@ -290,5 +325,8 @@ def test_explanations_show_themselves() -> None:
 
 
 def test_no_view_loads_torch() -> None:
-    code = "import sys, whence.report.html, whence.report.terminal; assert not {'torch', 'transformers', 'numpy'} & set(sys.modules)"
+    code = (
+        "import sys, wherefrom.report.html, wherefrom.report.terminal;"
+        " assert not {'torch', 'transformers', 'numpy'} & set(sys.modules)"
+    )
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)

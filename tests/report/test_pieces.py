@@ -5,39 +5,70 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from report.sentences import explain, film, pair
-from whence.report.pieces import Run, lines, pieces, visible
+from wherefrom.report.pieces import Run, lines, pieces, visible
 
 
 def test_pieces_are_the_text_between_the_offsets() -> None:
-    assert [(piece.text, piece.score) for piece in pieces(film(ends=9.0))] == [("A", 0.0), ("fine", 2.0), ("film", -1.0), (".", 0.5)]
+    assert [(piece.text, piece.score) for piece in pieces(film(ends=9.0))] == [
+        ("A", 0.0),
+        ("fine", 2.0),
+        ("film", -1.0),
+        (".", 0.5),
+    ]
 
 
 def test_special_tokens_only_when_asked_for() -> None:
-    assert [piece.label for piece in pieces(film(ends=9.0), special=True)] == ["[CLS]", "A", "fine", "film", ".", "[SEP]"]
+    assert [piece.label for piece in pieces(film(ends=9.0), special=True)] == [
+        "[CLS]",
+        "A",
+        "fine",
+        "film",
+        ".",
+        "[SEP]",
+    ]
 
 
 def test_bytes_of_one_character_are_one_piece_with_their_sum() -> None:
     explanation = explain(
-        "a 🎬", (0, 1, 1.0), (2, 3, 0.5), (2, 3, -2.0), (2, 3, 0.25), layers=((1.0, 0.5, -1.0, 0.25), (0.0, 0.0, -1.0, 0.0))
+        "a 🎬",
+        (0, 1, 1.0),
+        (2, 3, 0.5),
+        (2, 3, -2.0),
+        (2, 3, 0.25),
+        layers=((1.0, 0.5, -1.0, 0.25), (0.0, 0.0, -1.0, 0.0)),
     )
     found = pieces(explanation)
-    assert [(piece.text, piece.score, piece.layers) for piece in found] == [("a", 1.0, (1.0, 0.0)), ("🎬", -1.25, (-0.25, -1.0))]
+    assert [(piece.text, piece.score, piece.layers) for piece in found] == [
+        ("a", 1.0, (1.0, 0.0)),
+        ("🎬", -1.25, (-0.25, -1.0)),
+    ]
     assert "".join(run.text for run in lines(explanation, found)[0]) == "a 🎬"
 
 
 def test_overlapping_tokens_show_their_text_once() -> None:
     explanation = explain("日本", (0, 1, 1.0), (0, 2, 1.0))  # sentencepiece gives its leading mark the first character
-    assert [(run.text, run.piece.score if run.piece else None) for run in lines(explanation, pieces(explanation))[0]] == [("日本", 2.0)]
+    assert [
+        (run.text, run.piece.score if run.piece else None) for run in lines(explanation, pieces(explanation))[0]
+    ] == [("日本", 2.0)]
 
 
 def test_spaces_of_a_token_stay_plain() -> None:
     explanation = explain("a film ", (0, 1, 0.0), (1, 7, 1.0))
     runs = lines(explanation, pieces(explanation))[0]
-    assert [(run.text, run.piece is not None) for run in runs] == [("a", True), (" ", False), ("film", True), (" ", False)]
+    assert [(run.text, run.piece is not None) for run in runs] == [
+        ("a", True),
+        (" ", False),
+        ("film", True),
+        (" ", False),
+    ]
 
 
 def test_a_token_of_spaces_is_seen_in_a_list() -> None:
-    assert [piece.label for piece in pieces(explain("a\n \tb", (0, 1, 0.0), (1, 4, 1.0), (4, 5, 0.0)))] == ["a", "↵␣⇥", "b"]
+    assert [piece.label for piece in pieces(explain("a\n \tb", (0, 1, 0.0), (1, 4, 1.0), (4, 5, 0.0)))] == [
+        "a",
+        "↵␣⇥",
+        "b",
+    ]
 
 
 def test_a_label_is_one_line() -> None:
@@ -46,7 +77,10 @@ def test_a_label_is_one_line() -> None:
 
 def test_special_tokens_stand_in_the_line_of_the_token_before() -> None:
     explanation = pair()
-    seen = [[run.text or run.piece.label for run in line if run.piece] for line in lines(explanation, pieces(explanation, special=True))]
+    seen = [
+        [run.text or run.piece.label for run in line if run.piece]
+        for line in lines(explanation, pieces(explanation, special=True))
+    ]
     assert seen == [["[CLS]", "Two", "men", ".", "[SEP]"], ["No", "one", "!", "[SEP]"]]
 
 
@@ -81,7 +115,11 @@ def test_control_characters_are_spelt_out(text: str, expected: str) -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.text(min_size=1, max_size=20), st.lists(st.tuples(st.integers(0, 20), st.integers(0, 5)), max_size=8, min_size=1), st.booleans())
+@given(
+    st.text(min_size=1, max_size=20),
+    st.lists(st.tuples(st.integers(0, 20), st.integers(0, 5)), max_size=8, min_size=1),
+    st.booleans(),
+)
 def test_runs_give_the_text_back_whatever_the_offsets(text: str, spans: list[tuple[int, int]], special: bool) -> None:
     explanation = explain(text, *((start, start + length, 1.0) for start, length in spans), ends=1.0)
     assert "".join(run.text for run in lines(explanation, pieces(explanation, special=special))[0]) == text

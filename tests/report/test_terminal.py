@@ -12,8 +12,8 @@ from rich.style import Style
 from rich.text import Text
 
 from report.sentences import explain, film, pair
-from whence.core.explanation import Explanation
-from whence.report.terminal import print_explanation
+from wherefrom.core.explanation import Explanation
+from wherefrom.report.terminal import print_explanation
 
 Colours = Literal["standard", "256", "truecolor"]
 
@@ -29,7 +29,9 @@ class Terminal:
 
     def __init__(self, colours: Colours | None = "truecolor", *, no_color: bool = False) -> None:
         self.output = io.StringIO()
-        self.console = Console(file=self.output, force_terminal=colours is not None, color_system=colours, width=200, no_color=no_color)
+        self.console = Console(
+            file=self.output, force_terminal=colours is not None, color_system=colours, width=200, no_color=no_color
+        )
 
     def show(self, explanation: Explanation, *, special: bool = False) -> list[str]:
         print_explanation(explanation, special=special, console=self.console)
@@ -137,7 +139,15 @@ def test_sixteen_colours() -> None:
 def test_markup_is_only_text() -> None:
     text = "[bold red]x[/] :smile: [/nope]"
     shown = Terminal().show(
-        explain(text, (0, 10, 1.0), (10, 11, -1.0), target="[red]t[/]", method="[b]m", notes=("[i]n",), params={"[u]": "[/u]"})
+        explain(
+            text,
+            (0, 10, 1.0),
+            (10, 11, -1.0),
+            target="[red]t[/]",
+            method="[b]m",
+            notes=("[i]n",),
+            params={"[u]": "[/u]"},
+        )
     )
     assert shown[0] == "[b]m ([u]=[/u]) explains [red]t[/] (75.0%); the model predicts positive"
     assert shown[2] == text
@@ -147,9 +157,22 @@ def test_markup_is_only_text() -> None:
 def test_control_characters_do_not_reach_the_terminal() -> None:
     terminal = Terminal(None)
     bad = "a\x1b[2J\x07\x00\r\x9b31m\u202eb\ud83d"
-    terminal.show(explain(bad, (0, 5, 1.0), (5, len(bad), 2.0), target=bad, prediction=bad, method=bad, notes=(bad,), params={bad: bad}))
+    terminal.show(
+        explain(
+            bad,
+            (0, 5, 1.0),
+            (5, len(bad), 2.0),
+            target=bad,
+            prediction=bad,
+            method=bad,
+            notes=(bad,),
+            params={bad: bad},
+        )
+    )
     assert not [
-        character for character in terminal.output.getvalue() if unicodedata.category(character) in {"Cc", "Cs"} and character != "\n"
+        character
+        for character in terminal.output.getvalue()
+        if unicodedata.category(character) in {"Cc", "Cs"} and character != "\n"
     ]
     assert "a\\x1b[2J\\x07\\x00\\r\\x9b31m\\u202eb\\ud83d" in terminal.output.getvalue()
 
@@ -167,7 +190,9 @@ def test_an_ascii_terminal_gets_ascii() -> None:
     raw = io.BytesIO()
     out = io.TextIOWrapper(raw, encoding="ascii", errors="strict")
     long = "é" * 120
-    print_explanation(explain(f"🎬 {long}", (0, 1, 1.0), (2, 122, -2.0), seconds=1.0, forwards=1), console=Console(file=out, width=80))
+    print_explanation(
+        explain(f"🎬 {long}", (0, 1, 1.0), (2, 122, -2.0), seconds=1.0, forwards=1), console=Console(file=out, width=80)
+    )
     out.flush()
     assert b"\\U0001f3ac" in raw.getvalue()
     assert b"##############|" in raw.getvalue()

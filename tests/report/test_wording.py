@@ -5,7 +5,7 @@ import math
 import pytest
 
 from report.sentences import film
-from whence.report.wording import doubts, facts, number, options, percent, predicted
+from wherefrom.report.wording import doubts, facts, number, options, percent, predicted
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,13 @@ import pytest
 import torch
 from tiny_models import tiny
 
-from whence.api import Model
-from whence.core.comparison import Comparison, Grade
-from whence.core.explanation import Explanation
-from whence.errors import EmptyText, NotDefined, WhenceError
-from whence.optimus.combination import BASELINE, Combination
-from whence.report import plots
-from whence.studies.optimus import (
+from wherefrom.api import Model
+from wherefrom.core.comparison import Comparison, Grade
+from wherefrom.core.explanation import Explanation
+from wherefrom.errors import EmptyText, NotDefined, WherefromError
+from wherefrom.optimus.combination import BASELINE, Combination
+from wherefrom.report import plots
+from wherefrom.studies.optimus import (
     Cost,
     as_printed,
     carbon,
@@ -35,15 +35,20 @@ def explanation(**more: object) -> Explanation:
 
 
 def test_operations_are_counted() -> None:
-    won = [BASELINE, Combination("A", 3, "mean", "to"), Combination("A*", 3, 0, "to"), Combination("A", "multi", "mean", "from")]
+    won = [
+        BASELINE,
+        Combination("A", 3, "mean", "to"),
+        Combination("A*", 3, 0, "to"),
+        Combination("A", "multi", "mean", "from"),
+    ]
     found = winning_operations([*won[:2], *(explanation(params={"winner": str(one)}) for one in won[2:])])
     assert found.heads == {"3": 0.5, "mean": 0.25, "multi": 0.25}
     assert found.layers == {"mean": 0.75, "0": 0.25}
     assert found.matrices == {"from": 0.5, "to": 0.5}
     assert found.raw == {"A": 0.75, "A*": 0.25}
-    with pytest.raises(WhenceError, match="this one is by alti"):
+    with pytest.raises(WherefromError, match="this one is by alti"):
         winning_operations([explanation(method="alti")])
-    with pytest.raises(WhenceError, match="nothing to count"):
+    with pytest.raises(WherefromError, match="nothing to count"):
         winning_operations([])
 
 
@@ -87,7 +92,9 @@ def test_every_combination_is_graded_as_a_method_of_its_own() -> None:
     for one in (BASELINE, Combination("A", 2, 1, "max_columns")):
         for metric in ("rft", "faithfulness", "auprc"):
             alone = [
-                model.evaluate(model.explain(text, "optimus", combination=one), metrics=metric, rationale=spans).grades[0][0].value
+                model.evaluate(model.explain(text, "optimus", combination=one), metrics=metric, rationale=spans)
+                .grades[0][0]
+                .value
                 for text, spans in texts
             ]
             assert found[str(one)][metric] == pytest.approx(np.mean([value for value in alone if value is not None]))
@@ -119,7 +126,11 @@ def test_carbon_by_hand() -> None:
 
 
 def test_costs_are_means_by_method_and_add_up_over_texts() -> None:
-    rows = [explanation(seconds=1.0, forwards=10), explanation(seconds=3.0, forwards=30), explanation(method="alti", seconds=0.5)]
+    rows = [
+        explanation(seconds=1.0, forwards=10),
+        explanation(seconds=3.0, forwards=30),
+        explanation(method="alti", seconds=0.5),
+    ]
     found = costs(rows, watts=100, kg_per_kwh=1.0)
     assert found["optimus"] == Cost(2.0, 20.0, 0.0, carbon(2.0, watts=100, kg_per_kwh=1.0), 2)
     assert found["alti"].texts == 1

@@ -1,6 +1,0 @@
-"""Runs over whole data sets: reading them, explaining and measuring every example, keeping the numbers, and the tables made of them."""
-
-from whence.benchmark.store import Run
-from whence.benchmark.thermostat import read_thermostat, write_thermostat
-
-__all__ = ["Run", "read_thermostat", "write_thermostat"]

@@ -1,0 +1,53 @@
+"""Wherefrom tells where a transformer's decision comes from, and whether to believe the answer."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from wherefrom.api import Model, explain, flow, load
+    from wherefrom.core.explanation import Explanation
+    from wherefrom.core.flow import Flow
+    from wherefrom.errors import TextWasCut, WherefromError
+    from wherefrom.registry import method, metric
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Explanation",
+    "Flow",
+    "Model",
+    "TextWasCut",
+    "WherefromError",
+    "__version__",
+    "explain",
+    "flow",
+    "load",
+    "method",
+    "metric",
+]
+
+_HOME = {
+    "Model": "wherefrom.api",
+    "explain": "wherefrom.api",
+    "flow": "wherefrom.api",
+    "load": "wherefrom.api",
+    "Explanation": "wherefrom.core.explanation",
+    "Flow": "wherefrom.core.flow",
+    "TextWasCut": "wherefrom.errors",
+    "WherefromError": "wherefrom.errors",
+    "method": "wherefrom.registry",
+    "metric": "wherefrom.registry",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Public names are fetched when first used, so that `import wherefrom` and `wherefrom --help` do not load torch."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'wherefrom' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,5 @@
+"""python -m wherefrom"""
+
+from wherefrom.cli.main import main
+
+main()

@@ -1,0 +1,8 @@
+"""Runs over whole data sets: reading them, explaining and measuring every example, keeping the numbers, and the tables
+made of them.
+"""
+
+from wherefrom.benchmark.store import Run
+from wherefrom.benchmark.thermostat import read_thermostat, write_thermostat
+
+__all__ = ["Run", "read_thermostat", "write_thermostat"]

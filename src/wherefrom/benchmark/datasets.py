@@ -1,0 +1,255 @@
+"""Data sets by name, file or folder, as examples. Whatever does not fit is said with its file and line."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from wherefrom.benchmark.formats import Reader, Record, read_csv, read_hub, read_hugging_face, read_lines, read_parquet
+from wherefrom.benchmark.layouts import (
+    read_conllu,
+    read_eraser,
+    read_eraser_query,
+    read_esnli,
+    read_hatexplain,
+    read_squad,
+)
+from wherefrom.core.example import Example, example_of
+from wherefrom.errors import BadFile, BadOption, UnknownName
+
+# How a file is read: said in front of its path, as in squad:dev-v2.0.json, or known by how its name ends.
+READERS: dict[str, Reader] = {
+    "jsonl": read_lines,
+    "csv": read_csv,
+    "tsv": read_csv,
+    "parquet": read_parquet,
+    "disk": read_hugging_face,
+    "eraser": read_eraser,
+    "eraser_query": read_eraser_query,
+    "hatexplain": read_hatexplain,
+    "esnli": read_esnli,
+    "squad": read_squad,
+    "conllu": read_conllu,
+}
+SUFFIXES = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".parquet": "parquet",
+    ".conllu": "conllu",
+}
+HUB = "hf:"
+
+# What a field may be called. The first name of a row that is there is taken; --columns says otherwise.
+FIELDS = {
+    "id": ("id", "idx", "guid", "pairID"),
+    "text": ("text", "text_a", "sentence", "sentence1", "premise", "question", "question1", "review", "content"),
+    "pair": ("pair", "text_b", "sentence2", "hypothesis", "context", "question2"),
+    "label": ("label", "gold_label", "labels"),
+    "rationale": ("rationale", "rationale_a"),
+    "pair_rationale": ("pair_rationale", "rationale_b"),
+    "answer": ("answer",),
+}
+
+
+class Ready(NamedTuple):
+    """A data set that is known by name, given the folder it is in."""
+
+    file: str
+    splits: tuple[str, ...] = ()  # where they must not be pooled, so that one has to be named
+    classes: bool = True  # whether its labels are classes of a model
+
+
+READY = {
+    "sst2": Ready("sst2_dev"),
+    "sst2_dev": Ready("sst2_dev"),
+    "sst2_train": Ready("sst2_train"),
+    "sst_trees": Ready("sst_trees"),
+    "imdb": Ready("imdb"),
+    "yelp_polarity": Ready("yelp_polarity"),
+    "amazon_reviews": Ready("amazon_reviews"),
+    "eraser_movies": Ready("eraser_movies", ("val", "test")),  # test marks three times as much of a text as the others
+    "eraser_movies_train": Ready("eraser_movies_train"),
+    "esnli": Ready("esnli"),
+    "mnli": Ready("mnli"),
+    "qqp": Ready("qqp"),
+    "ethos": Ready("ethos", ("all", "multi_label")),  # one label, or several
+    "hatexplain": Ready("hatexplain"),
+    "hoc": Ready("hoc"),
+    "hummingbird": Ready(
+        "hummingbird", ("anger", "disgust", "fear", "joy", "offensive", "politeness", "sadness", "sentiment"), False
+    ),
+    "newsgroups20_sports": Ready("newsgroups20_sports"),
+    "ais_mri": Ready("ais_mri"),
+    "squad_v1.1": Ready("squad_v1.1", classes=False),
+    "squad_v2": Ready("squad_v2", classes=False),
+    "agreement_linzen": Ready("agreement_linzen", classes=False),
+    "ud_en_ewt": Ready("ud_en_ewt", classes=False),
+    **{
+        f"jw_{name}_{part}": Ready(f"jw_{name}_{part}")
+        for name in ("sst", "20news", "imdb")
+        for part in ("train", "dev", "test")
+    },
+}
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """Examples that are read anew each time they are gone through, so that a large file takes no memory."""
+
+    source: str  # a ready name, a path, layout:path, hf:name; with @split behind
+    folder: Path | None = None  # where ready names are
+    limit: int | None = None
+    seed: int | None = None  # with a limit: take a random part instead of the first
+    columns: Mapping[str, str] = field(default_factory=dict)  # our field -> the file's
+
+    def __post_init__(self) -> None:
+        if self.limit is not None and self.limit < 1:
+            raise BadOption(f"The limit must be at least 1, not {self.limit}.")
+        for name in self.columns:
+            if name not in FIELDS:
+                raise UnknownName.among("field of an example", name, FIELDS)
+
+    def __iter__(self) -> Iterator[Example]:
+        everything = self._examples()
+        if self.limit is None:
+            return everything
+        return islice(everything, self.limit) if self.seed is None else self._sampled(everything, self.limit, self.seed)
+
+    @property
+    def name(self) -> str:
+        """Short, for tables."""
+        source, split = _parted(self.source)
+        last = Path(source.rpartition(":")[2])
+        return (last.stem if last.suffix.lower() in (*SUFFIXES, ".json") else last.name) + (
+            f"@{split}" if split else ""
+        )
+
+    @cached_property
+    def classes(self) -> bool:
+        """Whether its labels are classes of a model."""
+        ready = READY.get(_parted(self.source)[0])
+        return ready is None or ready.classes
+
+    def checked(self, look: Callable[[Example], None] | None = None) -> tuple[int, str]:
+        """Goes through everything once: how many examples there are, and a digest of them. look: sees each, and may
+        object.
+        """
+        digest, seen = hashlib.sha256(), dict[str, str]()
+        for example in self:
+            if example.id in seen:
+                raise BadFile(
+                    f"{example.where}: the id {example.id!r} is taken already, at"
+                    f" {seen[example.id]}. Every example needs its own."
+                )
+            if look is not None:
+                look(example)
+            seen[example.id] = example.where.rpartition(", ")[2]
+            digest.update(
+                repr((example.id, example.asked, example.label, example.rationale, example.answer)).encode(
+                    "utf-8", "replace"
+                )
+            )
+        if not seen:
+            raise BadFile(f"{self.source} has no examples{self._why_none()}.")
+        return len(seen), digest.hexdigest()
+
+    def _why_none(self) -> str:
+        split = _parted(self.source)[1]
+        return f" in the split {split!r}" if split else ""
+
+    def _examples(self) -> Iterator[Example]:
+        for number, (where, row) in enumerate(self._records(), 1):
+            yield example_of(self._fields(row, where), where=where, number=number)
+
+    def _records(self) -> Iterator[Record]:
+        source, split = _parted(self.source)
+        if source.startswith(HUB):
+            return read_hub(source.removeprefix(HUB), split)
+        if source in READY:
+            return self._ready(source, split)
+        layout, colon, rest = source.partition(":")
+        if colon and layout in READERS:
+            return READERS[layout](Path(rest), split)
+        path = Path(source)
+        if not path.exists():
+            if self.folder is not None and (self.folder / f"{source}.jsonl").is_file():
+                return read_lines(self.folder / f"{source}.jsonl", split)
+            raise UnknownName(
+                f"There is no file or folder {source!r}, and no data set of that name. Ready"
+                f" names (with --data-dir): {', '.join(READY)}."
+                f" Layouts, written layout:path: {', '.join(READERS)}. From the hub: {HUB}NAME."
+            )
+        return READERS[_layout(path)](path, split)
+
+    def _ready(self, name: str, split: str | None) -> Iterator[Record]:
+        ready = READY[name]
+        if self.folder is None:
+            raise BadOption(f"{name} is read from a folder that holds {ready.file}.jsonl: say which with --data-dir.")
+        if ready.splits and split is None:
+            raise BadOption(
+                f"The parts of {name} must not be pooled; take one:"
+                f" {', '.join(f'{name}@{part}' for part in ready.splits)}."
+            )
+        return read_lines(self.folder / f"{ready.file}.jsonl", split)
+
+    def _fields(self, row: Mapping[str, object], where: str) -> dict[str, object]:
+        found: dict[str, object] = {}
+        for ours, theirs in FIELDS.items():
+            if ours in self.columns:
+                if self.columns[ours] not in row:
+                    raise BadFile(
+                        f"{where}: there is no field {self.columns[ours]!r}; there are:"
+                        f" {', '.join(map(str, row)) or 'none'}."
+                    )
+                found[ours] = row[self.columns[ours]]
+            else:
+                found[ours] = next((row[name] for name in theirs if row.get(name) is not None), None)
+        return found | ({} if found["text"] is not None else dict.fromkeys(row))  # its fields, for the message
+
+    @staticmethod
+    def _sampled(everything: Iterator[Example], limit: int, seed: int) -> Iterator[Example]:
+        """A random part in the order of the file, held in memory without the rest (reservoir sampling)."""
+        chance, kept = random.Random(seed), list[tuple[int, Example]]()
+        for number, example in enumerate(everything):
+            if len(kept) < limit:
+                kept.append((number, example))
+            elif (place := chance.randrange(number + 1)) < limit:
+                kept[place] = (number, example)
+        return iter([example for _, example in sorted(kept, key=lambda pair: pair[0])])
+
+
+def _parted(source: str) -> tuple[str, str | None]:
+    """The name and the split behind its last @, unless that is part of a path that exists."""
+    name, at, split = source.rpartition("@")
+    return (source, None) if not at or Path(source).exists() or "/" in split else (name, split)
+
+
+def _layout(path: Path) -> str:
+    if path.is_dir():
+        if (path / "docs").is_dir() or (path / "docs.jsonl").is_file():
+            return "eraser"
+        if (path / "post_id_divisions.json").is_file():
+            return "hatexplain"
+        if any((path / name).is_file() for name in ("dataset_dict.json", "state.json")):
+            return "disk"
+        if any(path.glob("*.parquet")):
+            return "parquet"
+        raise BadFile(
+            f"{path} is a folder, but not one of a known layout. Say which it is:"
+            f" {', '.join(READERS)}, as in eraser:{path}."
+        )
+    known = SUFFIXES.get(path.suffix.lower())
+    if known is None:
+        raise BadFile(
+            f"How {path} is to be read cannot be told from its name. Say it: one"
+            f" of {', '.join(READERS)}, as in jsonl:{path}."
+        )
+    return known

@@ -1,0 +1,145 @@
+"""Who does the work of a run: this process, several processes, or a Ray cluster. All give the same parts."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import pickle
+import threading
+from collections.abc import Generator, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
+from typing import Any, Literal
+
+from wherefrom.benchmark.store import Part
+from wherefrom.benchmark.worker import BadExample, Work, Worker
+from wherefrom.core.example import Example
+from wherefrom.errors import MissingExtra, WherefromError
+
+Engine = Literal["local", "ray"]
+Chunk = tuple[int, Sequence[Example]]  # a part's number and its examples
+Done = Generator[tuple[int, Part], None, None]  # parts as they are done, in any order
+AHEAD = 2  # chunks that wait for each worker, so that none is idle and few are in memory
+
+
+class WorkerLost(WherefromError):
+    """A worker process ended without saying why."""
+
+    exit_code = 1
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def here(work: Work, chunks: Iterable[Chunk]) -> Done:
+    """In this process."""
+    worker = Worker(work)
+    for number, examples in chunks:
+        yield number, worker(examples)
+
+
+def in_processes(work: Work, chunks: Iterable[Chunk], workers: int) -> Done:
+    """In several processes of this machine, one thread each."""
+    waiting, running = iter(chunks), dict[Future[Part], int]()
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _begin, (work,)) as pool:
+        try:
+            while True:
+                for number, examples in islice(waiting, AHEAD * workers - len(running)):
+                    running[pool.submit(_work, examples)] = number
+                if not running:
+                    return
+                for done in wait(running, return_when=FIRST_COMPLETED).done:
+                    yield running.pop(done), done.result()
+        except BrokenProcessPool as error:
+            raise WorkerLost(
+                "A worker process ended without a word; often memory ran out. What was"
+                " done is kept: run it again, with fewer --workers."
+            ) from error
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+_worker: Worker | None = None  # of this process, where it is one of several
+
+
+def _begin(work: Work) -> None:
+    global _worker
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _worker = Worker(work)
+
+
+def _end_with_parent() -> None:
+    """A process whose parent was killed must not go on for nobody."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+def _work(examples: Sequence[Example]) -> Part:
+    assert _worker is not None
+    return _worker(examples)
+
+
+def on_ray(work: Work, chunks: Iterable[Chunk], workers: int, address: str | None = None) -> Done:
+    """On a Ray cluster: the one at `address`, or one of this machine's own. Parts come back here to be written."""
+    try:
+        import ray
+        import ray.data
+        import ray.exceptions
+    except ModuleNotFoundError as error:
+        raise MissingExtra("The engine 'ray'", "ray") from error
+    ours = not ray.is_initialized()
+    if ours and address is None:
+        ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    elif ours:
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+    try:
+        ray.data.DataContext.get_current().enable_progress_bars = False  # there is a bar already
+        logging.getLogger("ray.data").setLevel(logging.ERROR)
+        rows = [{"number": number, "examples": pickle.dumps(list(examples))} for number, examples in chunks]
+        if not rows:
+            return
+        parts = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
+            RayWorker,
+            fn_constructor_args=(work,),
+            batch_size=1,
+            compute=ray.data.ActorPoolStrategy(size=min(workers, len(rows))),
+            num_cpus=1,
+            num_gpus=1 if (work.device or "").startswith("cuda") else None,
+        )
+        for row in parts.iter_rows():
+            found = pickle.loads(row["part"])
+            if isinstance(found, WherefromError):
+                raise found
+            yield int(row["number"]), found
+    except ray.exceptions.RayError as error:
+        last = str(error).strip().splitlines()[-1]
+        raise WorkerLost(
+            f"Ray could not do its part of the work: {last} What was done is kept: run it again."
+        ) from error
+    finally:
+        if ours:
+            ray.shutdown()
+
+
+class RayWorker:
+    """A worker as Ray Data calls it: columns in, columns out."""
+
+    def __init__(self, work: Work) -> None:
+        self.worker = Worker(work)
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "number": batch["number"],
+            "part": [pickle.dumps(self._done(pickle.loads(examples))) for examples in batch["examples"]],
+        }
+
+    def _done(self, examples: Sequence[Example]) -> Part | WherefromError:
+        try:
+            return self.worker(examples)
+        except WherefromError as error:  # an error that Ray carries back is a page long
+            return BadExample(str(error))

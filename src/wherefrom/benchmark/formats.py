@@ -1,0 +1,171 @@
+"""Files as streams of records, each with the place it was read from: JSON lines, CSV, TSV, Parquet and Hugging Face
+data sets.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from wherefrom.errors import BadFile, MissingExtra
+
+Record = tuple[str, Mapping[str, Any]]  # where it stands, and its fields
+Reader = Callable[[Path, str | None], Iterator[Record]]  # of a file or folder, and a split
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """What goes wrong with a file, said with its name."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise BadFile(f"There is no file {error.filename or path}.") from error
+    except UnicodeDecodeError as error:
+        raise BadFile(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}.") from error
+    except OSError as error:
+        raise BadFile(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+def read_lines(path: Path, split: str | None) -> Iterator[Record]:
+    """JSON lines. With a split, those whose field `split` is it."""
+    with reading(path), path.open(encoding="utf-8-sig") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            where = f"{path}, line {number}"
+            try:
+                row = json.loads(line)
+            except ValueError as error:
+                raise BadFile(f"{where}: this is not JSON: {error}.") from error
+            if not isinstance(row, dict):
+                raise BadFile(
+                    f"{where}: a line must hold an object with fields, such as"
+                    f' {{"text": ..., "label": ...}}, not {line[:40]!r}.'
+                )
+            yield from of_split([(where, row)], split)
+
+
+def read_json(path: Path) -> Any:
+    with reading(path):
+        try:
+            return json.loads(path.read_text(encoding="utf-8-sig"))
+        except json.JSONDecodeError as error:
+            raise BadFile(
+                f"{path}, line {error.lineno}: this is not JSON, or it was cut short: {error.msg}."
+            ) from error
+
+
+def read_csv(path: Path, split: str | None) -> Iterator[Record]:
+    """Fields by the names in the first line. A rationale or answer is written as JSON."""
+    csv.field_size_limit(2**30)
+    with reading(path), path.open(encoding="utf-8-sig", newline="") as lines:
+        quoting = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if path.suffix.lower() == ".tsv" else {"strict": True}
+        rows = csv.reader(lines, **quoting)
+        try:
+            names = next(rows, None)
+            if names is None:
+                return
+            for row in rows:
+                where = f"{path}, line {rows.line_num}"
+                if not row:
+                    continue
+                if len(row) != len(names):
+                    raise BadFile(
+                        f"{where}: {len(row)} fields, but the first line names {len(names)}: {', '.join(names)}."
+                    )
+                yield from of_split(
+                    [(where, {name: _cell(name, cell, where) for name, cell in zip(names, row, strict=True)})], split
+                )
+        except csv.Error as error:
+            raise BadFile(f"{path}, line {rows.line_num}: {error}.") from error
+
+
+def _cell(name: str, cell: str, where: str) -> Any:
+    if cell == "":
+        return None
+    if name in ("label", "gold_label") and cell.lstrip("-").isdecimal():
+        return int(cell)
+    if name in ("rationale", "rationale_a", "rationale_b", "pair_rationale") or (name == "answer" and cell[0] in "[{"):
+        try:
+            return json.loads(cell)
+        except ValueError as error:
+            raise BadFile(f"{where}: the field {name} is not JSON, such as [[0, 4]]: {error}.") from error
+    return cell
+
+
+def read_parquet(path: Path, split: str | None) -> Iterator[Record]:
+    """One file, or a folder of them."""
+    try:
+        import pyarrow.parquet as parquet
+        from pyarrow.lib import ArrowException
+    except ModuleNotFoundError as error:
+        raise MissingExtra("Reading Parquet", "bench") from error
+    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    for file in files:
+        with reading(file):
+            try:
+                number = 0
+                for batch in parquet.ParquetFile(file).iter_batches(batch_size=256):
+                    for row in batch.to_pylist():
+                        number += 1
+                        yield from of_split([(f"{file}, row {number}", row)], split)
+            except ArrowException as error:
+                raise BadFile(f"{file} is not Parquet, or it is damaged: {error}.") from error
+
+
+def read_hugging_face(path: Path, split: str | None) -> Iterator[Record]:
+    """A data set of the `datasets` library that was saved to a folder."""
+    datasets = _library()
+    try:
+        found = datasets.load_from_disk(str(path))
+    except (OSError, ValueError) as error:
+        raise BadFile(f"{path} is not a data set that was saved with save_to_disk: {error}.") from error
+    yield from _rows(datasets, found, split, str(path))
+
+
+def read_hub(name: str, split: str | None) -> Iterator[Record]:
+    """A data set of the `datasets` library by its name on the hub, such as glue/sst2 (its configuration last)."""
+    datasets = _library()
+    last_problem: Exception | None = None
+    owner, _, configuration = name.rpartition("/")
+    for asked in ((name,), (owner, configuration)) if owner else ((name,),):
+        try:
+            found = datasets.load_dataset(*asked)
+        except Exception as error:  # the library raises many kinds: no network, no such name, a script that is not run
+            last_problem = error
+            continue
+        yield from _rows(datasets, found, split, name)
+        return
+    raise BadFile(
+        f"The data set {name!r} could not be fetched from the hub: {' '.join(str(last_problem).split())[:300]}"
+    )
+
+
+def _library() -> Any:
+    try:
+        import datasets
+    except ModuleNotFoundError as error:
+        raise MissingExtra("Reading a Hugging Face data set", "datasets") from error
+    return datasets
+
+
+def _rows(datasets: Any, found: Any, split: str | None, name: str) -> Iterator[Record]:
+    if isinstance(found, datasets.DatasetDict):
+        if split is None and len(found) == 1:
+            split = next(iter(found))
+        if split not in found:
+            said = "no split was named" if split is None else f"it has no split {split!r}"
+            raise BadFile(f"{name}: {said}. It has {', '.join(found)}: write {name}@{next(iter(found))}.")
+        found, name = found[split], f"{name}@{split}"
+    labels = {key: kind.names for key, kind in found.features.items() if isinstance(kind, datasets.ClassLabel)}
+    for number, row in enumerate(found, 1):
+        named = {key: labels[key][row[key]] if row[key] is not None and row[key] >= 0 else None for key in labels}
+        yield f"{name}, row {number}", {**row, **named}
+
+
+def of_split(records: list[Record], split: str | None) -> Iterator[Record]:
+    yield from (record for record in records if split is None or record[1].get("split") == split)

@@ -1,0 +1,252 @@
+"""Data sets in the form their authors published them: ERASER, HateXplain, e-SNLI, SQuAD, CoNLL-U."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from wherefrom.benchmark.formats import Record, read_csv, read_json, read_lines, reading
+from wherefrom.core.units import Span
+from wherefrom.errors import BadFile
+
+
+def needed(row: Mapping[str, Any], field: str, where: str) -> Any:
+    if row.get(field) is None:
+        raise BadFile(f"{where}: the field {field} is missing.")
+    return row[field]
+
+
+def read_eraser(path: Path, split: str | None) -> Iterator[Record]:
+    """ERASER: a folder with docs and a file of annotations for each split. The document is the text; where there are
+    two, a pair.
+    """
+    yield from _eraser(path, split, with_query=False)
+
+
+def read_eraser_query(path: Path, split: str | None) -> Iterator[Record]:
+    """ERASER where every example has a question of its own: (query, document)."""
+    yield from _eraser(path, split, with_query=True)
+
+
+def _eraser(path: Path, split: str | None, *, with_query: bool) -> Iterator[Record]:
+    file = path / f"{split or 'val'}.jsonl" if path.is_dir() else path
+    documents = _documents(file.parent)
+    for where, row in read_lines(file, None):
+        evidence = [one for group in needed(row, "evidences", where) for one in group]
+        names = (
+            row.get("docids")
+            or list(dict.fromkeys(one["docid"] for one in evidence))
+            or [needed(row, "annotation_id", where)]
+        )
+        if len(names) > 2:
+            raise BadFile(f"{where}: {len(names)} documents ({', '.join(map(str, names))}); one or two can be read.")
+        texts = [documents(str(name), where) for name in names]
+        marks: list[list[Span]] = [[] for _ in names]
+        for one in evidence:
+            if one["docid"] not in names:
+                raise BadFile(f"{where}: evidence in document {one['docid']!r}, which is not among {names}.")
+            place = names.index(one["docid"])
+            words = [found.span() for found in re.finditer(r"\S+", texts[place])]
+            start, end = one["start_token"], one["end_token"]
+            if not 0 <= start < end <= len(words):
+                raise BadFile(
+                    f"{where}: evidence [{start}, {end}] does not fit document {names[place]!r} of {len(words)} tokens."
+                )
+            marks[place].append((words[start][0], words[end - 1][1]))
+        first = {"id": row.get("annotation_id"), "label": row.get("classification")}
+        if with_query:
+            if len(names) > 1:
+                raise BadFile(f"{where}: a query and {len(names)} documents are more than a pair; read it as eraser.")
+            yield where, first | {"text": needed(row, "query", where), "pair": texts[0], "pair_rationale": marks[0]}
+        elif len(names) == 2:
+            yield where, first | {"text": texts[0], "pair": texts[1], "rationale": marks[0], "pair_rationale": marks[1]}
+        else:
+            yield where, first | {"text": texts[0], "rationale": marks[0]}
+
+
+def _documents(folder: Path) -> Any:
+    """Documents by name: files in docs/, or lines of docs.jsonl."""
+    listed = folder / "docs.jsonl"
+    kept = (
+        {str(needed(row, "docid", where)): needed(row, "document", where) for where, row in read_lines(listed, None)}
+        if listed.is_file()
+        else {}
+    )
+
+    @lru_cache(maxsize=64)
+    def find(name: str, where: str) -> str:
+        if name in kept:
+            return str(kept[name])
+        file = folder / "docs" / name
+        if not file.is_file():
+            raise BadFile(f"{where}: there is no document {file}.")
+        with reading(file):
+            return file.read_text(encoding="utf-8")
+
+    return find
+
+
+def read_hatexplain(path: Path, split: str | None) -> Iterator[Record]:
+    """HateXplain: dataset.json, and post_id_divisions.json beside it. Label and rationale are what most annotators say;
+    posts without a
+    majority are left out, as its authors do."""
+    file = path / "dataset.json" if path.is_dir() else path
+    posts = read_json(file)
+    if not isinstance(posts, dict):
+        raise BadFile(f"{file}: HateXplain's file holds one object with a post for every name.")
+    chosen: Iterable[str] = posts
+    if split is not None:
+        divisions = read_json(file.with_name("post_id_divisions.json"))
+        if split not in divisions:
+            raise BadFile(
+                f"{file.with_name('post_id_divisions.json')}: there is no split {split!r}, only {', '.join(divisions)}."
+            )
+        chosen = divisions[split]
+    for name in chosen:
+        where = f"{file}, post {name}"
+        if name not in posts:
+            raise BadFile(f"{where}: it is in the list of the split, but not in the file.")
+        post = posts[name]
+        words = needed(post, "post_tokens", where)
+        label, votes = Counter(one["label"] for one in needed(post, "annotators", where)).most_common(1)[0]
+        if votes < 2:
+            continue
+        given = post.get("rationales") or []
+        for one in given:
+            if len(one) != len(words):
+                raise BadFile(f"{where}: a rationale of {len(one)} marks does not fit {len(words)} tokens.")
+        spans = _spans_of(words)
+        marked = [
+            span for place, span in enumerate(spans) if given and sum(one[place] for one in given) * 2 >= len(given)
+        ]
+        yield where, {"id": name, "text": " ".join(words), "label": label, "rationale": marked}
+
+
+def _spans_of(words: Sequence[str]) -> list[Span]:
+    """Where each word stands when they are joined with spaces."""
+    spans, start = [], 0
+    for word in words:
+        spans.append((start, start + len(word)))
+        start += len(word) + 1
+    return spans
+
+
+def read_esnli(path: Path, split: str | None) -> Iterator[Record]:
+    """e-SNLI: a CSV file in which annotators put *stars* around words. What at least half of them starred is the
+    rationale.
+    """
+    del split
+    for where, row in read_csv(path, None):
+        texts = needed(row, "Sentence1", where), needed(row, "Sentence2", where)
+        rationales = []
+        for number, text in enumerate(texts, 1):
+            marked = [value for key, value in row.items() if key.startswith(f"Sentence{number}_marked_") and value]
+            votes = Counter(place for one in marked for span in _starred(one, text, where) for place in range(*span))
+            rationales.append(_runs(sorted(place for place, count in votes.items() if count * 2 >= len(marked))))
+        yield (
+            where,
+            {
+                "id": row.get("pairID"),
+                "text": texts[0],
+                "pair": texts[1],
+                "label": row.get("gold_label"),
+                "rationale": rationales[0],
+                "pair_rationale": rationales[1],
+            },
+        )
+
+
+def _runs(places: Sequence[int]) -> list[Span]:
+    """Characters that follow each other, as spans."""
+    spans: list[Span] = []
+    for place in places:
+        if spans and spans[-1][1] == place:
+            spans[-1] = (spans[-1][0], place + 1)
+        else:
+            spans.append((place, place + 1))
+    return spans
+
+
+def _starred(marked: str, text: str, where: str) -> list[Span]:
+    pieces = marked.split("*")
+    plain = "".join(pieces)
+    if " ".join(plain.split()) != " ".join(text.split()):
+        if "*" in text:  # a star of the text's own cannot be told from a mark
+            return []
+        raise BadFile(f"{where}: the marked sentence {marked!r} is not the sentence {text!r}.")
+    visible = [place for place, character in enumerate(text) if not character.isspace()]
+    spans: list[Span] = []
+    count = 0
+    for number, piece in enumerate(pieces):
+        length = sum(not character.isspace() for character in piece)
+        if number % 2 and length:
+            spans.append((visible[count], visible[count + length - 1] + 1))
+        count += length
+    return spans
+
+
+def read_squad(path: Path, split: str | None) -> Iterator[Record]:
+    """SQuAD 1.1 and 2.0: (question, context) and its answers; none where the question cannot be answered."""
+    del split
+    content = read_json(path)
+    articles = content.get("data") if isinstance(content, dict) else None
+    if not isinstance(articles, list):
+        raise BadFile(f"{path}: SQuAD's file holds an object with a list `data`.")
+    for a, article in enumerate(articles):
+        for p, paragraph in enumerate(needed(article, "paragraphs", f"{path}, data[{a}]")):
+            here = f"{path}, data[{a}].paragraphs[{p}]"
+            context = needed(paragraph, "context", here)
+            for q, question in enumerate(needed(paragraph, "qas", here)):
+                where = f"{here}.qas[{q}]"
+                spans = {}
+                for one in question.get("answers") or ():
+                    start, said = int(needed(one, "answer_start", where)), str(needed(one, "text", where))
+                    spans[start] = {"start": start, "end": start + len(said), "text": said}
+                yield (
+                    where,
+                    {
+                        "id": question.get("id"),
+                        "text": needed(question, "question", where),
+                        "pair": context,
+                        "answer": {"spans": list(spans.values())} if spans else None,
+                    },
+                )
+
+
+def read_conllu(path: Path, split: str | None) -> Iterator[Record]:
+    """CoNLL-U: every sentence is a text, as its comment says or as its words and their spaces give it."""
+    del split
+    comments: dict[str, str] = {}
+    words: list[str] = []
+    first, inside = 1, ""
+    with reading(path), path.open(encoding="utf-8-sig") as lines:
+        for number, line in enumerate([*lines, "\n"], 1):
+            line, where = line.rstrip("\n"), f"{path}, line {number}"
+            if line.startswith("#"):
+                key, _, value = line[1:].partition("=")
+                comments[key.strip()] = value.strip()
+            elif line:
+                cells = line.split("\t")
+                if len(cells) != 10:
+                    raise BadFile(f"{where}: {len(cells)} columns between tabs; CoNLL-U has ten.")
+                if not words:
+                    first = number
+                numbers = re.fullmatch(r"(\d+)(?:-(\d+))?", cells[0])
+                if numbers is None and not re.fullmatch(r"\d+\.\d+", cells[0]):
+                    raise BadFile(f"{where}: a word is numbered {cells[0]!r}.")
+                covered = inside and numbers is not None and not numbers[2] and int(cells[0]) <= int(inside)
+                if (
+                    numbers is not None and not covered
+                ):  # a word within "don't" was read with it; an empty node is no text
+                    inside = numbers[2] or ""
+                    words.append(cells[1] + ("" if "SpaceAfter=No" in cells[9] else " "))
+            elif words:
+                yield (
+                    f"{path}, line {first}",
+                    {"id": comments.get("sent_id"), "text": comments.get("text") or "".join(words).strip()},
+                )
+                comments, words, inside = {}, [], ""

@@ -1,0 +1,285 @@
+"""Tables made of a run's rows: who leads by each metric and how surely, ranks over data sets, agreement, curves, cost.
+Needs no torch.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import rankdata
+
+if TYPE_CHECKING:
+    import pandas
+
+Numbers = npt.NDArray[np.float64]
+Better = Literal["higher", "lower"]
+ROUNDS = 2000  # of the bootstrap
+AT_ONCE = 200  # rounds whose counts are in memory together
+
+
+class Interval(NamedTuple):
+    """95% of the bootstrap's means lie between these."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a method stands by one metric."""
+
+    method: str
+    mean: float | None  # None where the metric is defined for no example
+    error: float | None = None  # the standard error of the mean
+    interval: Interval | None = None  # None for fewer than two examples
+    count: int = 0
+    rank: float | None = None  # 1 is the best; equals share the mean of their places
+    behind: float | None = None  # mean less the best method's, on the examples that both have
+    behind_interval: Interval | None = None  # of that difference, example by example
+    why: str = ""  # there is no mean
+
+    @property
+    def as_good_as_the_best(self) -> bool:
+        """Whether the examples do not tell it from the best method."""
+        return self.behind_interval is not None and self.behind_interval.low <= 0 <= self.behind_interval.high
+
+
+def leaderboard(scores: pandas.DataFrame, metric: str, better: Better, *, seed: int = 0) -> list[Standing]:
+    """Every method by one metric, the best first, those without a value last. Examples are drawn together for all
+    methods, so that
+    differences are paired."""
+    rows = scores[scores["metric"] == metric]
+    wide = rows.pivot(index=["example", "target"], columns="method", values="value")
+    methods = list(dict.fromkeys(rows["method"]))
+    values = wide[methods].to_numpy(dtype=np.float64)  # (example, method)
+    known = ~np.isnan(values)
+    counts = known.sum(0)
+    means = np.array([values[known[:, m], m].mean() if counts[m] else np.nan for m in range(len(methods))])
+    sign = -1.0 if better == "higher" else 1.0
+    ranks = np.full(len(methods), np.nan)
+    ranks[counts > 0] = rankdata(sign * means[counts > 0])
+    best = int(np.nanargmin(sign * means)) if (counts > 0).any() else 0
+    beside = values - values[:, [best]]
+    intervals = bootstrap(values, seed=seed)
+    behind = bootstrap(beside, seed=seed)
+    whys = rows[rows["value"].isna()].groupby("method")["why"].agg(lambda said: Counter(said).most_common(1)[0][0])
+    found = []
+    for m, method in enumerate(methods):
+        if not counts[m]:
+            found.append(Standing(method, None, why=str(whys.get(method, ""))))
+            continue
+        own, shared = values[known[:, m], m], beside[~np.isnan(beside[:, m]), m]
+        found.append(
+            Standing(
+                method,
+                mean=float(means[m]),
+                error=float(own.std(ddof=1) / math.sqrt(len(own))) if len(own) > 1 else None,
+                interval=intervals[m],
+                count=len(own),
+                rank=float(ranks[m]),
+                behind=float(shared.mean()) if len(shared) else None,
+                behind_interval=None if m == best else behind[m],
+            )
+        )
+    return sorted(found, key=lambda standing: (standing.rank is None, standing.rank))
+
+
+def bootstrap(values: Numbers, *, seed: int = 0, rounds: int = ROUNDS) -> list[Interval | None]:
+    """The interval of every column's mean, its NaN left out; the same examples are drawn for all columns. (example,
+    column)
+    """
+    known = ~np.isnan(values)
+    filled, weights, count = np.where(known, values, 0.0), known.astype(np.float64), len(values)
+    chance, means = np.random.default_rng(seed), []
+    for start in range(0, rounds, AT_ONCE):
+        drawn = (
+            chance.multinomial(count, [1 / count] * count, size=min(AT_ONCE, rounds - start)).astype(np.float64)
+            if count
+            else None
+        )
+        if drawn is None:
+            break
+        with np.errstate(invalid="ignore"):  # a round may draw none of the few examples that a column has
+            means.append((drawn @ filled) / (drawn @ weights))
+    if not means:
+        return [None] * values.shape[1]
+    all_means = np.concatenate(means)  # (round, column)
+    found: list[Interval | None] = []
+    for column in range(values.shape[1]):
+        kept = all_means[~np.isnan(all_means[:, column]), column]
+        few = known[:, column].sum() < 2
+        found.append(None if few else Interval(*(float(edge) for edge in np.quantile(kept, [0.025, 0.975]))))
+    return found
+
+
+class Ranks(NamedTuple):
+    """Average ranks over data sets, by metric and over all; None where a method has none."""
+
+    methods: list[str]
+    metrics: list[str]
+    by_metric: list[list[float | None]]  # (method, metric)
+    overall: list[float | None]
+    data_sets: int
+
+
+def average_ranks(boards: Mapping[str, Mapping[str, Sequence[Standing]]]) -> Ranks:
+    """boards: data set -> metric -> leaderboard. A method's rank by a metric is the mean of its ranks on every data
+    set; the best first.
+    """
+    metrics = list(dict.fromkeys(metric for board in boards.values() for metric in board))
+    found: dict[str, dict[str, list[float]]] = {}
+    for board in boards.values():
+        for metric, standings in board.items():
+            for one in standings:
+                ranks = found.setdefault(one.method, {}).setdefault(metric, [])
+                if one.rank is not None:
+                    ranks.append(one.rank)
+    mean = {name: [_mean(ranks.get(metric, [])) for metric in metrics] for name, ranks in found.items()}
+    overall = {name: _mean([rank for rank in row if rank is not None]) for name, row in mean.items()}
+    order = sorted(found, key=lambda name: (overall[name] is None, overall[name] or 0.0))
+    return Ranks(order, metrics, [mean[name] for name in order], [overall[name] for name in order], len(boards))
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+class Agreement(NamedTuple):
+    """How alike methods rank the tokens of a text: Spearman's correlation, averaged over examples."""
+
+    methods: list[str]
+    matrix: Numbers  # (method, method); NaN where no example has both
+    by_example: dict[tuple[str, str], float]  # (example, target) -> the mean over all pairs of methods
+
+
+def agreement(rows: Iterable[Mapping[str, Any]], methods: Sequence[str]) -> Agreement:
+    """rows: of the table of explanations. Special tokens are left out, as metrics leave them out."""
+    place = {name: number for number, name in enumerate(methods)}
+    total, count = np.zeros((len(methods),) * 2), np.zeros((len(methods),) * 2)
+    by_example = {}
+    for key, group in _by_example(rows):
+        ranks, present = [], []
+        for row in group:
+            real = np.asarray(row["segment"]) >= 0
+            scores = np.asarray(row["scores"], dtype=np.float64)[real]
+            if len(scores) > 1 and np.ptp(scores) > 0:  # where all are equal there is no order to agree on
+                ranks.append(rankdata(scores))
+                present.append(place[row["method"]])
+        if not ranks:
+            continue
+        matrix = np.atleast_2d(np.corrcoef(np.asarray(ranks)))
+        total[np.ix_(present, present)] += matrix
+        count[np.ix_(present, present)] += 1
+        if len(ranks) > 1:
+            by_example[key] = float(matrix[np.triu_indices(len(ranks), 1)].mean())
+    with np.errstate(invalid="ignore"):
+        return Agreement(list(methods), total / count, by_example)
+
+
+def _by_example(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[tuple[str, str], list[Mapping[str, Any]]]]:
+    """The rows of an example stand together, because one part holds all of it."""
+    here: tuple[str, str] | None = None
+    group: list[Mapping[str, Any]] = []
+    for row in rows:
+        key = (row["example"], row["target"])
+        if key != here and here is not None:
+            yield here, group
+            group = []
+        here = key
+        group.append(row)
+    if here is not None:
+        yield here, group
+
+
+class Curve(NamedTuple):
+    """How a metric's value comes about: the mean effect when so many percent of a text are hidden."""
+
+    percent: list[float]
+    means: list[float]
+
+
+def curves(scores: pandas.DataFrame, metric: str) -> dict[str, Curve]:
+    """Of every method, for metrics whose details hold a `curve` from nothing hidden to all, in equal steps."""
+    found: dict[str, Curve] = {}
+    rows = scores[(scores["metric"] == metric) & scores["value"].notna()]
+    for method, details in rows.groupby("method", sort=False)["details"]:
+        read = [json.loads(one).get("curve") for one in details]
+        if read and all(read) and len({len(one) for one in read}) == 1:
+            percent = np.linspace(0, 100, len(read[0])).tolist()
+            found[str(method)] = Curve(percent, np.mean(read, axis=0).tolist())
+    return found
+
+
+@dataclass(frozen=True)
+class Energy:
+    """What seconds cost. The numbers are those of the Optimus paper's Table 5 unless told otherwise."""
+
+    power: float = 271.0  # watts
+    overhead: float = 1.10  # of the building: PUE
+    intensity: float = 0.429  # kg CO2e per kWh
+
+    def kilowatt_hours(self, seconds: float) -> float:
+        return seconds * self.power * self.overhead / 3.6e6
+
+    def grams(self, seconds: float) -> float:
+        """Of CO2e."""
+        return 1000 * self.kilowatt_hours(seconds) * self.intensity
+
+
+class Cost(NamedTuple):
+    """What a method takes to explain an example when nothing is shared with other methods, and what that makes for all
+    of them.
+    """
+
+    method: str
+    per_example: float  # seconds
+    forwards: float  # rows per example
+    backwards: float
+    seconds: float  # for all examples
+    kilowatt_hours: float
+    grams: float
+    examples: list[int]  # explained so far, part after part, and
+    grams_so_far: list[float]
+
+
+def costs(alone: pandas.DataFrame, energy: Energy) -> list[Cost]:
+    """Every method, the cheapest first. alone: one row a part and method, for one of the part's examples."""
+    found = []
+    for method, rows in alone.groupby("method", sort=False):
+        counts = rows["examples"].to_numpy(dtype=np.int64)
+        seconds = rows["seconds"].to_numpy(dtype=np.float64) * counts
+        total = float(seconds.sum())
+        forwards, backwards = (float((rows[name] * counts).sum() / counts.sum()) for name in ("forwards", "backwards"))
+        so_far = [energy.grams(float(spent)) for spent in seconds.cumsum()]
+        each = total / int(counts.sum())
+        found.append(
+            Cost(
+                str(method),
+                each,
+                forwards,
+                backwards,
+                total,
+                energy.kilowatt_hours(total),
+                energy.grams(total),
+                counts.cumsum().tolist(),
+                so_far,
+            )
+        )
+    return sorted(found, key=lambda cost: cost.seconds)
+
+
+def winners(rows: Iterable[Mapping[str, Any]]) -> dict[str, Counter[str]]:
+    """For methods that choose anew for every text, among operations or among methods: how often each was chosen."""
+    found: dict[str, Counter[str]] = {}
+    for row in rows:
+        chosen = json.loads(row["params"]).get("winner")
+        if chosen is not None:
+            found.setdefault(row["method"], Counter())[str(chosen)] += 1
+    return found

@@ -1,0 +1,411 @@
+"""The folder of a run: what was asked for, and what is done, in parts that are there wholly or not at all.
+
+    manifest.json            the configuration and its hash, versions, the model's fingerprint
+    explanations/00012.parquet, scores/00012.parquet, errors/00012.parquet
+    receipts/00012.json      written last: the checksums of the part's files, and what the part cost
+    aside/                   damaged files, kept for whoever wants to know
+
+A part is done when its receipt is there and every file is as the receipt says. So a run may be killed at any moment.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wherefrom.errors import BadFile, MissingExtra
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+FORMAT = 1
+TABLES = ("explanations", "scores", "errors")
+MANIFEST = "manifest.json"
+
+
+class Another(BadFile):
+    """The folder belongs to a run that was asked for something else."""
+
+
+class Busy(BadFile):
+    """Another process works in the folder."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What became of some examples: rows of each table, and what they cost."""
+
+    explanations: list[dict[str, Any]] = field(default_factory=list)
+    scores: list[dict[str, Any]] = field(default_factory=list)
+    errors: list[dict[str, Any]] = field(default_factory=list)
+    costs: Mapping[str, float] = field(default_factory=dict)  # examples, asked, distinct, rows, seconds
+    alone: list[dict[str, Any]] = field(
+        default_factory=list
+    )  # what each method took for one of the examples with nothing shared
+
+
+class Damage(NamedTuple):
+    """A part that cannot be trusted."""
+
+    number: int
+    why: str
+
+
+def schemas() -> dict[str, pyarrow.Schema]:
+    """The columns of every table; docs/running-a-benchmark.md says what they mean."""
+    arrow, _ = _arrow()
+    text, number, real = arrow.string(), arrow.int32(), arrow.float64()
+    return {
+        "explanations": arrow.schema(
+            {
+                "example": text,
+                "target": text,
+                "method": text,
+                "prediction": text,
+                "probability": real,
+                "label": text,
+                "text": text,
+                "pair": text,
+                "level": text,
+                "tokens": arrow.list_(text),
+                "scores": arrow.list_(real),
+                "offsets": arrow.list_(arrow.list_(number, 2)),
+                "segment": arrow.list_(number),
+                "input_ids": arrow.list_(number),
+                "signed": arrow.bool_(),
+                "params": text,
+                "notes": text,
+                "gap": real,
+                "unassigned": real,
+                "cut": number,
+                "seconds": real,
+                "forwards": arrow.int64(),
+                "backwards": arrow.int64(),
+            }
+        ),
+        "scores": arrow.schema(
+            {
+                "example": text,
+                "target": text,
+                "method": text,
+                "metric": text,
+                "value": real,
+                "why": text,
+                "details": text,
+            }
+        ),
+        "errors": arrow.schema({"example": text, "method": text, "where": text, "error": text}),
+    }
+
+
+def _arrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet as parquet
+    except ModuleNotFoundError as error:
+        raise MissingExtra("Keeping a run", "bench") from error
+    return pyarrow, parquet
+
+
+class Store:
+    """A run's folder, open for writing. Only one process at a time has it (see `open_store`)."""
+
+    def __init__(self, folder: Path, manifest: Mapping[str, Any]) -> None:
+        self.folder, self.manifest = folder, manifest
+
+    @property
+    def parts(self) -> int:
+        return int(self.manifest["parts"])
+
+    def check(self) -> tuple[set[int], list[Damage]]:
+        """Which parts are done, and which are damaged. Damaged files are set aside, remains of what was interrupted are
+        removed.
+        """
+        for leftover in self.folder.glob("*/.part-*"):
+            leftover.unlink()
+        done, damaged = examined(self.folder, self.parts)
+        for damage in damaged:
+            self._set_aside(damage.number)
+        return done, damaged
+
+    def write(self, number: int, part: Part) -> None:
+        """The files first, the receipt last: before it is there, the part is not."""
+        arrow, parquet = _arrow()
+        sums = {}
+        for table, schema in schemas().items():
+            content = io.BytesIO()
+            parquet.write_table(
+                arrow.Table.from_pylist(getattr(part, table), schema=schema), content, compression="zstd"
+            )
+            sums[table] = hashlib.sha256(content.getvalue()).hexdigest()
+            with _keeping(self.folder):
+                write_durably(_file(self.folder, table, number), content.getvalue())
+        body = {"part": number, "sums": sums, "costs": dict(part.costs), "alone": part.alone}
+        with _keeping(self.folder):
+            write_durably(_receipt(self.folder, number), json.dumps({"body": body, "sum": _sum(body)}).encode())
+
+    def _set_aside(self, number: int) -> None:
+        away = self.folder / "aside"
+        away.mkdir(exist_ok=True)
+        stamp = time.time_ns()
+        _receipt(self.folder, number).unlink(
+            missing_ok=True
+        )  # first: if this is interrupted, the part is not done either way
+        for table in TABLES:
+            file = _file(self.folder, table, number)
+            if file.exists():
+                file.replace(away / f"{table}-{file.name}-{stamp}")
+        _sync(self.folder / "receipts")
+
+
+@contextmanager
+def open_store(folder: Path, manifest: Mapping[str, Any]) -> Iterator[Store]:
+    """A new run's folder, or that of the same run before. Refused to a second process, and to another configuration."""
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(folder / "lock")
+    with _keeping(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            lock.acquire(timeout=0)  # let go by the system, too, when the process is killed
+        except Timeout as error:
+            raise Busy(
+                f"Another process is running in {folder}. Wait until it is done, or take another folder with --out."
+            ) from error
+    try:
+        with _keeping(folder):
+            _adopt(folder, manifest)
+            for name in (*TABLES, "receipts"):
+                (folder / name).mkdir(exist_ok=True)
+        yield Store(folder, manifest)
+    finally:
+        lock.release()
+
+
+@contextmanager
+def _keeping(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise BadFile(f"The run cannot be kept in {folder}: {error.strerror or error}.") from error
+
+
+def _adopt(folder: Path, manifest: Mapping[str, Any]) -> None:
+    if not (folder / MANIFEST).exists():
+        strangers = [
+            path.name for path in folder.iterdir() if path.name not in ("lock",) and not path.name.startswith(".part-")
+        ]
+        if strangers:
+            raise Another(
+                f"{folder} is not a run, and not empty ({', '.join(sorted(strangers)[:3])},"
+                " ...). Take another folder with --out."
+            )
+        write_durably(folder / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False).encode())
+        return
+    there = read_manifest(folder)
+    if there["hash"] != manifest["hash"]:
+        told = "; ".join(_differences(there["configuration"], manifest["configuration"]))
+        raise Another(
+            f"{folder} holds a run of another configuration ({told}). Take another"
+            " folder with --out, or ask for the same."
+        )
+
+
+def _differences(before: Mapping[str, Any], now: Mapping[str, Any], name: str = "") -> Iterator[str]:
+    for key in dict.fromkeys([*before, *now]):
+        old, new = before.get(key), now.get(key)
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            yield from _differences(old, new, f"{name}{key}.")
+        elif old != new:
+            yield f"{name}{key}: {_short(old)} there, {_short(new)} now"
+
+
+def _short(value: object) -> str:
+    said = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return said if len(said) <= 80 else said[:77] + "..."
+
+
+def new_manifest(configuration: Mapping[str, Any], *, parts: int, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """configuration: all that decides the numbers. facts: what else is worth knowing."""
+    plain = json.loads(json.dumps(configuration))  # as it will be read back
+    return {"wherefrom_run": FORMAT, "hash": _sum(plain), "parts": parts, "configuration": plain, **facts}
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise BadFile(f"{folder} is not the folder of a run: it has no {MANIFEST}. Make one with 'wherefrom run'.")
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadFile(f"{path} cannot be read: {error}.") from error
+    if not isinstance(found, dict) or found.get("wherefrom_run") != FORMAT:
+        raise BadFile(
+            f"{path} was not written by this version of Wherefrom (its field 'wherefrom_run' is missing or another)."
+        )
+    if found.get("hash") != _sum(found.get("configuration")):
+        raise BadFile(f"{path} is damaged: the hash is not that of the configuration.")
+    return found
+
+
+def examined(folder: Path, parts: int) -> tuple[set[int], list[Damage]]:
+    """Every part's files held against its receipt."""
+    done, damaged = set[int](), list[Damage]()
+    for number in range(parts):
+        if not _receipt(folder, number).exists():
+            continue
+        try:
+            receipt = read_receipt(folder, number)
+            for table in TABLES:
+                file = _file(folder, table, number)
+                if not file.is_file():
+                    raise BadFile(f"{file} is missing")
+                if hashlib.sha256(file.read_bytes()).hexdigest() != receipt["sums"][table]:
+                    raise BadFile(f"{file} was cut short or changed")
+        except BadFile as error:
+            damaged.append(Damage(number, str(error)))
+        else:
+            done.add(number)
+    return done, damaged
+
+
+def read_receipt(folder: Path, number: int) -> dict[str, Any]:
+    path = _receipt(folder, number)
+    try:
+        found = json.loads(path.read_bytes())
+        body: dict[str, Any] = found["body"]
+        if found["sum"] != _sum(body) or body["part"] != number:
+            raise ValueError("its checksum is another")
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadFile(f"{path} is damaged: {error}") from error
+    return body
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Wholly or not at all, also when the machine goes down: a temporary file, then its name, each made to reach the
+    disk.
+    """
+    part = path.with_name(f".part-{path.name}")
+    with part.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+    _sync(path.parent)
+
+
+def _sync(folder: Path) -> None:
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def _sum(plain: Any) -> str:
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+
+
+def _file(folder: Path, table: str, number: int) -> Path:
+    return folder / table / f"{number:05d}.parquet"
+
+
+def _receipt(folder: Path, number: int) -> Path:
+    return folder / "receipts" / f"{number:05d}.json"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that was made, finished or not: its tables as pandas frames. Reading changes nothing."""
+
+    folder: Path
+    manifest: Mapping[str, Any]
+    done: Sequence[int]  # parts
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Run:
+        path = Path(folder)
+        manifest = read_manifest(path)
+        done, damaged = examined(path, int(manifest["parts"]))
+        if damaged:
+            raise BadFile(
+                f"{damaged[0].why}. Run 'wherefrom run' again with --out {path}: it"
+                " sets damaged parts aside and makes them anew."
+            )
+        return cls(path, manifest, sorted(done))
+
+    @property
+    def finished(self) -> bool:
+        return len(self.done) == int(self.manifest["parts"])
+
+    @property
+    def name(self) -> str:
+        """What it is called in a report: its data set."""
+        return str(self.manifest["data"])
+
+    @cached_property
+    def explanations(self) -> pandas.DataFrame:
+        """One row an example, target and method."""
+        return self._frame("explanations")
+
+    @cached_property
+    def scores(self) -> pandas.DataFrame:
+        """One row an example, target, method and metric; `value` is NaN where the metric is not defined, and `why` says
+        why.
+        """
+        return self._frame("scores")
+
+    @cached_property
+    def errors(self) -> pandas.DataFrame:
+        """Examples that could not be explained, and why."""
+        return self._frame("errors")
+
+    @cached_property
+    def costs(self) -> pandas.DataFrame:
+        """One row a part: examples, asked, distinct, rows, seconds."""
+        import pandas
+
+        return pandas.DataFrame([{"part": number} | body["costs"] for number, body in self._receipts.items()])
+
+    @cached_property
+    def alone(self) -> pandas.DataFrame:
+        """One row a part and method: what the method took for one of the part's examples, with nothing shared."""
+        import pandas
+
+        rows = [
+            {"part": number, "examples": body["costs"]["examples"]} | row
+            for number, body in self._receipts.items()
+            for row in body["alone"]
+        ]
+        return pandas.DataFrame(rows, columns=["part", "examples", "method", "seconds", "forwards", "backwards"])
+
+    @cached_property
+    def _receipts(self) -> dict[int, dict[str, Any]]:
+        return {number: read_receipt(self.folder, number) for number in self.done}
+
+    def rows(self, table: str) -> Iterator[dict[str, Any]]:
+        """The rows of a table as plain Python, part after part: None where there is nothing, and no more memory than a
+        part takes.
+        """
+        _, parquet = _arrow()
+        for number in self.done:
+            yield from parquet.read_table(_file(self.folder, table, number)).to_pylist()
+
+    def _frame(self, table: str) -> pandas.DataFrame:
+        arrow, parquet = _arrow()
+        try:
+            import pandas  # noqa: F401
+        except ModuleNotFoundError as error:
+            raise MissingExtra("Reading a run", "bench") from error
+        parts = [parquet.read_table(_file(self.folder, table, number)) for number in self.done]
+        return arrow.concat_tables([schemas()[table].empty_table(), *parts]).to_pandas()

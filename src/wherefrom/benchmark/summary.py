@@ -1,0 +1,160 @@
+"""Everything a report says of a run, as plain data: made once, laid out as a page, as CSV or as LaTeX."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from wherefrom.benchmark.statistics import (
+    Agreement,
+    Better,
+    Cost,
+    Curve,
+    Energy,
+    Ranks,
+    Standing,
+    agreement,
+    average_ranks,
+    costs,
+    curves,
+    leaderboard,
+    winners,
+)
+from wherefrom.core.explanation import Explanation
+from wherefrom.errors import BadOption
+
+if TYPE_CHECKING:
+    from wherefrom.benchmark.store import Run
+
+DISPUTED = 4  # examples shown
+CURVES = ("aopc", "log_odds")
+
+
+@dataclass(frozen=True)
+class Disputed:
+    """An example on which methods disagree."""
+
+    example: str
+    agreement: float
+    label: str | None
+    explanations: list[Explanation]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One run in numbers."""
+
+    name: str  # of the data set
+    manifest: Mapping[str, Any]
+    finished: bool
+    examples: int
+    accuracy: float | None  # of the model, where labels are known
+    boards: dict[str, list[Standing]]  # metric -> leaderboard
+    better: dict[str, Better]
+    curves: dict[str, dict[str, Curve]]  # metric -> method -> curve
+    costs: list[Cost]
+    agreement: Agreement
+    winners: dict[str, list[tuple[str, int]]]  # method -> operation and how often it was chosen
+    disputed: list[Disputed]
+    errors: list[dict[str, Any]]
+    counts: dict[str, float]  # examples, asked, distinct, rows, seconds of the whole run
+
+    @property
+    def methods(self) -> list[str]:
+        return list(self.manifest["configuration"]["methods"])
+
+    @cached_property
+    def ranks(self) -> Ranks:
+        return average_ranks({self.name: self.boards})
+
+
+def summarise(run: Run, energy: Energy, *, seed: int = 0) -> Summary:
+    if not run.done or run.scores.empty:
+        raise BadOption(
+            f"The run in {run.folder} has no scores yet. Go on with it: 'wherefrom run' with the same options."
+        )
+    configuration = run.manifest["configuration"]
+    better: dict[str, Better] = {row["asked"]: row["better"] for row in run.manifest["metrics"]}
+    metrics = [metric for metric in better if metric in set(run.scores["metric"])]
+    agreed = agreement(run.rows("explanations"), configuration["methods"])
+    frame = run.explanations[["example", "label", "prediction"]].drop_duplicates("example")
+    labelled = frame[frame["label"].notna()]
+    right = [
+        said in (label, *label.split(", "))
+        for label, said in zip(labelled["label"], labelled["prediction"], strict=True)
+    ]
+    return Summary(
+        name=run.name,
+        manifest=run.manifest,
+        finished=run.finished,
+        examples=len(frame),
+        accuracy=sum(right) / len(right) if right else None,
+        boards={metric: leaderboard(run.scores, metric, better[metric], seed=seed) for metric in metrics},
+        better=better,
+        curves={
+            metric: found
+            for metric in metrics
+            if metric.partition(":")[0] in CURVES and (found := curves(run.scores, metric))
+        },
+        costs=costs(run.alone, energy),
+        agreement=agreed,
+        winners={method: counted.most_common() for method, counted in winners(run.rows("explanations")).items()},
+        disputed=_disputed(run, agreed),
+        errors=list(run.rows("errors")),
+        counts={name: float(run.costs[name].sum()) for name in run.costs.columns if name != "part"},
+    )
+
+
+def _disputed(run: Run, agreed: Agreement) -> list[Disputed]:
+    """The examples on which methods agree least."""
+    chosen = [key for key, _ in sorted(agreed.by_example.items(), key=lambda item: item[1])][:DISPUTED]
+    found: dict[tuple[str, str], list[Explanation]] = {key: [] for key in chosen}
+    labels: dict[tuple[str, str], str | None] = {}
+    for row in run.rows("explanations"):
+        key = (row["example"], row["target"])
+        if key in found:
+            found[key].append(explanation_of(row))
+            labels[key] = row["label"]
+    return [Disputed(key[0], agreed.by_example[key], labels[key], found[key]) for key in chosen]
+
+
+def explanation_of(row: Mapping[str, Any]) -> Explanation:
+    """A row of the table of explanations as an explanation."""
+    return Explanation(
+        text=row["text"],
+        pair=row["pair"],
+        tokens=tuple(row["tokens"]),
+        scores=tuple(row["scores"]),
+        offsets=tuple((start, end) for start, end in row["offsets"]),
+        segment=tuple(row["segment"]),
+        target=row["target"],
+        probability=row["probability"],
+        prediction=row["prediction"],
+        method=row["method"],
+        level=row["level"],
+        signed=row["signed"],
+        params=json.loads(row["params"]),
+        notes=tuple(json.loads(row["notes"])),
+        gap=row["gap"],
+        unassigned=row["unassigned"],
+        cut=row["cut"],
+        seconds=row["seconds"],
+        forwards=row["forwards"],
+        backwards=row["backwards"],
+    )
+
+
+def told_apart(summaries: Sequence[Summary], folders: Sequence[str]) -> list[Summary]:
+    """Runs on the same data set are called by their folders, too."""
+    names = [summary.name for summary in summaries]
+    return [
+        replace(summary, name=f"{summary.name} ({folder})") if names.count(summary.name) > 1 else summary
+        for summary, folder in zip(summaries, folders, strict=True)
+    ]
+
+
+def over_data_sets(summaries: Sequence[Summary]) -> Ranks:
+    return average_ranks({summary.name: summary.boards for summary in summaries})

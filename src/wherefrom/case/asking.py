@@ -1,0 +1,216 @@
+"""What does a model answer when only some of the tokens are there? Every question is put once, in full batches of
+similar length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from wherefrom.core.encoding import Encoding
+from wherefrom.core.target import Boundary, Target
+from wherefrom.errors import ModelFailed
+from wherefrom.model.text_model import Passes, TextModel
+
+Flags = npt.NDArray[np.bool_]
+Numbers = npt.NDArray[np.float64]
+Progress = Callable[[int, int], None]  # rows that are done, and all that there are
+
+# Starting a pass costs about as much as this many tokens in it. Where padding would cost more, a new batch is begun.
+PASS_IN_TOKENS = 48
+
+
+@dataclass(frozen=True)
+class Row:
+    """What goes through the model: the words that are looked up, and the ids that say where padding and the mask
+    are.
+    """
+
+    words: tuple[int, ...]
+    ids: tuple[int, ...]  # as the text has them, so that every position stays where it was
+    types: tuple[int, ...] | None
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Questions about one text. Their answers are there once the asker ran."""
+
+    asker: Asker
+    places: npt.NDArray[np.int64]  # of each question's row among the asker's
+    keep: Flags  # (row, token)
+    shortened: bool
+
+    @property
+    def logits(self) -> Tensor:
+        """(row, class); for the two ends of an answer (row, 2, token), where a token that was deleted cannot be one."""
+        found = [self.asker.found[place] for place in self.places]
+        if not found or found[0].ndim == 1 or not self.shortened:
+            return torch.stack(found)
+        whole: Tensor = found[0].new_full((len(found), 2, self.keep.shape[1]), -torch.inf)
+        for row, logits, keep in zip(whole, found, self.keep, strict=True):
+            row[:, torch.from_numpy(keep).to(row.device)] = logits
+        return whole
+
+    def probability(self, targets: Sequence[Target]) -> Numbers:
+        """Of the target; of all together, where it has parts. (row,)"""
+        if len(targets) == 1 and not isinstance(targets[0], Boundary):
+            return self.asker.probabilities(targets[0])[self.places]
+        logits = self.logits
+        parts = torch.stack([target.probability(logits) for target in targets])
+        together: Numbers = parts.prod(0).cpu().numpy()
+        return together
+
+
+class Asker:
+    """Collects the questions of methods, metrics and texts; asks each distinct one once. It counts what that saved.
+
+    asked: questions, however often the same one came. distinct: those that differ. rows: those that went through the
+        model.
+    """
+
+    def __init__(self, model: TextModel, *, share: bool = True) -> None:
+        self.model, self.room = model, model.batch_tokens
+        self.passes = Passes()
+        self.asked = 0
+        self.found: list[Tensor] = []  # the logits of every distinct row
+        self._rows: list[Row] = []
+        self._place: dict[object, int] = {}
+        self._probabilities: dict[Target, Numbers] = {}
+        # Without sharing no two questions are the same: for measuring what sharing brings, and that it changes nothing.
+        self._apart: Iterator[int] | None = None if share else count()
+
+    @property
+    def distinct(self) -> int:
+        return len(self._rows)
+
+    @property
+    def rows(self) -> int:
+        return self.passes.forwards
+
+    def know(self, encoding: Encoding, logits: Tensor) -> None:
+        """The answer to the whole text, which some other pass gave already."""
+        if not self._waiting:
+            place = self._noted(Row(encoding.input_ids, encoding.input_ids, encoding.token_type_ids))
+            if place == len(self.found):
+                self.found.append(logits.detach())
+
+    def note(self, encoding: Encoding, keep: Tensor | Flags, fill: str) -> Asked:
+        """Questions for the next run: only the tokens of `keep` are left, the others replaced or deleted. (row, token)
+
+        Special tokens always stay. Where deletion would leave nothing at all, the token that starts a text stands
+        alone.
+        """
+        kept = np.asarray(keep.cpu() if isinstance(keep, Tensor) else keep, dtype=np.bool_) | np.asarray(
+            encoding.special
+        )
+        ids, types = np.asarray(encoding.input_ids), encoding.token_type_ids
+        delete = fill == "delete"
+        self.asked += len(kept)
+        if delete:
+            kinds = None if types is None else np.asarray(types)
+            rows = (self._shortened(ids[row], None if kinds is None else kinds[row]) for row in kept)
+        else:
+            filled = np.where(kept, ids, self.model.filler(fill))
+            rows = (Row(tuple(words), encoding.input_ids, types) for words in filled.tolist())
+        places = np.fromiter((self._noted(row) for row in rows), dtype=np.int64, count=len(kept))
+        return Asked(self, places, kept, delete)
+
+    def _shortened(self, ids: npt.NDArray[np.int64], types: npt.NDArray[np.int64] | None) -> Row:
+        words = tuple(ids.tolist()) or (self.model.start_token(),)
+        return Row(words, words, None if types is None else tuple(types.tolist()) or (0,))
+
+    def _noted(self, row: Row) -> int:
+        key: object = self._apart and next(self._apart)
+        if key is None:  # texts of one length with all their words hidden alike are one question, too
+            pinned = tuple(place for place, token in enumerate(row.ids) if token in self.model.marks)
+            key = (row.words, row.types, pinned)
+        if key not in self._place:
+            self._place[key] = len(self._rows)
+            self._rows.append(row)
+        return self._place[key]
+
+    @property
+    def _waiting(self) -> range:
+        return range(len(self.found), len(self._rows))
+
+    @torch.no_grad()
+    def run(self, progress: Progress | None = None) -> None:
+        """Ask all that was noted and is not answered yet."""
+        waiting = sorted(self._waiting, key=lambda place: len(self._rows[place]))
+        self.found += [torch.empty(0)] * len(waiting)
+        self._probabilities.clear()
+        done = 0
+        try:
+            while done < len(waiting):
+                batch = self._batch(waiting[done:])
+                for place, logits in zip(batch, self._answered(batch), strict=False):
+                    self.found[place] = logits[..., : len(self._rows[place])] if logits.ndim == 2 else logits
+                    done += 1
+                if progress is not None:
+                    progress(done, len(waiting))
+        except BaseException:
+            self._forget(waiting)
+            raise
+
+    def _batch(self, places: Sequence[int]) -> Sequence[int]:
+        """As many of these, sorted by length, as fit into one pass and do not need too much padding."""
+        if not self.model.takes_batches:
+            return places[:1]
+        size, length = 1, len(self._rows[places[0]])
+        for place in places[1:]:
+            longer = len(self._rows[place])
+            if (size + 1) * longer > self.room or size * (longer - length) > PASS_IN_TOKENS:
+                break
+            size, length = size + 1, longer
+        return places[:size]
+
+    def _answered(self, places: Sequence[int]) -> Tensor:
+        """The logits of a batch; of its first part, where it does not fit into memory whole."""
+        while True:
+            try:
+                return self._logits([self._rows[place] for place in places])
+            except (RuntimeError, MemoryError) as error:
+                if not _out_of_memory(error):
+                    raise
+                if len(places) == 1:
+                    raise ModelFailed(
+                        f"There is not enough memory for a text of {len(self._rows[places[0]])} tokens."
+                    ) from error
+            places = places[: len(places) // 2]
+            self.room = len(places) * len(self._rows[places[-1]])
+
+    def _logits(self, rows: Sequence[Row]) -> Tensor:
+        inputs = self.model.padded([row.ids for row in rows], [row.types for row in rows])
+        words = self.model.padded([row.words for row in rows], [None])["input_ids"]
+        return self.model.logits(inputs, self.passes, self.model.embed(words))
+
+    def _forget(self, places: Sequence[int]) -> None:
+        """After an error or an interruption nothing may look like an answer that is none."""
+        first = min(places)
+        del self.found[first:], self._rows[first:]
+        self._place = {key: place for key, place in self._place.items() if place < first}
+
+    def probabilities(self, target: Target) -> Numbers:
+        """Of the target, for every row that was asked. (distinct,)"""
+        if target not in self._probabilities:
+            parts = [target.probability(torch.stack(self.found[i : i + 512])) for i in range(0, len(self.found), 512)]
+            self._probabilities[target] = torch.cat(parts).cpu().numpy()
+        return self._probabilities[target]
+
+
+def _out_of_memory(error: BaseException) -> bool:
+    said = str(error).lower()
+    return (
+        isinstance(error, torch.OutOfMemoryError | MemoryError)
+        or "out of memory" in said
+        or "can't allocate memory" in said
+    )

@@ -1,0 +1,304 @@
+"""One question put to one model. Whatever it takes to answer is computed once and shared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from wherefrom.case.asking import Asker
+from wherefrom.case.passes import Capture, Group, Place
+from wherefrom.core.encoding import Encoding
+from wherefrom.core.target import Boundary, Target
+from wherefrom.core.units import Level
+from wherefrom.model.anatomy import Anatomy, rebuild_error
+from wherefrom.model.decomposition import Parts, decompose
+from wherefrom.model.recording import Attention, Recording
+from wherefrom.model.relevance.rules import MaskVariant, Operation, RuleSet, Way
+from wherefrom.model.text_model import Passes, TextModel
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """What a method gives back when it has more to say than scores."""
+
+    scores: Tensor  # (token,) or (layer, token)
+    gap: float | None = None
+    unassigned: float | None = None
+    signed: bool | None = None  # where an option takes the sign away from a signed method
+    params: dict[str, object] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    selection: Mapping[str, object] | None = None  # what the scores were chosen among, and why: plain data
+    flow: Callable[[], Tensor] | None = None  # where tokens hand on to tokens: (layer, query, key), made when asked for
+
+
+class Case:
+    """One text, one target, one model: what a method is given."""
+
+    def __init__(self, group: Group, row: int, *, level: Level = "token") -> None:
+        self.group, self.row, self.level = group, row, level
+        self.model = group.model
+        self.encoding = group.encodings[row]
+        self.others: Sequence[Case] = ()  # with this one, while they are explained: see `together`
+        self.memo: dict[object, Any] = {}  # what a method worked out for all of these at once
+        self.asking = Passes()  # rows of this case alone, beside the group's
+        self._parts: dict[bool, list[Parts]] = {}
+
+    def toward(self, target: Target) -> Case:
+        """The same case with another target; everything but the backward pass is shared."""
+        return Case(self.group.aimed([target] * len(self.group.encodings)), self.row, level=self.level)
+
+    @property
+    def together(self) -> Sequence[Case]:
+        """The cases whose explanations are added up, as an answer's start and end are."""
+        return self.others or (self,)
+
+    @property
+    def target(self) -> Target:
+        return self.group.targets[self.row]
+
+    @property
+    def logits(self) -> Tensor:
+        """(class,), or (2, token) for the two ends of an answer."""
+        logits = self.group.answer[self.row]
+        return logits if logits.ndim == 1 else logits[:, : len(self.encoding)]
+
+    @property
+    def anatomy(self) -> Anatomy:
+        return self.model.anatomy
+
+    @cached_property
+    def special(self) -> Tensor:
+        """True at tokens that the tokenizer added. (token,)"""
+        return torch.tensor(self.encoding.special, device=self.model.device)
+
+    @cached_property
+    def units(self) -> Tensor:
+        """Which tokens belong to each unit of the level. (unit, token)"""
+        members = self.encoding.members(self.level)
+        table = torch.zeros(len(members), len(self.encoding), dtype=torch.bool, device=self.model.device)
+        for number, group in enumerate(members):
+            table[number, list(group)] = True
+        return table
+
+    @cached_property
+    def capture(self) -> Capture:
+        record, _ = self.group.recorded
+        return self._slice(Capture(self.group.leaf, [*record.inputs, record.outputs[-1]], record.attention))
+
+    def attention(self, *, scores: bool) -> list[Tensor]:
+        """Every layer's attention, before the softmax or behind it, without a graph. (head, query, key) a layer"""
+        n, group = len(self.encoding), self.group
+        layers = (group.scored if scores else group.watched).attention
+        return [self._of_row(layer.scores if scores else layer.probs)[:, :n, :n] for layer in layers]
+
+    def parts(self, *, second_norm: bool = False) -> list[Parts]:
+        """Every layer's attention block as a sum of what each token brought (see `model/decomposition`); needs no
+        gradient.
+        """
+        if second_norm not in self._parts:
+            record, n = self.group.watched, len(self.encoding)
+            self._parts[second_norm] = [
+                decompose(
+                    self.anatomy.block_of(module),
+                    x[self.row, :n].detach(),
+                    self._of_row(layer.probs)[:, :n, :n],
+                    self._of_row(layer.value)[:, :n],
+                    second_norm=second_norm,
+                )
+                for module, x, layer in zip(record.blocks, record.inputs, record.attention, strict=True)
+            ]
+        return self._parts[second_norm]
+
+    def parts_error(self) -> float:
+        """How far the blocks' outputs are from what the sums of their parts give, relative to the largest output."""
+        record, n, worst = self.group.watched, len(self.encoding), 0.0
+        for parts, module, x, y in zip(self.parts(), record.blocks, record.inputs, record.outputs, strict=True):
+            x, y = x[self.row, :n].detach(), y[self.row, :n].detach()
+            with torch.no_grad():
+                finished = self.anatomy.block_of(module).finish(x, parts.sum().to(x.dtype))
+            worst = max(worst, ((finished - y).abs().max() / y.abs().max()).item())
+        return worst
+
+    @cached_property
+    def gradients(self) -> Capture:
+        """The gradient of the target's score at everything captured."""
+        return self._slice(self.group.gradients())
+
+    def relevance(
+        self,
+        rules: RuleSet,
+        at: Place,
+        *,
+        heads: tuple[tuple[float, ...], ...] | None = None,
+        variant: MaskVariant = "paper",
+        wide: bool = False,
+        trace: list[Operation] | None = None,
+    ) -> list[Tensor]:
+        """What the rules carry from the target's logit to a place in the model.
+
+        at: the word embeddings, (token, size); every block's input and the last one's output, (token, hidden) each;
+            every layer's
+            attention probabilities, (head, query, key) each; or the top layer's alone, for which little of the model is
+            gone through.
+        heads: how much each head's relevance counts, by layer. variant: see
+            `wherefrom.model.relevance.rules.through_heads`.
+        wide: in double precision, also with a model in single precision. trace: a list that is given every operation.
+        """
+        found = self.group.relevance(Way(rules, heads, variant, wide), at, trace)
+        if at in ("words", "blocks"):
+            return [part[self.row, : len(self.encoding)] for part in found]
+        n = len(self.encoding)
+        return [self._of_row(part)[:, :n, :n] for part in found]
+
+    def heads(self, *, wide: bool) -> tuple[int, int]:
+        """How many layers, and how many heads in each, relevance goes through."""
+        layers, rows = [layer.probs for layer in self.group.with_rules(wide)[0].attention], len(self.group.encodings)
+        return len(layers), layers[0].shape[-3] // (rows if layers[0].ndim == 3 else 1)
+
+    def mixed(self, way: Way) -> list[Tensor]:
+        """Every layer's attention counted by its gradient and its relevance, E_h (dy/dA * R_A)+. (query, key) each"""
+        n = len(self.encoding)
+        return [part[self.row, :n, :n] for part in self.group.mixed(way)]
+
+    def _of_row(self, tensor: Tensor) -> Tensor:
+        """Some families fold batch and heads into one dimension."""
+        rows = len(self.group.encodings)
+        return (tensor if tensor.ndim == 4 else tensor.view(rows, -1, *tensor.shape[1:]))[self.row].detach()
+
+    @property
+    def embeddings(self) -> Tensor:
+        """(token, size)"""
+        return self.group.leaf[self.row, : len(self.encoding)].detach()
+
+    @property
+    def embedding_gradient(self) -> Tensor:
+        """The gradient of the target's score at the word embeddings. (token, size)"""
+        return self.group.embedding_gradient[self.row, : len(self.encoding)]
+
+    def _slice(self, batched: Capture) -> Capture:
+        row, n, of_row = self.row, len(self.encoding), self._of_row
+        return Capture(
+            batched.embeddings[row, :n].detach(),
+            [hidden[row, :n].detach() for hidden in batched.hidden],
+            [
+                Attention(of_row(a.scores)[:, :n, :n], of_row(a.probs)[:, :n, :n], of_row(a.value)[:, :n])
+                for a in batched.attention
+            ],
+        )
+
+    def read(self, matrix: Tensor) -> Tensor:
+        """The row of the position that the decision is read from. (..., query, key) -> (..., key)"""
+        return self.row_read.to(matrix.dtype) @ matrix
+
+    @cached_property
+    def row_read(self) -> Tensor:
+        """How much of each position the decision reads: mostly one at a single position. (token,)"""
+        if isinstance(self.target, Boundary):  # an answer's start is read where it starts
+            return torch.eye(len(self.encoding), dtype=self.model.network.dtype, device=self.model.device)[
+                self.target.index
+            ]
+        return self.model.row_read(self.encoding)
+
+    def _repeated(self, rows: int) -> dict[str, Tensor]:
+        return {name: value.expand(rows, -1) for name, value in self.model.batch([self.encoding]).items()}
+
+    def chunks(self, rows: int, *, with_graph: bool = False) -> list[slice]:
+        """Row numbers cut into batches that fit the model; a graph for the backward pass takes more room."""
+        room = self.model.batch_tokens // (2 if with_graph else 1)
+        size = max(1, room // len(self.encoding)) if self.model.takes_batches else 1
+        return [slice(start, start + size) for start in range(0, rows, size)]
+
+    @torch.no_grad()
+    def score_along(self, embeddings: Tensor) -> Tensor:
+        """Scores when the word embeddings are these. (row, token, size) -> (row,)"""
+        return self.target.score(self.model.logits(self._repeated(len(embeddings)), self.asking, embeddings))
+
+    def gradient_along(self, embeddings: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores and their gradients when the word embeddings are these. (row, token, size) -> (row,), (row, token,
+        size)
+        """
+        leaf, logits = self._path(embeddings)
+        scores = self.target.score(logits)
+        self.asking.backwards += len(embeddings)
+        slope = torch.autograd.grad(scores.sum(), leaf, retain_graph=self.group.path is not None)[0]
+        return scores.detach(), slope
+
+    def _path(self, embeddings: Tensor) -> tuple[Tensor, Tensor]:
+        """A forward pass with its graph; the last one, where it went through the same embeddings and is kept for other
+        targets.
+        """
+        kept = self.group.path
+        if kept and kept[0][0].shape == embeddings.shape and torch.equal(kept[0][0], embeddings):
+            return kept[0]
+        with torch.enable_grad():
+            leaf = embeddings.detach().requires_grad_()
+            logits = self.model.logits(self._repeated(len(embeddings)), self.asking, leaf)
+        if kept is not None:
+            kept[:] = [(leaf, logits)]
+        return leaf, logits
+
+    def ask(self, keep: Tensor, fill: str) -> Tensor:
+        """The target's score when only the tokens of `keep` are left, the others hidden by `fill`. (row, token) bool ->
+        (row,)
+        """
+        return self.target.score(self.answers(keep, fill))
+
+    def answers(self, keep: Tensor, fill: str) -> Tensor:
+        """The logits of every row; no question is put twice. (row, token) bool -> (row, class)"""
+        asker = self.group.asker
+        asker.know(self.encoding, self.logits)
+        asked, before = asker.note(self.encoding, keep, fill), asker.rows
+        asker.run()
+        self.asking.forwards += asker.rows - before
+        return asked.logits
+
+    def rebuild_error(self) -> float:
+        """How far the blocks are from what their recorded parts give back (see `anatomy`)."""
+        record, _ = self.group.recorded
+        capture = self.capture
+        outputs = [y[self.row, : len(self.encoding)] for y in record.outputs]
+        alone = Recording(capture.hidden[:-1], outputs, capture.attention, record.blocks)
+        return rebuild_error(self.anatomy, alone)
+
+
+@contextmanager
+def together(cases: Sequence[Case]) -> Iterator[None]:
+    """Within, these know of each other (`Case.together`); not longer, or none of them would be let go with its
+    passes.
+    """
+    for case in cases:
+        case.others = cases
+    try:
+        yield
+    finally:
+        for case in cases:
+            case.others = ()
+
+
+def make_cases(
+    model: TextModel,
+    encodings: Sequence[Encoding],
+    asked: Sequence[Target | None],
+    *,
+    level: Level = "token",
+    asker: Asker | None = None,
+) -> Iterator[dict[int, Case]]:
+    """Cases by their place in `encodings`, in groups of similar length, each group small enough for one pass.
+
+    asker: who asks the questions of all of them; unless given, each group has its own.
+    """
+    order = sorted(range(len(encodings)), key=lambda i: len(encodings[i]))
+    groups: list[list[int]] = []
+    for i in order:
+        if not groups or not model.takes_batches or (len(groups[-1]) + 1) * len(encodings[i]) > model.batch_tokens:
+            groups.append([])
+        groups[-1].append(i)
+    for places in groups:
+        group = Group(model, [encodings[i] for i in places], [asked[i] for i in places], asker)
+        yield {place: Case(group, row, level=level) for row, place in enumerate(places)}

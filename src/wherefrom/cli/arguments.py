@@ -1,0 +1,57 @@
+"""What the commands share: the application, options that mean the same everywhere, and how they are read."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from wherefrom.errors import BadFile, BadOption, EmptyText
+
+app = typer.Typer(
+    help="Where a transformer's decision comes from, and whether to believe the answer.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+problems = Console(stderr=True, highlight=False)
+
+ModelOption = Annotated[str, typer.Option("--model", "-m", help="'embedded', a folder, or a hub id.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a view.")]
+
+
+def read_text(given: str | None) -> str:
+    if given is None and sys.stdin.isatty():
+        raise EmptyText("Give a text to explain: wherefrom explain \"A fine film.\" (or '-' to read standard input).")
+    if given not in (None, "-"):
+        return str(given)
+    try:
+        return sys.stdin.buffer.read().decode("utf-8").strip()
+    except UnicodeDecodeError as error:
+        raise BadFile(f"Standard input is not UTF-8 text: {error.reason} at byte {error.start}.") from error
+
+
+def target_of_versus(target: str | None) -> str:
+    if target is None:
+        raise BadOption("--versus compares with a --target: give both.")
+    return target
+
+
+def read_options(given: list[str]) -> dict[str, str]:
+    options = {}
+    for pair in given:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise BadOption(f"-o takes key=value, such as -o steps=100, not {pair!r}.")
+        options[key.strip().replace("-", "_")] = value.strip()
+    return options
+
+
+def write_file(path: Path, content: str) -> None:
+    try:
+        path.write_text(content, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise BadFile(f"{path} could not be written: {error.strerror or error}.") from error

@@ -1,0 +1,92 @@
+"""The command `wherefrom explain`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from wherefrom.cli.arguments import JsonOption, ModelOption, app, read_options, read_text, target_of_versus, write_file
+from wherefrom.errors import BadOption
+
+if TYPE_CHECKING:
+    from wherefrom.core.explanation import Explanation
+    from wherefrom.core.units import Level
+
+
+@app.command()
+def explain(
+    text: Annotated[str | None, typer.Argument(help="The text to explain; '-' reads standard input.")] = None,
+    pair: Annotated[str | None, typer.Option(help="The second text, for models that read two.")] = None,
+    model: ModelOption = "embedded",
+    method: Annotated[str, typer.Option(help="A name from 'wherefrom methods'.")] = "attcat",
+    minus: Annotated[
+        str | None, typer.Option(help="A second method: show where the first gives more (+) or less (-).")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="The label, token or answer to explain. [default: the predicted one]")
+    ] = None,
+    versus: Annotated[
+        str | None, typer.Option(help="Another label or token: explain why the target rather than this.")
+    ] = None,
+    each: Annotated[
+        bool, typer.Option("--each", help="One explanation for every label that a multi-label model predicts.")
+    ] = False,
+    level: Annotated[str, typer.Option(help="token, word or sentence.")] = "token",
+    option: Annotated[
+        list[str] | None, typer.Option("-o", help="An option of the method, as key=value; may be repeated.")
+    ] = None,
+    as_json: JsonOption = False,
+    html: Annotated[Path | None, typer.Option(help="Also write a self-contained page to this file.")] = None,
+    special: Annotated[bool, typer.Option(help="Show the tokens that the tokenizer added, too.")] = False,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, mps, ...")] = None,
+) -> None:
+    """Show which tokens made the model decide so."""
+    words, options = read_text(text), read_options(option or [])
+    from wherefrom.api import load
+
+    asked: Any = words if pair is None else (words, pair)
+    loaded = load(model, device=device)
+    depth = cast("Level", level)  # explain() says what is wrong with it
+    aim = target if versus is None else (target_of_versus(target), versus)
+    if each:
+        if target is not None or minus is not None:
+            raise BadOption("--each explains every predicted label: give neither --target nor --minus with it.")
+        _present_each(
+            loaded.explain(asked, method, loaded.predicted(asked), depth, **options),
+            as_json=as_json,
+            html=html,
+            special=special,
+        )
+        return
+    shown = [loaded.explain(asked, method, aim, depth, **options)]
+    if minus is not None:
+        shown.append(loaded.explain(asked, minus, aim, depth))
+    _present(shown, as_json=as_json, html=html, special=special)
+
+
+def _present_each(shown: list[Explanation], *, as_json: bool, html: Path | None, special: bool) -> None:
+    if html is not None:
+        from wherefrom.report.html import page
+
+        write_file(html, page(shown, special=special))
+    if as_json:
+        sys.stdout.write(json.dumps([one.to_dict() for one in shown], ensure_ascii=False) + "\n")
+        return
+    for one in shown:
+        one.show(special=special)
+
+
+def _present(shown: list[Explanation], *, as_json: bool, html: Path | None, special: bool) -> None:
+    result = shown[0] if len(shown) == 1 else shown[0].minus(shown[1])
+    if html is not None:
+        from wherefrom.report.html import page
+
+        write_file(html, page(shown, special=special))
+    if as_json:
+        sys.stdout.write(result.to_json() + "\n")
+    else:
+        result.show(special=special)

@@ -1,0 +1,60 @@
+"""The command `wherefrom flow`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from wherefrom.cli.arguments import ModelOption, app, read_options, read_text, write_file
+
+
+@app.command()
+def flow(
+    text: Annotated[str | None, typer.Argument(help="The text to follow; '-' reads standard input.")] = None,
+    pair: Annotated[str | None, typer.Option(help="The second text, for models that read two.")] = None,
+    model: ModelOption = "embedded",
+    method: Annotated[str, typer.Option(help="alti, globenc, norms or attention_rollout.")] = "alti",
+    option: Annotated[
+        list[str] | None, typer.Option("-o", help="An option of the method, as key=value; may be repeated.")
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Write a self-contained page: point at a token, see where it came from.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Write a picture of every layer (.png, .pdf, .svg).")] = None,
+    save: Annotated[Path | None, typer.Option(help="Write the numbers as JSON.")] = None,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, mps, ...")] = None,
+) -> None:
+    """Show where what each token holds came from, layer by layer."""
+    words, options = read_text(text), read_options(option or [])
+    from wherefrom.api import load
+    from wherefrom.report.pieces import visible
+
+    asked: Any = words if pair is None else (words, pair)
+    found = load(model, device=device).flow(asked, method, **options)
+    if html is not None:
+        write_file(html, found.to_html())
+    if plot is not None:
+        from wherefrom.report.plots import flow_layers
+
+        flow_layers(found, plot)
+    if save is not None:
+        found.save(save)
+    table = Table("token", *(f"layer {number + 1}" for number in range(len(found.layers))), box=None, pad_edge=False)
+    place = max(range(len(found.read)), key=lambda i: found.read[i])
+    for number, token in enumerate(found.tokens):
+        shares = [row[place][number] for row in found.accumulated]
+        table.add_row(
+            Text(visible(token)),
+            *(Text(f"{share:.3f}", "bold" if share > 1.5 / len(found.tokens) else "dim") for share in shares),
+        )
+    console = Console(highlight=False)
+    console.print(
+        Text(f"What “{visible(found.tokens[place])}” holds of each token behind each layer ({found.method})"), table
+    )
+    for note in found.notes:
+        console.print(Text(note, "dim"))

@@ -1,0 +1,92 @@
+"""The command `wherefrom heads`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from wherefrom.cli.arguments import JsonOption, ModelOption, app
+from wherefrom.errors import BadOption
+
+STYLES = {
+    "other": ("·", "dim"),
+    "positional": ("P", "bold blue"),
+    "syntactic": ("S", "bold yellow"),
+    "both": ("B", "bold magenta"),
+}
+
+
+@app.command()
+def heads(
+    data: Annotated[Path, typer.Option(help="Texts: JSON lines with 'text' (and trees as 'tokens'), or CoNLL-U.")],
+    model: ModelOption = "embedded",
+    out: Annotated[
+        Path | None, typer.Option(help="Write the head map here, for: explain --method mask_lrp -o heads=FILE")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the head map to this picture file.")] = None,
+    parser: Annotated[
+        str | None, typer.Option(help="A spaCy pipeline. [default: an English one that is installed]")
+    ] = None,
+    gold: Annotated[
+        bool, typer.Option("--gold", help="Use the trees of the data itself; no parser is needed.")
+    ] = False,
+    syntax: Annotated[bool, typer.Option(help="Look for syntactic heads, too.")] = True,
+    limit: Annotated[int | None, typer.Option(min=1, help="Read only so many texts.")] = None,
+    positional: Annotated[
+        float, typer.Option(help="How often a positional head looks at its distance, at least.")
+    ] = 0.8,
+    syntactic: Annotated[
+        float, typer.Option(help="How much oftener than the usual distance a syntactic head is right.")
+    ] = 0.1,
+    itself: Annotated[bool, typer.Option(help="Count a token's own position as a distance.")] = False,
+    reverse: Annotated[bool, typer.Option(help="From governor to dependent instead.")] = False,
+    as_json: JsonOption = False,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, mps, ...")] = None,
+) -> None:
+    """Find the heads that look at a fixed distance or along syntax."""
+    if gold and parser:
+        raise BadOption("--gold uses the data's own trees and --parser makes them: give one of the two.")
+    from wherefrom.api import load
+    from wherefrom.heads.find import find_heads
+    from wherefrom.heads.trees import parse, read_trees
+
+    trees = read_trees(data, limit=limit)
+    if syntax and not gold:
+        trees = parse(trees, parser)
+    loaded = load(model, device=device).text_model
+    found = find_heads(
+        loaded, trees, positional=positional, syntactic=syntactic, itself=itself, reverse=reverse, syntax=syntax
+    )
+    if out is not None:
+        found.save(out)
+    if plot is not None:
+        from wherefrom.report.head_map import head_map_plot
+
+        head_map_plot(found.kinds(), plot, title=f"{found.model}: heads in {found.texts} texts")
+    if as_json:
+        sys.stdout.write(json.dumps({"kinds": found.kinds(), "mask": found.mask()}) + "\n")
+        return
+    console = Console(highlight=False)
+    kinds = found.kinds()
+    grid = Table("layer", *(str(i) for i in range(len(kinds[0]))), box=None, title="head", padding=(0, 1))
+    for layer in reversed(range(len(kinds))):
+        grid.add_row(str(layer), *(Text(*STYLES[kind]) for kind in kinds[layer]))
+    console.print(grid)
+    console.print(
+        Text.assemble(*(part for kind, (sign, style) in STYLES.items() for part in ((sign, style), f" {kind}   ")))
+    )
+    for name, relation in found.relations.items():
+        best = max(max(row) for row in relation.follows)
+        console.print(
+            f"{name}: {relation.count} pairs; the best head finds {best:.0%},"
+            f" the usual distance ({relation.distance:+d}) {relation.baseline:.0%}"
+        )
+    kept = sum(1 for row in found.mask() for weight in row if weight)
+    console.print(f"{kept} of {len(kinds) * len(kinds[0])} heads are kept" + (f": {out}" if out else ""))

@@ -1,0 +1,64 @@
+"""The program `wherefrom`: every command, and what becomes of errors and warnings."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Annotated, TextIO
+
+import typer
+from rich.text import Text
+
+from wherefrom import __version__
+from wherefrom.cli import compare, doctor, explain, flow, heads, methods, metrics, optimus, run, study
+from wherefrom.cli.arguments import app, problems
+from wherefrom.errors import WherefromError
+
+COMMANDS = (
+    explain,
+    compare,
+    flow,
+    run,
+    heads,
+    optimus,
+    study,
+    methods,
+    metrics,
+    doctor,
+)  # importing a file brings its command
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        sys.stdout.write(f"wherefrom {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def _warn(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    problems.print(Text.assemble(("warning: ", "yellow"), str(message)))
+
+
+def main() -> None:
+    """A user's mistake is one line on standard error: exit code 2 for usage, 1 for failures."""
+    warnings.showwarning = _warn
+    try:
+        app()
+    except WherefromError as error:
+        problems.print(Text.assemble(("error: ", "bold red"), " ".join(str(error).split())), soft_wrap=True)
+        sys.exit(error.exit_code)

@@ -1,0 +1,81 @@
+"""The command of Optimus: `wherefrom optimus` fits a combination of attention operations on texts."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+from rich.console import Console
+
+from wherefrom.cli.arguments import JsonOption, ModelOption, app
+from wherefrom.errors import BadFile, UnknownName
+
+
+@app.command()
+def optimus(
+    data: Annotated[
+        Path, typer.Option(help="Texts: JSON lines with 'text' (or 'text_a' and 'text_b'), or one text a line.")
+    ],
+    model: ModelOption = "embedded",
+    out: Annotated[
+        Path | None, typer.Option(help="Write the combination here, for: explain --method optimus -o combination=FILE")
+    ] = None,
+    raw: Annotated[str, typer.Option(help="A (behind the softmax), A* (before it) or both.")] = "A",
+    metric: Annotated[str, typer.Option(help="What makes a combination good.")] = "rft",
+    level: Annotated[str, typer.Option(help="token, word or sentence.")] = "token",
+    fallback: Annotated[
+        str, typer.Option(help="If nothing scores above zero: the maximum all the same, or the baseline.")
+    ] = "maximum",
+    limit: Annotated[int | None, typer.Option(min=1, help="Read only so many texts.")] = None,
+    as_json: JsonOption = False,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, mps, ...")] = None,
+) -> None:
+    """Fit one combination of attention operations on texts (Optimus Batch); never on those it is tried on."""
+    for name, value, known in (
+        ("raw", raw, ("A", "A*", "both")),
+        ("level", level, ("token", "word", "sentence")),
+        ("fallback", fallback, ("maximum", "baseline")),
+    ):
+        if value not in known:
+            raise UnknownName.among(name, value, known)
+    texts = read_texts(data, limit)
+    from wherefrom.api import load
+    from wherefrom.optimus import fit
+
+    chosen: dict[str, Any] = {"raw": raw, "metric": metric, "level": level, "fallback": fallback}
+    found = fit(load(model, device=device), texts, **chosen)
+    if out is not None:
+        found.save(out)
+    if as_json:
+        sys.stdout.write(json.dumps(asdict(found), ensure_ascii=False) + "\n")
+        return
+    console = Console(highlight=False)
+    console.print(f"{found.combination}" + (f": {out}" if out else ""), style="bold", markup=False)
+    console.print(
+        f"mean {metric} over {found.texts} texts: {found.score:.4g}, the baseline {found.baseline:.4g}", markup=False
+    )
+
+
+def read_texts(path: Path, limit: int | None) -> list[str | tuple[str, str]]:
+    """Texts or pairs, as many as there are or are wanted; blank lines are none."""
+    try:
+        lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()][:limit]
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadFile(f"{path} cannot be read: {error}.") from error
+    if path.suffix not in (".jsonl", ".json"):
+        return list(lines)
+    return [read_text(path, number, line) for number, line in enumerate(lines, 1)]
+
+
+def read_text(path: Path, number: int, line: str) -> str | tuple[str, str]:
+    try:
+        row = cast("dict[str, Any]", json.loads(line))
+        return str(row["text"]) if "text" in row else (str(row["text_a"]), str(row["text_b"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadFile(
+            f"{path}, line {number}: this is no JSON with 'text', or with 'text_a' and 'text_b' ({error})."
+        ) from error

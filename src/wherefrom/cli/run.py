@@ -1,0 +1,244 @@
+"""The commands `wherefrom run` and `wherefrom report`: whole data sets."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+from rich.text import Text
+
+from wherefrom.cli.arguments import ModelOption, app, problems, write_file
+from wherefrom.errors import BadOption
+
+if TYPE_CHECKING:
+    from wherefrom.benchmark.run import Watch
+    from wherefrom.benchmark.store import Damage
+    from wherefrom.benchmark.summary import Summary
+
+
+@app.command()
+def run(
+    data: Annotated[
+        str,
+        typer.Argument(
+            help="A file, a folder, layout:path, hf:NAME, or a ready name; @SPLIT behind it takes one part."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="The folder of the run. The same command goes on there if it was stopped.")],
+    model: ModelOption = "embedded",
+    methods: Annotated[str, typer.Option(help="Names between commas, with options as alti:norm=l2; or 'all'.")] = "all",
+    metrics: Annotated[
+        str, typer.Option(help="Names between commas, with options as aopc:fill=pad; or 'all'.")
+    ] = "all",
+    target: Annotated[
+        str, typer.Option(help="What is explained: predicted, label (the data set's), or a label's name.")
+    ] = "predicted",
+    level: Annotated[str, typer.Option(help="token, word or sentence.")] = "token",
+    limit: Annotated[int | None, typer.Option(help="Take the first N examples.", metavar="N")] = None,
+    seed: Annotated[int | None, typer.Option(help="With --limit: take N at random instead.", metavar="S")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="The folder of data sets with ready names.")] = None,
+    columns: Annotated[str | None, typer.Option(help="Fields by other names: text=sentence,label=gold.")] = None,
+    labels: Annotated[
+        str | None, typer.Option(help="The data set's labels in the model's words: 0=NEGATIVE,1=POSITIVE; or 'none'.")
+    ] = None,
+    engine: Annotated[str, typer.Option(help="local, or ray.")] = "local",
+    workers: Annotated[
+        int | None, typer.Option(help="How many work at once. [default: one a core; one on a GPU]")
+    ] = None,
+    address: Annotated[str | None, typer.Option(help="A Ray cluster. [default: one of this machine's own]")] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume/--no-resume", help="Go on with a run that is there already.")
+    ] = True,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="End at the first example that cannot be explained.")
+    ] = False,
+    part: Annotated[int, typer.Option(help="Examples that are worked on and kept together.")] = 16,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, mps, ...")] = None,
+) -> None:
+    """Explain and measure every example of a data set."""
+    fields = _pairs(columns, "--columns") or {}
+    meaning: Any = "none" if labels == "none" else _pairs(labels, "--labels")
+    from wherefrom.benchmark.run import run as run_data_set
+
+    with _progress() as watch:
+        done = run_data_set(
+            data,
+            out,
+            model=model,
+            methods=methods,
+            metrics=metrics,
+            target=target,
+            level=cast("Any", level),  # run() says what is wrong with it
+            limit=limit,
+            seed=seed,
+            data_dir=data_dir,
+            columns=fields,
+            labels=meaning,
+            device=device,
+            engine=cast("Any", engine),
+            workers=workers,
+            address=address,
+            resume=resume,
+            strict=strict,
+            examples_per_part=part,
+            watch=watch,
+            on_damage=_damaged,
+        )
+    console, counts = Console(highlight=False), done.costs.sum()
+    bad = done.errors["example"].nunique()
+    console.print(
+        f"{int(counts['examples']):,} examples, {int(counts['asked']):,} questions, {int(counts['rows']):,} rows;"
+        f" {bad} example{'' if bad == 1 else 's'} with errors.\nThe page: wherefrom report {out} --html report.html",
+        soft_wrap=True,
+    )
+
+
+def _damaged(damage: Damage) -> None:
+    problems.print(
+        Text.assemble(("warning: ", "yellow"), f"{damage.why}. It was set aside; the part is made anew."),
+        soft_wrap=True,
+    )
+
+
+class Rate(ProgressColumn):
+    """How many examples are done in a minute."""
+
+    def render(self, task: Task) -> Text:
+        return Text("" if task.speed is None else f"{60 * task.speed:.0f}/min", style="progress.data.speed")
+
+
+@contextmanager
+def _progress() -> Iterator[Watch]:
+    """Rate and time left, on a terminal."""
+    console = Console(stderr=True)
+    columns = (TextColumn("examples"), BarColumn(), MofNCompleteColumn(), Rate(), TimeElapsedColumn())
+    with Progress(
+        *columns,
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+        speed_estimate_period=600,
+    ) as shown:
+        task: Any = None
+
+        def watch(done: int, everything: int) -> None:
+            nonlocal task
+            if task is None:  # what an earlier run did says nothing of the rate
+                task = shown.add_task("examples", total=everything, completed=done)
+            shown.update(task, completed=done)
+
+        yield watch
+
+
+def _pairs(given: str | None, option: str) -> dict[str, str] | None:
+    if given is None:
+        return None
+    found = {}
+    for pair in given.split(","):
+        key, equals, value = pair.partition("=")
+        if not (equals and key.strip() and value.strip()):
+            raise BadOption(f"{option} takes name=name pairs with commas between, not {pair!r}.")
+        found[key.strip()] = value.strip()
+    return found
+
+
+@app.command()
+def report(
+    folders: Annotated[list[Path], typer.Argument(help="Folders that 'wherefrom run' made.", metavar="DIR...")],
+    html: Annotated[Path | None, typer.Option(help="Write a self-contained page to this file.")] = None,
+    csv: Annotated[Path | None, typer.Option(help="Write the leaderboards to this file, for other programs.")] = None,
+    latex: Annotated[Path | None, typer.Option(help="Write the leaderboards to this file, for papers.")] = None,
+    thermostat: Annotated[
+        Path | None, typer.Option(help="Write the explanations as JSON lines, as Thermostat has them.")
+    ] = None,
+    power: Annotated[float, typer.Option(help="Watts, for the estimate of energy.")] = 271.0,
+    pue: Annotated[float, typer.Option(help="Overhead of the building.")] = 1.10,
+    intensity: Annotated[float, typer.Option(help="kg CO2e per kWh.")] = 0.429,
+    seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
+) -> None:
+    """Say which methods did best in one or several runs."""
+    from wherefrom.benchmark import Run, write_thermostat
+    from wherefrom.benchmark.statistics import Energy
+    from wherefrom.benchmark.summary import summarise, told_apart
+    from wherefrom.report.leaderboard_files import as_csv, as_latex
+
+    energy = Energy(power, pue, intensity)
+    runs = [Run.load(folder) for folder in folders]
+    if thermostat is not None and len(runs) > 1:
+        raise BadOption("--thermostat writes the explanations of one run: name one folder.")
+    summaries = told_apart(
+        [summarise(one, energy, seed=seed) for one in runs], [folder.name or str(folder) for folder in folders]
+    )
+    if html is not None:
+        from wherefrom.report.benchmark import report_page
+
+        write_file(html, report_page(summaries, energy))
+    if csv is not None:
+        write_file(csv, as_csv(summaries))
+    if latex is not None:
+        write_file(latex, as_latex(summaries))
+    if thermostat is not None:
+        write_thermostat(runs[0], thermostat)
+    _show(summaries)
+
+
+def _show(summaries: list[Summary]) -> None:
+    from wherefrom.report.leaderboard_files import named
+
+    console = Console(highlight=False)
+    for summary in summaries:
+        table = Table(
+            title=f"{summary.name}: {summary.examples} examples",
+            title_justify="left",
+            box=box.SIMPLE,
+            pad_edge=False,
+            collapse_padding=True,
+        )
+        table.add_column("method", no_wrap=True)
+        table.add_column("rank", justify="right")
+        for metric in summary.boards:
+            table.add_column(
+                f"{named(metric)} {'↑' if summary.better[metric] == 'higher' else '↓'}",
+                justify="right",
+                overflow="fold",
+                min_width=6,
+            )
+        found = {metric: {one.method: one for one in board} for metric, board in summary.boards.items()}
+        for method, rank in zip(summary.ranks.methods, summary.ranks.overall, strict=True):
+            cells = [Text(method), Text("–" if rank is None else f"{rank:.1f}")]
+            for board in found.values():
+                one = board.get(method)
+                style = (
+                    ""
+                    if one is None or one.mean is None
+                    else "bold green"
+                    if one.behind == 0
+                    else "green"
+                    if one.as_good_as_the_best
+                    else ""
+                )
+                cells.append(Text("–" if one is None or one.mean is None else f"{one.mean:.3f}", style))
+            table.add_row(*cells)
+        console.print(table)
+    if not sys.stdout.isatty():
+        return
+    console.print("Bold: the best. Green: the examples do not tell it from the best.", style="dim")

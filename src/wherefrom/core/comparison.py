@@ -1,0 +1,133 @@
+"""Explanations with their grades, side by side: plain numbers that can be shown and saved without a model and without
+torch.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from wherefrom.core.explanation import Explanation, write_whole
+from wherefrom.errors import MissingExtra
+
+if TYPE_CHECKING:
+    import pandas
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Grade:
+    """What one metric says of one explanation; `why` says it where there is no value."""
+
+    metric: str
+    value: float | None
+    better: Literal["higher", "lower"]
+    fill: str | None = None  # how units were hidden, where the model was asked
+    why: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)  # a curve, a count
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Several explanations of one text, each with a grade by every metric.
+
+    asked, distinct, rows: how many questions the metrics put to the model, how many of them differ, how many rows it
+        answered.
+    """
+
+    explanations: tuple[Explanation, ...]
+    grades: tuple[tuple[Grade, ...], ...]  # (explanation, metric)
+    names: tuple[str, ...]  # of the explanations: the method as it was asked for
+    failed: Mapping[str, str] = field(default_factory=dict)  # methods that could not explain this text, and why
+    asked: int = 0
+    distinct: int = 0
+    rows: int = 0
+    seconds: float = 0.0  # of the questions; every explanation has its own time
+
+    @property
+    def metrics(self) -> list[str]:
+        return [grade.metric for grade in self.grades[0]] if self.grades else []
+
+    def grade(self, method: str, metric: str) -> Grade:
+        return self.grades[self.names.index(method)][self.metrics.index(metric)]
+
+    def ranks(self) -> list[list[int | None]]:
+        """The place of every explanation by every metric: 1 is the best, equals share a place. (explanation, metric)"""
+        columns = [self._ranked(column) for column in zip(*self.grades, strict=True)]
+        return [list(row) for row in zip(*columns, strict=True)]
+
+    def _ranked(self, column: Sequence[Grade]) -> list[int | None]:
+        sign = -1 if column[0].better == "higher" else 1
+        known = [sign * grade.value for grade in column if grade.value is not None]
+        return [
+            None if grade.value is None else 1 + sum(other < sign * grade.value for other in known) for grade in column
+        ]
+
+    def best(self, metric: str) -> Explanation:
+        """The explanation with the best grade by a metric; the first where several are equally good."""
+        column = self.metrics.index(metric)
+        places = [row[column] for row in self.ranks()]
+        return self.explanations[places.index(1)]
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """One row a method and metric: method, metric, value, rank, better, fill, why, seconds, forwards, backwards."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise MissingExtra("A pandas table", "report") from error
+        rows = [
+            {
+                "method": name,
+                "metric": grade.metric,
+                "value": grade.value,
+                "rank": rank,
+                "better": grade.better,
+                "fill": grade.fill,
+                "why": grade.why,
+                "seconds": explanation.seconds,
+                "forwards": explanation.forwards,
+                "backwards": explanation.backwards,
+            }
+            for name, explanation, grades, ranks in zip(
+                self.names, self.explanations, self.grades, self.ranks(), strict=True
+            )
+            for grade, rank in zip(grades, ranks, strict=True)
+        ]
+        return pandas.DataFrame(rows).astype({"value": "float64", "rank": "Int64"}) if rows else pandas.DataFrame(rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "wherefrom_comparison": FORMAT,
+            **asdict(self),
+            "explanations": [one.to_dict() for one in self.explanations],
+        }
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write JSON: wholly, or not at all."""
+        write_whole(path, self.to_json(), "comparison")
+
+    # Views, as an explanation has them.
+
+    def show(self) -> None:
+        """Print the table in colour."""
+        from wherefrom.report.comparison_terminal import print_comparison
+
+        print_comparison(self)
+
+    def to_html(self) -> str:
+        """A self-contained page."""
+        from wherefrom.report.comparison import page
+
+        return page(self)
+
+    def _repr_html_(self) -> str:
+        from wherefrom.report.comparison import fragment
+
+        return fragment(self)

@@ -1,0 +1,162 @@
+"""What a data set asks about: a text or a pair, its label, and what people marked in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wherefrom.core.units import Span
+from wherefrom.errors import BadFile
+
+Spans = tuple[tuple[Span, ...], ...]  # in the text, and in its pair
+
+
+class Mark(NamedTuple):
+    """Characters that somebody marked: [start, end) of the text, or of its pair where `segment` is 1; for one label, if
+    it says so.
+    """
+
+    start: int
+    end: int
+    segment: int = 0
+    label: str | None = None
+
+
+@dataclass(frozen=True)
+class Example:
+    """One row of a data set. `rationale` and `answer` are None where nobody looked for one, and empty where nothing was
+    found.
+    """
+
+    id: str
+    text: str
+    pair: str | None = None
+    label: str | int | tuple[str, ...] | None = None
+    rationale: tuple[Mark, ...] | None = None
+    answer: tuple[Mark, ...] | None = None
+    where: str = ""  # the file and line it was read from, for messages
+
+    @property
+    def asked(self) -> str | tuple[str, str]:
+        """As `Model.explain` takes it."""
+        return self.text if self.pair is None else (self.text, self.pair)
+
+    def rationale_for(self, label: str) -> Spans | None:
+        """What is marked for this label, or for none in particular: in the text, and in its pair."""
+        return (
+            None
+            if self.rationale is None
+            else _by_segment([mark for mark in self.rationale if mark.label in (None, label)])
+        )
+
+    @property
+    def answer_spans(self) -> Spans | None:
+        return None if self.answer is None else _by_segment(self.answer)
+
+
+def _by_segment(marks: Sequence[Mark]) -> Spans:
+    return tuple(tuple((mark.start, mark.end) for mark in marks if mark.segment == segment) for segment in (0, 1))
+
+
+def example_of(row: Mapping[str, Any], *, where: str, number: int) -> Example:
+    """An example from a record with the fields id, text, pair, label, rationale, pair_rationale and answer; says what
+    does not fit.
+    """
+    text, pair = row.get("text"), row.get("pair")
+    if not isinstance(text, str) or not text.strip():
+        fields = ", ".join(map(str, row)) or "none"
+        raise BadFile(
+            f"{where}: there is no text"
+            + (
+                f" (its fields: {fields}). Say which field it is: --columns text=NAME."
+                if text is None
+                else ": it is empty or no text at all."
+            )
+        )
+    if pair is not None and (not isinstance(pair, str) or not pair.strip()):
+        raise BadFile(f"{where}: the second text is empty or no text at all.")
+    rationale = _marks(row.get("rationale"), text, 0, where, "rationale")
+    beside = _marks(row.get("pair_rationale"), pair, 1, where, "rationale of the second text")
+    both = None if rationale is None and beside is None else (rationale or ()) + (beside or ())
+    given = row.get("id")
+    return Example(
+        id=str(number) if given is None or given == "" else str(given),
+        text=text,
+        pair=pair,
+        label=_label(row.get("label"), where),
+        rationale=both,
+        answer=_answer(row.get("answer"), pair, where),
+        where=where,
+    )
+
+
+def _label(given: Any, where: str) -> str | int | tuple[str, ...] | None:
+    if given is None or isinstance(given, str):
+        return given or None
+    if isinstance(given, bool):
+        return int(given)
+    if isinstance(given, int | np.integer):
+        return int(given)
+    if isinstance(given, float):  # files have 1.0 for a class, and now and then 0.5 for neither
+        return int(given) if given == int(given) else f"{given:g}"
+    if isinstance(given, Mapping):  # each label with 1 or 0
+        return tuple(str(name) for name, value in given.items() if value)
+    if isinstance(given, Sequence) and all(isinstance(one, str | int) for one in given):
+        return tuple(map(str, given))
+    raise BadFile(f"{where}: the label is {given!r}; it must be a name, a whole number, or a list of names.")
+
+
+def _marks(
+    given: Any, text: str | None, segment: int, where: str, what: str, label: str | None = None
+) -> tuple[Mark, ...] | None:
+    if given is None:
+        return None
+    if isinstance(given, Mapping):  # by label
+        parts = [_marks(spans, text, segment, where, what, str(name)) or () for name, spans in given.items()]
+        return tuple(mark for part in parts for mark in part)
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        raise BadFile(f"{where}: the {what} is {given!r}; it must be a list of [start, end] character positions.")
+    found = []
+    for span in given:
+        if not (
+            isinstance(span, Sequence) and len(span) == 2 and all(isinstance(place, int | np.integer) for place in span)
+        ):
+            raise BadFile(f"{where}: the {what} has {span!r} where [start, end] character positions should be.")
+        start, end = int(span[0]), int(span[1])
+        if text is None:
+            raise BadFile(f"{where}: there is a {what}, but no second text.")
+        if not 0 <= start < end <= len(text):
+            raise BadFile(
+                f"{where}: the {what} has [{start}, {end}], which does not fit a text of {len(text)} characters."
+            )
+        found.append(Mark(start, end, segment, label))
+    return tuple(found)
+
+
+def _answer(given: Any, context: str | None, where: str) -> tuple[Mark, ...] | None:
+    """Answers stand in the second text: as the words themselves, as spans, or as SQuAD has them."""
+    if given is None:
+        return None
+    if context is None:
+        raise BadFile(f"{where}: there is an answer, but no second text in which it could stand.")
+    if isinstance(given, str):
+        start = context.find(given)
+        if start < 0 or not given:
+            raise BadFile(f"{where}: the answer {given!r} does not stand in the second text.")
+        return (Mark(start, start + len(given), 1),)
+    spans = given.get("spans", ()) if isinstance(given, Mapping) else given
+    if isinstance(spans, Sequence) and all(isinstance(one, Mapping) for one in spans):
+        for one in spans:
+            if {"start", "end"} - one.keys():
+                raise BadFile(f"{where}: the answer {dict(one)!r} lacks its start or end.")
+            said = one.get("text")
+            if said is not None and context[one["start"] : one["end"]] != said:
+                raise BadFile(
+                    f"{where}: the answer is {said!r}, but at [{one['start']}, {one['end']}]"
+                    f" stands {context[one['start'] : one['end']]!r}."
+                )
+        spans = [[one["start"], one["end"]] for one in spans]
+    return _marks(spans, context, 1, where, "answer")

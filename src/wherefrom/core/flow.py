@@ -1,0 +1,109 @@
+"""A flow: how much each position holds of every other, layer by layer. Plain numbers, to be shown and saved without a
+model.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wherefrom.core.explanation import write_whole
+from wherefrom.errors import BadFile
+
+FORMAT = 1
+DIGITS = 8  # of a share, in a file
+
+Numbers = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Flow:
+    """`layers` are the contributions C^l: [l, i, j] is the share of position i behind layer l that came from position j
+    before it.
+    """
+
+    text: str
+    tokens: tuple[str, ...]
+    offsets: tuple[tuple[int, int], ...]
+    segment: tuple[int, ...]
+    layers: Numbers  # (layer, query, key): rows sum to one
+    read: tuple[float, ...]  # how much of each position the decision reads
+    method: str
+    prediction: str = ""
+    probability: float = 0.0
+    pair: str | None = None
+    params: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    model: str = ""
+
+    @property
+    def special(self) -> tuple[bool, ...]:
+        """True for tokens that the tokenizer added, such as [CLS]."""
+        return tuple(part < 0 for part in self.segment)
+
+    @property
+    def accumulated(self) -> Numbers:
+        """R^l = C^l ... C^1: the share of position i behind layer l that came from input token j. (layer, query,
+        key)
+        """
+        product, products = np.eye(len(self.tokens)), []
+        for layer in self.layers:
+            product = layer @ product
+            products.append(product)
+        return np.stack(products)
+
+    @property
+    def scores(self) -> Numbers:
+        """What the deciding position holds of each input token. (token,)"""
+        row: Numbers = np.asarray(self.read)
+        for layer in self.layers[::-1]:
+            row = row @ layer
+        return row
+
+    def to_html(self) -> str:
+        """A self-contained page: point at a token to see where what it holds came from."""
+        from wherefrom.report.flow import page
+
+        return page(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {"wherefrom_flow": FORMAT, **plain, "layers": self.layers.round(DIGITS).tolist()}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write JSON: wholly, or not at all."""
+        write_whole(path, json.dumps(self.to_dict(), ensure_ascii=False), "flow")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Flow:
+        try:
+            data = json.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise BadFile(f"{path} cannot be read: {error}.") from error
+        if not isinstance(data, dict) or data.get("wherefrom_flow") != FORMAT:
+            raise BadFile(
+                f"{path} is not a flow saved by this version of Wherefrom (its field"
+                " 'wherefrom_flow' is missing or another)."
+            )
+        try:
+            known = {name: data[name] for name in cls.__dataclass_fields__}
+            for name in ("tokens", "segment", "read", "notes"):
+                known[name] = tuple(known[name])
+            known["offsets"] = tuple((start, end) for start, end in known["offsets"])
+            flow = cls(**known | {"layers": np.asarray(known["layers"], dtype=np.float64)})
+        except (KeyError, TypeError, ValueError) as error:
+            raise BadFile(f"{path} is damaged: {type(error).__name__} {error}.") from error
+        count = len(flow.tokens)
+        if (
+            flow.layers.shape[1:] != (count, count)
+            or not len(flow.offsets) == len(flow.segment) == len(flow.read) == count
+        ):
+            raise BadFile(f"{path} is damaged: its tokens and contributions are not equally many.")
+        return flow

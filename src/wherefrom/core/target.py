@@ -1,0 +1,67 @@
+"""What is explained: one output of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wherefrom.errors import UnknownName
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Target:
+    """One class of a single-label model, one label of a multi-label model (`independent`: labels do not exclude each
+    other), or one
+    token that a language model may say; with `versus`, how much more likely it is than another."""
+
+    index: int
+    label: str
+    independent: bool = False
+    versus: int | None = None
+
+    def score(self, logits: Tensor) -> Tensor:
+        """What gradients and relevance start from: the logit, or the difference of two. (row, class) -> (row,)"""
+        return logits[:, self.index] if self.versus is None else logits[:, self.index] - logits[:, self.versus]
+
+    def probability(self, logits: Tensor) -> Tensor:
+        """Between all classes, or between the two that are compared. (row, class) -> (row,)"""
+        logits = logits.double()
+        if self.versus is not None:
+            return self.score(logits).sigmoid()
+        return (logits.sigmoid() if self.independent else logits.softmax(-1))[:, self.index]
+
+
+@dataclass(frozen=True)
+class Boundary(Target):
+    """The token where an answer starts or ends. Its logits are (row, 2, token): starts and ends."""
+
+    end: bool = False
+
+    def score(self, logits: Tensor) -> Tensor:
+        return logits[:, int(self.end), self.index]
+
+    def probability(self, logits: Tensor) -> Tensor:
+        return logits[:, int(self.end)].double().softmax(-1)[:, self.index]
+
+
+def resolve_target(asked: str | int, labels: Sequence[str], *, independent: bool) -> Target:
+    """A label by its name (exactly, else in any case), or by its number."""
+    if isinstance(asked, int) and not isinstance(asked, bool):
+        if not -len(labels) <= asked < len(labels):
+            raise UnknownName(
+                f"There is no class {asked}: the model has {len(labels)}, numbered from 0: {', '.join(labels)}."
+            )
+        return Target(asked % len(labels), labels[asked], independent)
+    name = str(asked)
+    matches = [i for i, label in enumerate(labels) if label == name] or [
+        i for i, label in enumerate(labels) if label.lower() == name.lower()
+    ]
+    if len(matches) == 1:
+        return Target(matches[0], labels[matches[0]], independent)
+    if not matches and name.isdecimal():
+        return resolve_target(int(name), labels, independent=independent)
+    raise UnknownName.among("label", name, labels)

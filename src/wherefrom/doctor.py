@@ -1,0 +1,104 @@
+"""What Wherefrom finds in a model, whether its idea of the model is right, and which methods work with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from wherefrom.api import Model
+from wherefrom.case.case import make_cases
+from wherefrom.errors import WherefromError
+from wherefrom.model.relevance.rules import Operation
+from wherefrom.model.text_model import Passes, TextModel
+from wherefrom.registry import all_methods
+
+SENTENCE = "This is a short text, and the doctor reads it."
+LEAK = 1e-4  # of the one that is shared out; linear operations hand it on in the model's own precision
+TOLERANCE = 1e-4  # of the largest number in a block's output; float32 gives about 1e-6
+
+
+def plain_answer(model: TextModel) -> Tensor:
+    """What the model answers when nobody looks inside. (class,)"""
+    with torch.no_grad():
+        return model.logits(model.batch([model.encode(SENTENCE)]), Passes(), whole=True)[0]
+
+
+def _verdict(error: float, otherwise: str) -> str:
+    return f"error {error:.1e}, as it should be" if error < TOLERANCE else f"error {error:.1e}: {otherwise}"
+
+
+def examine(model: Model) -> dict[str, Any]:
+    """Plain data: facts, a reason for each method that does not work (None where it does), and whether something is
+    broken.
+    """
+    text_model = model.text_model
+    config, tokenizer = text_model.network.config, text_model.tokenizer
+    weights = sum(p.numel() for p in text_model.network.parameters())
+    facts: dict[str, Any] = {
+        "model": text_model.name,
+        "class": type(text_model.network).__name__,
+        "family": getattr(config, "model_type", "unknown"),
+        "labels": text_model.labels,
+        "labels exclude each other": "no" if text_model.independent else "yes",
+        "parameters": f"{weights:,}",
+        "precision and device": f"{text_model.network.dtype}, {text_model.device}".replace("torch.", ""),
+        "reads at most": f"{text_model.limit} tokens" if text_model.limit else "any number of tokens",
+        "can hide tokens by": [
+            kind for kind in ("mask", "unk", "pad", "eos") if getattr(tokenizer, f"{kind}_token_id", None) is not None
+        ],
+        "leaves out what is not read": "yes" if text_model.shortened else "no",
+        "attention runs as": getattr(config, "_attn_implementation", "unknown"),
+    }
+    broken = False
+    try:
+        (cases,) = make_cases(text_model, [text_model.encode(SENTENCE)], [None])
+        error = cases[0].rebuild_error()
+        layers = cases[0].capture.attention
+        block = text_model.anatomy.blocks[0]
+        facts["layers and heads"] = f"{len(layers)} x {len(layers[0].probs)}, {block.order}-norm blocks"
+        facts["decision is read at"] = {"first": "the first token", "last": "the last token", "every": "all tokens"}[
+            text_model.anatomy.reads
+        ]
+        plain = plain_answer(text_model)
+        apart = cases[0].parts_error()
+        drift = ((cases[0].logits - plain).abs().max() / plain.abs().max()).item()
+        broken = not max(error, apart, drift) < TOLERANCE
+        facts["blocks rebuilt from their parts"] = _verdict(error, "NOT what the model computes")
+        facts["attention as a sum over tokens"] = _verdict(apart, "the parts do NOT sum back to the whole")
+        facts["answers while being recorded"] = _verdict(drift, "NOT what the model answers")
+    except WherefromError as problem:
+        facts["attention"] = str(problem)
+    tried: dict[str, str | None] = {}
+    for row in all_methods():
+        try:
+            model.explain(SENTENCE, row.name)
+            tried[row.name] = None
+        except WherefromError as problem:
+            tried[row.name] = str(problem)
+    return {"facts": facts, "methods": tried, "broken": broken}
+
+
+def relevance_by_layer(model: Model) -> dict[str, Any]:
+    """Plain data: how much relevance arrives at every block, at the words, and which operations lose or make any (by
+    the z+ rules).
+    """
+    text_model = model.text_model
+    (cases,) = make_cases(text_model, [text_model.encode(SENTENCE)], [None])
+    trace: list[Operation] = []
+    case = cases[0]
+    sums = [part.sum().item() for part in case.relevance("zplus", "blocks", wide=True, trace=trace)]
+    changed = max(
+        (case.group.with_rules(wide=True)[1] - text_model.logits(case.group.inputs, case.asking)).abs().max().item(),
+        0.0,
+    )
+    leaks = [o for o in trace if abs(o.entering - o.leaving) > LEAK]
+    return {
+        "layers": sums[:-1],
+        "output": sums[-1],
+        "words": case.relevance("zplus", "words", wide=True)[0].sum().item(),
+        "logits changed by": changed,
+        "leaks": [{"layer": o.layer, "operation": o.name, "entering": o.entering, "leaving": o.leaving} for o in leaks],
+        "broken": bool(leaks) or changed > TOLERANCE * case.logits.abs().max().item(),
+    }

@@ -1,0 +1,82 @@
+"""Every error a user can meet. Each says what is wrong, why, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class WherefromError(Exception):
+    """The user can put this right; the command line prints it as one line and exits with `exit_code`."""
+
+    exit_code = 2
+
+
+class EmptyText(WherefromError):
+    """There is nothing to explain."""
+
+
+class UnknownName(WherefromError):
+    """A method, metric, label, option or choice that does not exist."""
+
+    @classmethod
+    def among(cls, kind: str, name: object, known: Iterable[str]) -> UnknownName:
+        names = [str(one) for one in known]
+        close = get_close_matches(str(name).lower(), [one.lower() for one in names], n=1, cutoff=0.5)
+        if close:
+            meant = next(one for one in names if one.lower() == close[0])
+            return cls(f"No {kind} is called {str(name)!r}. Did you mean {meant!r}?")
+        listed = ", ".join(names[:30]) + (", ..." if len(names) > 30 else "")
+        return cls(f"No {kind} is called {str(name)!r}. There are: {listed or 'none'}.")
+
+
+class BadOption(WherefromError):
+    """An option's value does not fit."""
+
+
+class NotDefined(WherefromError):
+    """A metric has no value for this explanation; the message says why."""
+
+
+class WrongModel(WherefromError):
+    """What was given is not a model that can be explained, or not in a state in which it can be."""
+
+
+class ModelIsTraining(WrongModel):
+    def __init__(self) -> None:
+        super().__init__(
+            "The model is in training mode, where dropout makes every answer random. Call model.eval() first."
+        )
+
+
+class NotSeen(WrongModel):
+    """The model's inner workings cannot be recorded, so this method cannot be trusted with it."""
+
+
+class MissingToken(WherefromError):
+    """The tokenizer lacks a special token that was asked for."""
+
+
+class MissingExtra(WherefromError):
+    """A feature needs a package that is not installed."""
+
+    exit_code = 1
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs more packages: pip install 'wherefrom[{extra}]'")
+
+
+class ModelFailed(WherefromError):
+    """The model itself gave something that cannot be explained, such as NaN."""
+
+    exit_code = 1
+
+
+class BadFile(WherefromError):
+    """A file that is missing, cut short, or not what it should be."""
+
+    exit_code = 1
+
+
+class TextWasCut(UserWarning):
+    """The text was longer than the model can read; the explanation covers what was read."""

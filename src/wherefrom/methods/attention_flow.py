@@ -1,0 +1,44 @@
+"""Attention flow: how much could flow from each token to the deciding position, attention weights being the pipes'
+widths.
+
+The layers are a graph: node (l, i) is token i after l blocks, and a pipe of width 0.5 A + 0.5 I (mean over heads) leads
+from
+(l + 1, i) to (l, j). A token's score is the maximum flow between the top node of the deciding position and its own node
+at the
+bottom. One maximum-flow problem per token: slow, minutes beyond a hundred tokens.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import maximum_flow
+from torch import Tensor
+
+from wherefrom.case.case import Case
+from wherefrom.registry import method
+
+UNIT = 2**30  # the solver takes whole numbers: all that leaves one node, as a 32-bit number, good to nine digits
+
+
+@method(
+    family="attention", signed=False, per_class=False, reads="attention", paper="Abnar & Zuidema 2020, arXiv:2005.00928"
+)
+def attention_flow(case: Case) -> Tensor:
+    layers = [
+        0.5 * layer.probs.mean(0) + 0.5 * torch.eye(len(case.encoding)).to(layer.probs)
+        for layer in case.capture.attention
+    ]
+    widths = torch.stack(layers).double().cpu().numpy()  # (layer, query, key)
+    depth, tokens, _ = widths.shape
+    layer, query, key = np.meshgrid(np.arange(depth), np.arange(tokens), np.arange(tokens), indexing="ij")
+    upper, lower = (layer + 1) * tokens + query, layer * tokens + key
+    source = (depth + 1) * tokens  # feeds the position, or positions, that the decision is read from
+    read = case.row_read.double().cpu().numpy()
+    start = np.concatenate([upper.ravel(), np.full(tokens, source)])
+    end = np.concatenate([lower.ravel(), depth * tokens + np.arange(tokens)])
+    width = np.rint(np.concatenate([widths.ravel(), read]) * UNIT).astype(np.int32)
+    graph = coo_array((width, (start, end)), shape=(source + 1, source + 1)).tocsr()
+    flows = [maximum_flow(graph, source, token).flow_value / UNIT for token in range(tokens)]
+    return torch.tensor(flows, dtype=torch.float64)

@@ -1,0 +1,28 @@
+"""Attention times gradient: what the attention of the deciding position to each token added to the score, over all
+layers.
+
+The deciding position's row of sum_l mean_h (dy/dA^l * A^l). With relu=True only positive gradients count, as in
+Grad-SAM.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from wherefrom.case.case import Attribution, Case
+from wherefrom.registry import method
+
+
+@method(
+    family="attention",
+    signed=True,
+    per_class=True,
+    reads="attention",
+    paper="Barkan et al. 2021 (Grad-SAM), arXiv:2204.11073",
+)
+def attention_x_gradient(case: Case, *, relu: bool = False) -> Attribution:
+    rows = []
+    for layer, gradient in zip(case.capture.attention, case.gradients.attention, strict=True):
+        slope = gradient.probs.relu() if relu else gradient.probs
+        rows.append(case.read((slope * layer.probs).mean(0)))
+    return Attribution(torch.stack(rows), signed=not relu)  # (layer, token)

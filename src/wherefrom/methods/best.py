@@ -1,0 +1,57 @@
+"""Best: the explanation by whichever method is the most faithful for this text, with grades by measures that did not
+choose it.
+
+candidates: "representative", some of every family; "all"; or methods as `alti:norm=l2`, in a list or between commas.
+metric: what chooses, any metric that asks the model. judges: what grades the winner and the runner-up besides. A method
+    that asks the
+model the metric's own questions, as occlusion does, can be good by it without being good: that is what judges are for.
+"""
+
+from __future__ import annotations
+
+from wherefrom.case.case import Attribution, Case
+from wherefrom.optimus.search import faithfulness
+from wherefrom.registry import method
+from wherefrom.selection.best import Found, candidates_of, find_best, judges_of
+
+
+@method(
+    family="selection",
+    signed=True,
+    per_class=True,
+    reads="answers",
+    paper="Wherefrom, after Mylonas et al. 2023, arXiv:2209.10876",
+    scores_units=True,
+)
+def best(
+    case: Case,
+    *,
+    candidates: object = "representative",
+    metric: str = "comprehensiveness",
+    judges: object = "rft,sufficiency,faithfulness",
+) -> Attribution:
+    memo = case.together[0].memo  # an answer's start and end have one winner, found once
+    key = ("best", str(candidates), metric, str(judges))
+    if key not in memo:
+        grader = faithfulness(metric)
+        memo[key] = find_best(case.together, candidates_of(candidates), grader, judges_of(judges, grader))
+    found: Found = memo[key]
+    own, report = found.parts[list(case.together).index(case)], found.report
+    beside = (
+        f"; the runner-up, {report['runner_up']}, has {report['runner_up_score']:.4g}"
+        if report["runner_up_score"] is not None
+        else ""
+    )
+    equals = f" {report['equals']} others are as good: the first was taken." if report["equals"] else ""
+    return Attribution(
+        own.scores,
+        gap=own.gap,
+        unassigned=own.unassigned,
+        signed=own.signed,
+        params={"winner": found.name},
+        notes=(
+            f"{found.name}: {report['score']:.4g} by {metric}, chosen among {report['candidates']}{beside}.{equals}",
+            *own.notes,
+        ),
+        selection=report,
+    )

@@ -1,0 +1,29 @@
+"""GAE: how much of each token reaches the deciding position, each head's attention counted by its gradient.
+
+R <- R + E_h (dy/dA^l * A^l)+ R, from R = I, the deciding position's row. (What the Mask-LRP paper's code calls GAE is
+`transatt`.)
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from wherefrom.case.case import Case
+from wherefrom.registry import method
+
+
+@method(
+    family="relevance", signed=False, per_class=True, reads="attention", paper="Chefer et al. 2021, arXiv:2103.15679"
+)
+def gae(case: Case) -> Tensor:
+    row: Tensor | None = None
+    for layer, gradient in zip(reversed(case.capture.attention), reversed(case.gradients.attention), strict=True):
+        weighted = (layer.probs * gradient.probs).clamp(min=0).mean(0)  # (query, key)
+        row = (
+            case.read(weighted + torch.eye(len(weighted), dtype=weighted.dtype, device=weighted.device))
+            if row is None
+            else row + row @ weighted
+        )
+    assert row is not None  # a model has layers
+    return row

@@ -1,0 +1,63 @@
+"""LIME: what each token (word, sentence) adds in a linear model of the score, fitted to texts in which about half of
+them are hidden.
+
+b_i of argmin_b sum_s w_s (y(s) - b_0 - sum_i b_i s_i)^2 + ridge S |b|^2 over S samples s, where each unit is kept (s_i
+= 1) with a chance
+of one half; w_s = exp(-d^2 / (2 width^2)), d the cosine distance of s from the whole text. Where every combination fits
+into the budget,
+each is asked once and nothing is random.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+import torch
+from torch import Tensor
+
+from wherefrom.case.case import Attribution, Case
+from wherefrom.errors import BadOption
+from wherefrom.methods.occlusion import Fill
+from wherefrom.methods.surrogate import budget, every_part, fit_surrogate, hideable, needed
+from wherefrom.registry import method
+
+NARROWEST = 0.05  # below, every sample's weight is as good as zero
+
+
+@method(
+    family="perturbation",
+    signed=True,
+    per_class=True,
+    reads="answers",
+    paper="Ribeiro et al. 2016, arXiv:1602.04938",
+    scores_units=True,
+)
+def lime(
+    case: Case,
+    *,
+    samples: int | None = None,
+    seed: int = 0,
+    fill: Fill = "auto",
+    width: float = 0.25,
+    ridge: float = 0.0,
+) -> Attribution:
+    if not (width >= NARROWEST and 0 <= ridge < inf):
+        raise BadOption(
+            f"lime takes a width of at least {NARROWEST} and a ridge of at least"
+            f" 0, not width={width} and ridge={ridge}."
+        )
+    captum, linear_models = needed("lime")
+    hide = case.model.usual_fill() if fill == "auto" else fill
+    units = int(hideable(case).sum())
+    most = budget("lime", samples, units)
+    kept = every_part(units) if most >= 2**units else _drawn(units, most, seed)
+    linear = linear_models.SkLearnRidge(alpha=ridge * len(kept)) if ridge else linear_models.SkLearnLinearRegression()
+    near = captum.get_exp_kernel_similarity_function("cosine", kernel_width=width)
+    found = fit_surrogate(case, hide, kept, near, linear, captum)
+    told = f"The linear model tells {found.explained:.0%} of how the score varies between {len(kept)} samples."
+    return Attribution(found.scores, params={"fill": hide, "samples": len(kept)}, notes=(told, *found.notes))
+
+
+def _drawn(units: int, samples: int, seed: int) -> Tensor:
+    """(part, unit) bool"""
+    return torch.rand(samples, units, generator=torch.Generator().manual_seed(seed)) < 0.5

@@ -1,0 +1,78 @@
+"""Optimus: the attention weights of that combination of heads, layers and matrix operation which is the most faithful
+for this text.
+
+Heads (mean, element-wise product, each one), layers (mean, matrix product, each one) and the matrix (the deciding
+position's row, its
+column, the mean or the largest of every column) give (2 + H)(2 + L) 4 weightings. Each is graded by a faithfulness
+metric, RFT unless
+said otherwise; the best is the explanation. One recorded pass and one hidden unit at a time serve all of them.
+
+select: prime, one search for all predicted labels of a multi-label model; label, one for the label that is explained;
+    batch, none: the
+combination was fitted before (see `wherefrom.optimus.fit`), and `combination` is its file, or the combination itself as
+it is written.
+raw: attention behind the softmax (A), before it (A*), or both. fallback: what is taken if nothing scores above zero:
+    the maximum all the
+same, or the baseline, as the paper's algorithm has it. all_scores: keep every combination's score in the explanation.
+"""
+
+from __future__ import annotations
+
+from wherefrom.case.case import Attribution, Case
+from wherefrom.core.target import Boundary
+from wherefrom.errors import BadOption
+from wherefrom.optimus.fit import combination_of
+from wherefrom.optimus.search import Choice, Fallback, Select, chosen, faithfulness, search, weights_by
+from wherefrom.registry import method
+
+_NONE = "No combination scores above zero: hiding what it weighs most does not lower the probability. "
+HOPELESS: dict[Fallback, str] = {
+    "maximum": _NONE + "This is only the least bad.",
+    "baseline": _NONE + "So the baseline was taken.",
+}
+
+
+@method(
+    family="attention",
+    signed=False,
+    per_class=True,
+    reads="attention",
+    paper="Mylonas et al. 2023, Optimus, arXiv:2209.10876",
+    scores_units=True,
+)
+def optimus(
+    case: Case,
+    *,
+    select: Select = "prime",
+    raw: Choice = "A",
+    metric: str = "rft",
+    fallback: Fallback = "maximum",
+    combination: object = None,
+    all_scores: bool = False,
+) -> Attribution:
+    if combination is not None:
+        one, notes = combination_of(combination, case)
+        known: dict[str, object] = {"select": "batch", "raw": one.raw, "combination": str(one)}  # enough to do it again
+        return Attribution(weights_by(case, one), signed=one.raw == "A*", params=known, notes=notes)
+    if select == "batch":
+        raise BadOption(
+            "select=batch takes a combination that was fitted before: combination=FILE, written by 'wherefrom optimus'."
+        )
+    grader = faithfulness(metric)
+    found = search(case, select, raw, grader)
+    best = chosen(found.scores, grader, fallback)
+    winner = found.combinations[best]
+    alone = len(found.aims[0]) < len(case.together)  # one end of an answer, searched for on its own
+    end = ("End: " if case.target.end else "Start: ") if alone and isinstance(case.target, Boundary) else ""
+    note = (
+        f"{end}{winner}: {found.scores[best]:.4g} by {metric}, chosen among {len(found.scores)};"
+        f" the baseline has {found.scores[0]:.4g}."
+    )
+    hopeless = grader.choice.row.better == "higher" and found.scores[best] <= 0
+    return Attribution(
+        found.weights[best],
+        signed=winner.raw == "A*",
+        params={"winner": str(winner)},
+        notes=(note, *([end + HOPELESS[fallback]] if hopeless else [])),
+        selection=found.report(best, metric, every=all_scores),
+    )

@@ -1,0 +1,24 @@
+"""Raw attention: how much the deciding position looks at each token, in one layer, averaged over heads."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from wherefrom.case.case import Case
+from wherefrom.errors import BadOption
+from wherefrom.registry import method
+
+
+@method(
+    family="attention", signed=False, per_class=False, reads="attention", paper="Bahdanau et al. 2015, arXiv:1409.0473"
+)
+def raw_attention(case: Case, *, layer: int = -1, head: int | None = None) -> Tensor:
+    layers = case.capture.attention
+    if not -len(layers) <= layer < len(layers):
+        raise BadOption(f"There is no layer {layer}: the model has {len(layers)}, numbered from 0.")
+    probs = layers[layer].probs  # (head, query, key)
+    if head is None:
+        return case.read(probs.mean(0))
+    if not -len(probs) <= head < len(probs):
+        raise BadOption(f"There is no head {head}: the model has {len(probs)} in a layer, numbered from 0.")
+    return case.read(probs[head])

@@ -1,0 +1,22 @@
+"""Faithfulness score: how far the probability falls when the top unit is hidden."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wherefrom.grading.evidence import Fill, Flags, Graded, Numbers
+from wherefrom.metrics.rft import agreement
+from wherefrom.registry import metric
+
+
+@metric(better="higher", paper="Mylonas et al. 2023, Optimus, arXiv:2209.10876; Du et al. 2019")
+@dataclass(frozen=True, kw_only=True)
+class Faithfulness:
+    fill: Fill = "unk"
+
+    def questions(self, graded: Graded) -> Flags:
+        return graded.without([1])
+
+    def score(self, graded: Graded, whole: float, answers: Numbers) -> float:
+        # Where even the top score is zero or negative, a fall speaks against the explanation: the rule of RFT.
+        return float(agreement(graded.scores[graded.order[:1]], whole - answers)[0])

@@ -1,0 +1,46 @@
+"""IOU F1: how well the runs of top units match the runs that people marked; half an overlap is a match."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from wherefrom.errors import BadOption
+from wherefrom.grading.evidence import Flags, Graded, Numbers
+from wherefrom.registry import metric
+
+
+@metric(better="higher", paper="DeYoung et al. 2020, ERASER, arXiv:1911.03429", needs="rationale")
+@dataclass(frozen=True, kw_only=True)
+class IouF1:
+    threshold: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not 0 < self.threshold <= 1:
+            raise BadOption(f"iou_f1 takes a threshold above 0 and up to 1, not {self.threshold}.")
+
+    def score(self, graded: Graded, whole: float, answers: Numbers) -> float:
+        del whole, answers
+        marked = graded.marked("rationale")
+        top = np.isin(graded.real, graded.order[: int(marked.sum())])
+        wanted, found = runs(marked), runs(top)
+        precision, recall = (
+            sum(any(self._match(one, other) for other in others) for one in ones) / len(ones)
+            for ones, others in ((found, wanted), (wanted, found))
+        )
+        return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+    def _match(self, one: set[int], other: set[int]) -> bool:
+        return len(one & other) / len(one | other) >= self.threshold
+
+
+def runs(flags: Flags) -> list[set[int]]:
+    """Stretches of neighbours that are all marked."""
+    found: list[set[int]] = []
+    for place in np.flatnonzero(flags).tolist():
+        if found and place - 1 in found[-1]:
+            found[-1].add(place)
+        else:
+            found.append({place})
+    return found

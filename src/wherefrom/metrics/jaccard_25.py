@@ -1,0 +1,35 @@
+"""Jaccard 25%: of the units in the top quarter by either of two models, the share that is in the top quarter by
+both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+
+from wherefrom.errors import BadOption
+from wherefrom.grading.evidence import Graded, Numbers
+from wherefrom.registry import metric
+
+
+@metric(better="higher", paper="Ferrando et al. 2022, ALTI", needs="second")
+@dataclass(frozen=True, kw_only=True)
+class Jaccard25:
+    share: float = 0.25
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share <= 1:
+            raise BadOption(f"jaccard_25 takes a share above 0 and up to 1, not {self.share}.")
+
+    def score(self, graded: Graded, whole: float, answers: Numbers) -> float:
+        del whole, answers
+        return jaccard(graded.scores[graded.real], graded.need("second")[graded.real], share=self.share)
+
+
+def jaccard(a: Numbers, b: Numbers, *, share: float = 0.25) -> float:
+    """Of the units among the top share of either, the part that is among the top of both."""
+    count = ceil(share * len(a))
+    tops = [set(np.argsort(-scores, kind="stable")[:count].tolist()) for scores in (a, b)]
+    return len(tops[0] & tops[1]) / len(tops[0] | tops[1])

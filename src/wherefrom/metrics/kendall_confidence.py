@@ -1,0 +1,33 @@
+"""Kendall confidence: how alike the ranking for this class is to the rankings for the other classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import kendalltau
+
+from wherefrom.errors import NotDefined
+from wherefrom.grading.evidence import Graded, Numbers, Variant
+from wherefrom.registry import metric
+
+
+@metric(better="lower", paper="Qiang et al. 2022, AttCAT", needs="others")
+@dataclass(frozen=True, kw_only=True)
+class KendallConfidence:
+    variant: Variant = "paper"
+
+    def score(self, graded: Graded, whole: float, answers: Numbers) -> float:
+        del whole, answers
+        others = graded.need("others")
+        if len(graded) < 2:
+            raise NotDefined("a text of one unit has no ranking")
+        if (
+            self.variant == "published"
+        ):  # correlates the places in the order instead of the ranks, special tokens included
+            places = [np.argsort(-scores, kind="stable") for scores in (graded.scores, *others)]
+        else:
+            places = [scores[graded.real] for scores in (graded.scores, *others)]
+        if any(np.ptp(one) == 0 for one in places):
+            raise NotDefined("all scores for a class are equal, so they rank nothing")
+        return float(np.mean([kendalltau(places[0], other).statistic for other in places[1:]]))

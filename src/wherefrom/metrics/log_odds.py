@@ -1,0 +1,35 @@
+"""Log-odds: how far the logarithm of the probability falls, on average, as more and more of the top units are
+padded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from wherefrom.errors import NotDefined
+from wherefrom.grading.evidence import Fill, Flags, Graded, Measured, Numbers, Variant
+from wherefrom.metrics.aopc import PERCENT, published_rows
+from wherefrom.registry import metric
+
+
+@metric(better="lower", paper="Qiang et al. 2022, AttCAT; Shrikumar et al. 2017, arXiv:1704.02685")
+@dataclass(frozen=True, kw_only=True)
+class LogOdds:
+    fill: Fill = "pad"
+    variant: Variant = "paper"
+
+    def questions(self, graded: Graded) -> Flags:
+        return (
+            published_rows(graded) if self.variant == "published" else graded.without([graded.part(k) for k in PERCENT])
+        )
+
+    def score(self, graded: Graded, whole: float, answers: Numbers) -> Measured:
+        del graded
+        if whole <= 0 or not bool((answers > 0).all()):
+            raise NotDefined("a probability is zero, so it has no logarithm")
+        changes = (np.log(answers) - np.log(whole)).tolist()
+        if self.variant == "published":
+            return Measured(sum(changes) / len(changes))
+        return Measured(sum(changes) / (1 + len(changes)), {"curve": [0.0, *changes]})

@@ -1,0 +1,29 @@
+"""Monotonicity: the correlation of the scores with what hiding each unit alone takes from the probability."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from wherefrom.errors import NotDefined
+from wherefrom.grading.evidence import Fill, Flags, Graded, Numbers
+from wherefrom.registry import metric
+
+
+@metric(better="higher", paper="Luss et al. 2021; Nguyen & Martinez 2020, arXiv:2007.07584")
+@dataclass(frozen=True, kw_only=True)
+class Monotonicity:
+    fill: Fill = "unk"
+
+    def questions(self, graded: Graded) -> Flags:
+        if len(graded) < 2:
+            raise NotDefined("a text of one unit has no order")
+        return graded.each()
+
+    def score(self, graded: Graded, whole: float, answers: Numbers) -> float:
+        scores, effects = graded.scores[graded.real], whole - answers
+        for name, numbers in (("scores", scores), ("effects of hiding", effects)):
+            if np.ptp(numbers) == 0:
+                raise NotDefined(f"all {name} are equal")
+        return float(np.corrcoef(scores, effects)[0, 1])

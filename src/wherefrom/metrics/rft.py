@@ -1,0 +1,41 @@
+"""Ranked faithful truthfulness: whether hiding a unit changes the probability as its score says, the important units
+first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import rankdata
+
+from wherefrom.grading.evidence import Fill, Flags, Graded, Numbers
+from wherefrom.registry import metric
+
+
+@metric(better="higher", paper="Mylonas et al. 2023, Optimus, arXiv:2209.10876")
+@dataclass(frozen=True, kw_only=True)
+class Rft:
+    fill: Fill = "unk"
+    normalise: bool = True  # without 1/S, as in the paper's tables, where not
+
+    def questions(self, graded: Graded) -> Flags:
+        return graded.each()
+
+    def score(self, graded: Graded, whole: float, answers: Numbers) -> float:
+        return float(rft(graded.scores[graded.real], whole - answers, normalise=self.normalise))
+
+
+def rft(scores: Numbers, effects: Numbers, *, normalise: bool = True) -> Numbers:
+    """(..., unit), (unit,) -> (...): ranks by size, and whoever ties shares the worst rank."""
+    ranks = rankdata(-np.abs(scores), method="max", axis=-1)
+    total: Numbers = (agreement(scores, effects) / ranks).sum(-1)
+    return total / scores.shape[-1] if normalise else total
+
+
+def agreement(scores: Numbers, effects: Numbers) -> Numbers:
+    """Equation 2. An effect counts for a score of its sign, against one of the other; where the score is zero, against
+    it. (..., unit)
+    """
+    found: Numbers = np.where(scores == 0, -np.abs(effects), np.sign(scores) * effects)
+    return found

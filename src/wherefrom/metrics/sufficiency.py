@@ -1,0 +1,23 @@
+"""Sufficiency: how far the probability falls when only the most important units are left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wherefrom.grading.evidence import Fill, Flags, Graded, Measured, Numbers
+from wherefrom.metrics.comprehensiveness import PERCENT, Bins, mean_drop
+from wherefrom.registry import metric
+
+
+@metric(better="lower", paper="DeYoung et al. 2020, ERASER, arXiv:1911.03429; Ferrando et al. 2022, ALTI")
+@dataclass(frozen=True, kw_only=True)
+class Sufficiency:
+    fill: Fill = "delete"
+    bins: Bins = "alti"
+
+    def questions(self, graded: Graded) -> Flags:
+        return graded.only([graded.part(k) for k in PERCENT[self.bins]])
+
+    def score(self, graded: Graded, whole: float, answers: Numbers) -> Measured:
+        del graded
+        return mean_drop(whole, answers)

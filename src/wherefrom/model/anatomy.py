@@ -1,0 +1,144 @@
+"""Find a model's blocks by its family's row, and check the row by rebuilding a block from its recorded parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from wherefrom.errors import NotSeen
+from wherefrom.model.families import Family, Order, Reads, family_of, known_types
+from wherefrom.model.recording import Recording
+
+FUSED = ("flash", "flex", "paged")  # kernels that never show their probabilities
+
+
+@dataclass(frozen=True)
+class Block:
+    """The parts of one block, and how they are put together."""
+
+    module: nn.Module
+    attention: nn.Module
+    attention_out: nn.Module
+    attention_norm: nn.Module
+    mlp: tuple[nn.Module, ...]
+    mlp_norm: nn.Module
+    order: Order
+    attention_after: nn.Module
+    mlp_after: nn.Module
+
+    def rebuild(self, x: Tensor, probs: Tensor, value: Tensor) -> Tensor:
+        """The block's output from its input and its attention. x (token, hidden), probs (head, query, key), value
+        (head, key, size)
+        """
+        return self.finish(x, self.mixed(x, self.attend(probs, value)))
+
+    def attend(self, probs: Tensor, value: Tensor) -> Tensor:
+        """What the attention adds to each position. (token, hidden)"""
+        heads, _, size = value.shape
+        context = (probs.to(value.dtype) @ value).transpose(0, 1).reshape(probs.shape[-2], heads * size)
+        attended: Tensor = self.attention_out(context)
+        return attended
+
+    def mixed(self, x: Tensor, attended: Tensor) -> Tensor:
+        """The stream behind the attention: the last place in a block where tokens meet. (token, hidden)"""
+        h: Tensor = self.attention_norm(x + attended) if self.order == "post" else x + self.attention_after(attended)
+        return h
+
+    def finish(self, x: Tensor, h: Tensor) -> Tensor:
+        """The block's output from its input and the stream behind its attention: each position by itself. (token,
+        hidden)
+        """
+        if self.order == "post":
+            finished: Tensor = self.mlp_norm(h + self.through_mlp(h))
+            return finished
+        finished = h + self.mlp_after(self.through_mlp(self.mlp_norm(x if self.order == "parallel" else h)))
+        return finished
+
+    def through_mlp(self, x: Tensor) -> Tensor:
+        for part in self.mlp:
+            x = part(x)
+        return x
+
+
+@dataclass(frozen=True)
+class Anatomy:
+    """A model's blocks (a block that serves several layers once), and the position its classification head reads."""
+
+    family: Family
+    blocks: tuple[Block, ...]
+    reads: Reads
+
+    def block_of(self, module: nn.Module) -> Block:
+        return next(block for block in self.blocks if block.module is module)
+
+
+def _walk(root: nn.Module, path: str) -> Iterator[nn.Module]:
+    head, _, rest = path.partition(".")
+    children = list(root.children()) if head == "*" else [getattr(root, head)]
+    for child in children:
+        yield from _walk(child, rest) if rest else [child]
+
+
+def dissect(network: PreTrainedModel) -> Anatomy:
+    """The anatomy of a model; raises where it cannot be seen, saying what to do."""
+    config = network.config
+    model_type = getattr(config, "model_type", "")
+    family = family_of(model_type)
+    if family is None:
+        raise NotSeen(
+            f"Wherefrom does not know where the attention of a {model_type or type(network).__name__}"
+            " model is, so methods that read"
+            " attention or hidden states do not work with it; those that only ask"
+            " the model or differentiate its embeddings do"
+            " (saliency, input_x_gradient, integrated_gradients, occlusion)."
+            f" Known families: {', '.join(known_types())}."
+        )
+    implementation = getattr(config, "_attn_implementation", None) or ""
+    if any(word in implementation for word in FUSED):
+        raise NotSeen(
+            f"The model runs attention as {implementation!r}, which never shows its probabilities."
+            " Load it with attn_implementation='sdpa' or 'eager'."
+        )
+    if isinstance(network, torch._dynamo.OptimizedModule):
+        raise NotSeen("A compiled model does not show its inside. Give the model as it was before torch.compile.")
+    order: Order = "parallel" if family.parallel_option and getattr(config, family.parallel_option) else family.order
+    reads: Reads = "every" if family.reads_option and getattr(config, family.reads_option) == "mean" else family.reads
+    nothing = nn.Identity()
+
+    def part(block: nn.Module, path: str | None) -> nn.Module:
+        return next(_walk(block, path)) if path else nothing
+
+    try:
+        blocks = tuple(
+            Block(
+                module=block,
+                attention=part(block, family.attention),
+                attention_out=part(block, family.attention_out),
+                attention_norm=part(block, family.attention_norm),
+                mlp=tuple(part(block, path) for path in family.mlp),
+                mlp_norm=part(block, family.mlp_norm),
+                order=order,
+                attention_after=part(block, family.attention_after),
+                mlp_after=part(block, family.mlp_after),
+            )
+            for block in _walk(network.base_model, family.blocks)
+        )
+    except AttributeError as missing:
+        raise NotSeen(f"This {model_type} model is not laid out as its family usually is: {missing}.") from missing
+    return Anatomy(family, blocks, reads)
+
+
+@torch.no_grad()
+def rebuild_error(anatomy: Anatomy, record: Recording) -> float:
+    """The largest difference between what the blocks computed and what their parts give, relative to the largest
+    output.
+    """
+    worst = 0.0
+    for module, x, y, attention in zip(record.blocks, record.inputs, record.outputs, record.attention, strict=True):
+        rebuilt = anatomy.block_of(module).rebuild(x, attention.probs, attention.value)
+        worst = max(worst, ((rebuilt - y).abs().max() / y.abs().max()).item())
+    return worst

@@ -1,0 +1,136 @@
+"""Where a model comes from: the embedded one, a folder, a hub id, a (model, tokenizer) pair, or a transformers
+pipeline.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils import logging as transformers_logging
+
+from wherefrom.errors import UnknownName, WherefromError, WrongModel
+from wherefrom.model.tasks import TASKS, Task
+from wherefrom.model.text_model import TextModel
+
+EMBEDDED = "embedded"
+
+Device = str | torch.device
+Precision = str | torch.dtype
+
+
+def load_model(
+    source: Any, *, device: Device | None = None, dtype: Precision | None = None, task: str | None = None
+) -> TextModel:
+    precision = _dtype(dtype)
+    if isinstance(source, str | os.PathLike):
+        return _from_files(os.fspath(source), device=device, dtype=precision, task=task)
+    network, tokenizer = _given(source)
+    if (device is not None and torch.device(device) != network.device) or (
+        precision is not None and precision != network.dtype
+    ):
+        raise WrongModel(
+            "Wherefrom changes nothing on a model it is handed. Move or cast it with"
+            " model.to(...), then load it without device or dtype."
+        )
+    made_for = _task_of(type(network).__name__, [type(network).__name__], task)
+    return TextModel(network, tokenizer, name=network.config._name_or_path or type(network).__name__, task=made_for)
+
+
+def _dtype(asked: Precision | None) -> torch.dtype | None:
+    if asked is None or isinstance(asked, torch.dtype):
+        return asked
+    found = getattr(torch, asked, None)
+    if not isinstance(found, torch.dtype):
+        raise UnknownName.among("precision", asked, ["float32", "float64", "float16", "bfloat16"])
+    return found
+
+
+def _given(source: Any) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    if hasattr(source, "model") and hasattr(source, "tokenizer"):  # a pipeline
+        source = (source.model, source.tokenizer)
+    if isinstance(source, tuple | list) and len(source) == 2:
+        network, tokenizer = source
+        inner = getattr(network, "_orig_mod", network)  # torch.compile wraps the model
+        if isinstance(inner, PreTrainedModel) and isinstance(tokenizer, PreTrainedTokenizerBase):
+            return network, tokenizer
+    given = type(source).__name__
+    if isinstance(source, tuple | list):
+        given += f" of {', '.join(type(one).__name__ for one in source)}"
+    raise WrongModel(
+        "load() takes 'embedded', a folder, a hub id, a (model, tokenizer) pair or a transformers pipeline,"
+        f" not {given}."
+    )
+
+
+def _task_of(name: str, architectures: list[str], asked: str | None) -> Task:
+    """The task a model was made for; raises where it is not the one asked for, or one that cannot be explained."""
+    if asked is not None and asked not in TASKS:
+        raise UnknownName.among("task", asked, TASKS)
+    made_for = next((task for task in TASKS.values() if any(a.endswith(task.endings) for a in architectures)), None)
+    is_a = ", ".join(architectures) or "model of unknown architecture"
+    if made_for is None:
+        raise WrongModel(
+            f"{name} has no head for {', '.join(TASKS)} (it is a {is_a})."
+            " Give a model that was fine-tuned, such as one saved from AutoModelForSequenceClassification."
+        )
+    if asked is not None and asked != made_for.name:
+        raise WrongModel(f"{name} is a {is_a}, made for {made_for.name}, not for {asked}.")
+    return made_for
+
+
+def _from_files(name: str, *, device: Device | None, dtype: torch.dtype | None, task: str | None) -> TextModel:
+    folder = str(resources.files("wherefrom") / "model" / "builtin" / "sentiment") if name == EMBEDDED else name
+    if not os.path.isdir(folder) and (
+        os.path.exists(folder) or folder.startswith((".", "/", "~")) or folder.count("/") > 1
+    ):
+        raise WrongModel(f"{name} is not a folder with a model in it.")
+    if os.path.isdir(folder) and not Path(folder, "config.json").exists():
+        raise WrongModel(
+            f"The folder {name} holds no model: it has no config.json. Save one there with model.save_pretrained(...)."
+        )
+    try:
+        with quiet():
+            config = AutoConfig.from_pretrained(folder)
+            made_for = _task_of(name, list(config.architectures or []), task)
+            wanted = (
+                torch.float32 if dtype is None and name == EMBEDDED else dtype
+            )  # stored in half precision, for size
+            auto = getattr(transformers, made_for.auto)
+            network, loaded = auto.from_pretrained(folder, dtype=wanted or "auto", output_loading_info=True)
+            tokenizer = AutoTokenizer.from_pretrained(folder)
+    except WherefromError:
+        raise
+    except Exception as error:  # files from anywhere, read by several libraries: there is no telling what they raise
+        first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise WrongModel(f"The model {name!r} could not be loaded: {first}") from error
+    if loaded["missing_keys"]:
+        raise WrongModel(
+            f"The files of {name} lack weights that the model needs and that would be random:"
+            f" {', '.join(sorted(loaded['missing_keys'])[:3])}."
+        )
+    if device is not None:
+        network = network.to(device)
+    return TextModel(network.eval(), tokenizer, name=name, task=made_for)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without transformers' progress bars and load reports, which would stand between a user and the answer."""
+    before, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
+    transformers_logging.set_verbosity(logging.ERROR)
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(before)
+        if bars:
+            transformers_logging.enable_progress_bar()

@@ -1,0 +1,204 @@
+"""Record attention wherever it is computed, through torch's own override point. No model is patched."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+
+from wherefrom.model.relevance.double import bare
+
+
+@dataclass
+class Attention:
+    """One attention call. With a batch in front: scores and probs (head, query, key), value (head, key, size).
+
+    `scores` are what the softmax was given: masks and position biases are in them. Key/value heads that serve several
+    query
+    heads are repeated.
+    """
+
+    scores: Tensor
+    probs: Tensor
+    value: Tensor
+
+
+# What stands at a point of a layer ("input", "scores", "value" or "context"), replaced by what should stand there.
+Gate = Callable[[str, int, Tensor], Tensor]
+
+
+def open_gate(_point: str, _layer: int, x: Tensor) -> Tensor:
+    return x
+
+
+@dataclass
+class Recording:
+    """What one pass left behind, in the order of the layers."""
+
+    inputs: list[Tensor] = field(default_factory=list)  # what each block was given
+    outputs: list[Tensor] = field(default_factory=list)
+    attention: list[Attention] = field(default_factory=list)
+    blocks: list[nn.Module] = field(default_factory=list)
+    contexts: list[Tensor] = field(
+        default_factory=list
+    )  # what the heads read, where attention was one step: see `relevance`
+
+
+def spelled_out(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    gate: Gate = open_gate,
+    layer: int = 0,
+) -> tuple[Attention, Tensor]:
+    """scaled_dot_product_attention written so that scores and probabilities exist as tensors."""
+    if enable_gqa:
+        shared = query.shape[-3] // key.shape[-3]
+        key, value = key.repeat_interleave(shared, -3), value.repeat_interleave(shared, -3)
+    value = gate("value", layer, value)
+    scores = gate(
+        "scores", layer, (query * (query.shape[-1] ** -0.5 if scale is None else scale)) @ key.transpose(-2, -1)
+    )
+    if is_causal:
+        attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=query.device).tril()
+    if attn_mask is None:
+        probs = functional.softmax(scores, -1)
+    elif attn_mask.dtype is torch.bool:
+        scores = scores.masked_fill(~attn_mask, -torch.inf)
+        if bool(attn_mask.any(-1).all()):
+            probs = functional.softmax(scores, -1)
+        else:  # the fused kernel gives zero, not NaN, to a row that may look nowhere
+            nowhere = ~attn_mask.any(-1, keepdim=True)
+            probs = functional.softmax(scores.masked_fill(nowhere, 0), -1).masked_fill(nowhere, 0)
+    else:
+        scores = scores + attn_mask
+        probs = functional.softmax(scores, -1)
+    return Attention(scores, probs, value), gate("context", layer, probs @ value)
+
+
+# How scaled_dot_product_attention is computed: takes its arguments, and a gate and a layer as `spelled_out` does.
+Attend = Callable[..., tuple[Attention, Tensor]]
+
+
+class AttentionTap(TorchFunctionMode):
+    """While it is open, every attention of `modules` is recorded, in call order.
+
+    The mode is switched on only inside these modules, so that the rest of the model runs at full speed. A mode belongs
+    to one
+    thread while hooks are the module's: hooks called from other threads are ignored.
+    """
+
+    def __init__(
+        self, modules: Sequence[nn.Module], gate: Gate = open_gate, attend: Attend = spelled_out, *, scores: bool = True
+    ) -> None:
+        super().__init__()
+        self.modules, self.gate, self.attend, self.keeps_scores = modules, gate, attend, scores
+        self.records: list[Attention] = []
+        self._thread = threading.get_ident()
+        self._scores: Tensor | None = None
+        self._aliases: list[Tensor] = []
+
+    @contextmanager
+    def open(self) -> Iterator[AttentionTap]:
+        with ExitStack() as hooks:
+            for module in self.modules:
+                hooks.callback(module.register_forward_pre_hook(self._enter).remove)
+                hooks.callback(module.register_forward_hook(self._leave, always_call=True).remove)
+            yield self
+
+    def _enter(self, *_: Any) -> None:
+        if threading.get_ident() == self._thread:
+            self.__enter__()  # type: ignore[no-untyped-call]
+
+    def _leave(self, *_: Any) -> None:
+        if threading.get_ident() == self._thread:
+            self.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+            self._aliases = []
+
+    def _keep(self, record: Attention) -> None:
+        record = Attention(bare(record.scores), bare(record.probs), bare(record.value))
+        if (
+            not self.keeps_scores
+        ):  # nothing in their place, so that whoever asks for them after all gets an error, not a wrong number
+            record.scores, self._scores = record.scores.new_empty(0), None
+        self.records.append(record)
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func is functional.scaled_dot_product_attention:
+            record, context = self.attend(*args, **kwargs, gate=self.gate, layer=len(self.records))
+            self._keep(record)
+            return context
+        name, layer = getattr(func, "__name__", ""), len(self.records)
+        if name == "softmax":
+            self._scores = self.gate("scores", layer, args[0])
+            out = func(self._scores, *args[1:], **kwargs)
+            self._aliases = [out]
+            return out
+        if not (self._aliases and args and any(args[0] is alias for alias in self._aliases)):
+            return func(*args, **kwargs)
+        if name in ("matmul", "bmm", "__matmul__"):
+            assert self._scores is not None
+            value = self.gate("value", layer, args[1])
+            self._keep(Attention(self._scores, self._aliases[0], value))
+            self._aliases = []
+            return self.gate("context", layer, func(args[0], value, *args[2:], **kwargs))
+        out = func(*args, **kwargs)
+        if isinstance(out, Tensor) and out.numel() == self._aliases[0].numel():
+            self._aliases.append(out)  # a view, cast or idle dropout of the probabilities
+        return out
+
+
+@contextmanager
+def recording(
+    blocks: Sequence[nn.Module],
+    attention: Sequence[nn.Module],
+    gate: Gate = open_gate,
+    attend: Attend = spelled_out,
+    *,
+    scores: bool = True,
+) -> Iterator[Recording]:
+    """Within this context the given blocks and their attention are recorded, layer by layer, and what passes is put
+    through the gate.
+
+    Without scores it takes half the memory.
+    """
+    record, thread = Recording(), threading.get_ident()
+
+    def before(
+        _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
+    ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+        if (
+            threading.get_ident() != thread or kwargs is None
+        ):  # another thread may call it while it is removed, and then without these
+            return None
+        given = args[0] if args else kwargs["hidden_states"]
+        record.inputs.append(bare(given))
+        passed = gate("input", len(record.inputs) - 1, given)
+        return ((passed, *args[1:]), kwargs) if args else (args, {**kwargs, "hidden_states": passed})
+
+    def after(block: nn.Module, _: Any, out: Any) -> None:
+        if threading.get_ident() == thread:
+            record.outputs.append(bare(out[0] if isinstance(out, tuple) else out))
+            record.blocks.append(block)
+
+    with ExitStack() as hooks:
+        for block in blocks:
+            hooks.callback(block.register_forward_pre_hook(before, with_kwargs=True).remove)
+            hooks.callback(block.register_forward_hook(after).remove)
+        tap = hooks.enter_context(AttentionTap(attention, gate, attend, scores=scores).open())
+        record.attention = tap.records
+        yield record

@@ -1,0 +1,170 @@
+"""Attention as one step, with what every rule set hands back through it, a few heads at a time.
+
+Written out as torch functions, attention leaves several tensors as large as its probabilities behind in every layer,
+and as many come and
+go on the way back. Here only the scores are kept: probabilities are made from them again, and what is large is as small
+as a few heads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from wherefrom.model.relevance.rules import Engine, RuleSet, through_heads
+from wherefrom.model.relevance.zplus import ratio
+
+TILE = 2**18  # how many scores are worked on at once: what stays near the processor
+
+
+def _tiles(scores: Tensor) -> Iterator[slice]:
+    """The heads, in groups that are small together."""
+    size = max(1, TILE // max(1, scores[:, 0].numel()))
+    return (slice(start, start + size) for start in range(0, scores.shape[1], size))
+
+
+def _of(bias: Tensor, heads: slice) -> Tensor:
+    return bias if bias.shape[1] == 1 else bias[:, heads]
+
+
+def as_bias(mask: Tensor | None, causal: bool, scores: Tensor) -> Tensor | None:
+    """What a mask adds to such scores: minus infinity where it is False. (row or 1, head or 1, query or 1, key)"""
+    if causal:
+        mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
+    if mask is None:
+        return None
+    if mask.dtype is torch.bool:
+        mask = torch.zeros(mask.shape, dtype=scores.dtype, device=scores.device).masked_fill_(~mask, -torch.inf)
+    return mask[(None,) * (4 - mask.ndim)].to(scores.dtype)
+
+
+def fill_scores(
+    scores: Tensor, spread: Tensor, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None
+) -> Tensor:
+    """The context, in the query's precision. On the way the scores, without the bias, and the logarithm of each row's
+    sum are kept.
+    """
+    context = query.new_empty(*scores.shape[:-1], value.shape[-1])
+    for heads in _tiles(scores):
+        tile = query[:, heads] @ key[:, heads].mT
+        scores[:, heads] = tile
+        if bias is not None:
+            tile += _of(bias, heads)
+        top = tile.amax(-1, keepdim=True)
+        top.masked_fill_(top.isneginf(), 0)
+        total = tile.sub_(top).exp_().sum(-1, keepdim=True)
+        nowhere = total == 0  # a row that may look nowhere, as padding may be, attends to nothing
+        context[:, heads] = (tile @ value[:, heads]).div_(total.masked_fill(nowhere, 1))
+        spread[:, heads] = total.log().add_(top).masked_fill_(nowhere, torch.inf)
+    return context
+
+
+class Attending(torch.autograd.Function):
+    """context = softmax(query @ key' + bias) @ value.
+
+    `anchor` stands for the probabilities: it has their shape and takes no memory, and what is handed to them is handed
+    to it.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        engine: Engine,
+        layer: int | None,  # None for attention that is not recorded
+        context: Tensor,
+        kept: tuple[Tensor, Tensor, Tensor | None],  # scores, spread, bias
+        anchor: Tensor,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+    ) -> Tensor:
+        ctx.engine, ctx.layer = engine, layer
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*kept, context, query, key, value)
+        return context
+
+    @staticmethod
+    def backward(ctx: Any, *handed: Tensor | None) -> tuple[Any, ...]:
+        engine, layer, whole = ctx.engine, ctx.layer, handed[0]
+        if whole is None:
+            return (None,) * 8
+        scores, spread, bias, context, query, key, value = ctx.saved_tensors
+        rules, length, recorded = engine.rules, query.shape[2], layer is not None
+        by_head = recorded and rules == "zplus"
+        given = through_heads(engine, "context", layer, whole) if by_head else whole
+        toward = engine.gradients[layer] if recorded and engine.gradients is not None else None
+        rows = busy_queries(given)
+        if rows is not None:
+            given, context, scores, spread, query = (t[:, :, rows] for t in (given, context, scores, spread, query))
+            bias = bias if bias is None or bias.shape[2] == 1 else bias[:, :, rows]
+            toward = None if toward is None else toward[:, :, rows]
+        # the product of probabilities and values: by z+ each side takes half, in proportion
+        share = ratio(given, context).mul_(0.5) if rules == "zplus" else given / 2 if rules == "attn_lrp" else given
+
+        goes_on = not recorded or layer != engine.last
+        back = [torch.zeros_like(t) for t in (query, key, value)] if goes_on else []
+        to_anchor = torch.empty_like(scores) if recorded and engine.keeps_attention else None
+        mixed = torch.zeros_like(scores[:, 0])
+        for heads in _tiles(scores):
+            probs = scores[:, heads] - spread[:, heads]
+            probs = (probs if bias is None else probs.add_(_of(bias, heads))).exp_()
+            to_probs = share[:, heads] @ value[:, heads].mT
+            if rules == "zplus":
+                to_probs *= probs
+            if to_anchor is not None:
+                to_anchor[:, heads] = to_probs
+            if toward is not None:
+                mixed += (toward[:, heads] @ value[:, heads].mT).mul_(to_probs).clamp_(min=0).sum(1)
+            if goes_on:
+                back[2][:, heads] = probs.mT @ share[:, heads]
+                to_scores = _through_softmax(rules, to_probs, probs, scores[:, heads])
+                if to_scores is not None:
+                    back[0][:, heads], back[1][:, heads] = to_scores @ key[:, heads], to_scores.mT @ query[:, heads]
+        if toward is not None:
+            engine.mixed[layer] = _all_queries(mixed.div_(scores.shape[1]), rows, length)
+        if to_anchor is not None:
+            to_anchor = _all_queries(to_anchor, rows, length)
+        if not goes_on:
+            return None, None, None, None, to_anchor, None, None, None
+        if rules == "zplus":
+            back = [part.mul_(x) for part, x in zip(back, (query, key, value), strict=True)]
+        back[0] = _all_queries(back[0], rows, length)
+        if by_head:
+            points = ("scores", "scores", "value")
+            back = [through_heads(engine, point, layer, part) for point, part in zip(points, back, strict=True)]
+        engine.note((layer if recorded else -1, "attention"), whole, back)
+        return None, None, None, None, to_anchor, *back
+
+
+def _through_softmax(rules: RuleSet, to_probs: Tensor, probs: Tensor, scores: Tensor) -> Tensor | None:
+    """What the product of queries and keys is given to multiply with either, of what the probabilities are given."""
+    if rules == "zplus":
+        return ratio(to_probs, scores).mul_(0.5)
+    if rules == "cp_lrp":  # attention is a constant there
+        return None
+    weighted = to_probs.mul_(probs)
+    back = weighted.addcmul_(probs, weighted.sum(-1, keepdim=True), value=-1)
+    return back.mul_(0.5) if rules == "attn_lrp" else back
+
+
+def busy_queries(given: Tensor) -> Tensor | None:
+    """The queries that are given anything, which in the top block are few; None where most may be. (row, head, query,
+    size) -> (n,)
+    """
+    length = given.shape[2]
+    if bool(given[:, :, length // 3].any()):
+        return None
+    rows = given.ne(0).any(-1).any(1).any(0).nonzero()[:, 0]
+    return rows if 2 * len(rows) < length else None
+
+
+def _all_queries(x: Tensor, rows: Tensor | None, length: int) -> Tensor:
+    """With zeros at all other queries than these. The queries are the last dimension but one."""
+    if rows is None:
+        return x
+    whole = x.new_zeros(*x.shape[:-2], length, x.shape[-1])
+    whole[..., rows, :] = x
+    return whole

@@ -1,0 +1,313 @@
+"""A Hugging Face model and its tokenizer behind one door. Nothing is changed on either."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from wherefrom.core.encoding import Encoding
+from wherefrom.core.target import Target
+from wherefrom.errors import EmptyText, MissingToken, ModelFailed, ModelIsTraining, WrongModel
+from wherefrom.model.anatomy import Anatomy, Block, dissect
+from wherefrom.model.tasks import TASKS, Asked, Task
+
+UNLIMITED = 100_000  # tokenizers without a limit of their own say something like 1e30
+
+
+@dataclass
+class Passes:
+    """Rows sent through the model, forth and back."""
+
+    forwards: int = 0
+    backwards: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class TextModel:
+    network: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    name: str = "model"
+    task: Task = TASKS["classification"]
+    batch_tokens: int = 4096  # how many tokens, with padding, go through the model at once
+
+    def __post_init__(self) -> None:
+        if not getattr(self.tokenizer, "is_fast", False):
+            raise WrongModel(
+                "Wherefrom needs a fast tokenizer, because only that says where each token stands in the text."
+            )
+        self.check_mode()
+        _ = self.shortened  # found out once, here, so that no explanation pays for it
+
+    def check_mode(self) -> None:
+        if self.network.training:
+            raise ModelIsTraining
+
+    # What the model is
+
+    @cached_property
+    def labels(self) -> list[str]:
+        named: dict[Any, str] = {**(self.network.config.id2label or {})}
+        return [str(named.get(i, f"LABEL_{i}")) for i in range(self.network.config.num_labels or 0)]
+
+    @property
+    def independent(self) -> bool:
+        """True where labels do not exclude each other (multi-label), or there is only one."""
+        return self.network.config.problem_type == "multi_label_classification" or len(self.labels) == 1
+
+    @cached_property
+    def anatomy(self) -> Anatomy:
+        return dissect(self.network)
+
+    @cached_property
+    def limit(self) -> int | None:
+        """How many tokens the model can read, or None."""
+        config = self.network.config
+        positions = getattr(config, "max_position_embeddings", None)
+        for table in (m for name, m in self.network.named_modules() if name.endswith("position_embeddings")):
+            if isinstance(table, nn.Embedding) and table.padding_idx is not None:  # RoBERTa counts positions from there
+                positions = table.num_embeddings - table.padding_idx - 1
+        known = [n for n in (positions, self.tokenizer.model_max_length) if n is not None and 0 < n < UNLIMITED]
+        return min(known, default=None)
+
+    @property
+    def device(self) -> torch.device:
+        return self.embedding.weight.device
+
+    @cached_property
+    def embedding(self) -> nn.Embedding:
+        return self.network.get_input_embeddings()  # type: ignore[return-value]  # every text model's is one
+
+    @cached_property
+    def _word_embeddings(self) -> list[nn.Module]:
+        """Every module that looks words up in the same table (an encoder's and a decoder's are two)."""
+        table = self.embedding.weight
+        return [m for m in self.network.modules() if isinstance(m, nn.Embedding) and m.weight is table]
+
+    @property
+    def takes_batches(self) -> bool:
+        """Decoders that classify find the last token by the padding id; without one they answer one row at a time."""
+        return self.task.name != "classification" or self.network.config.get_text_config().pad_token_id is not None
+
+    # Reading
+
+    def encode(self, text: str, pair: str | None = None) -> Encoding:
+        for part in (text,) if pair is None else (text, pair):
+            if not part.strip():
+                raise EmptyText("There is no text to explain: it is empty or blank.")
+        wanted = {"return_offsets_mapping": True, "return_special_tokens_mask": True, "verbose": False}
+        read = self.tokenizer(text, pair, truncation=False, **wanted)
+        length = len(read["input_ids"])
+        if self.limit is not None and length > self.limit:
+            read = self.tokenizer(text, pair, truncation=True, max_length=self.limit, **wanted)
+        segment = tuple(
+            -1 if special or sequence is None else sequence
+            for special, sequence in zip(read["special_tokens_mask"], read.sequence_ids(), strict=True)
+        )
+        if all(part < 0 for part in segment):
+            raise EmptyText("The tokenizer finds nothing to read in this text: it may hold only control characters.")
+        types = read.get("token_type_ids")
+        encoding = Encoding(
+            text=text,
+            pair=pair,
+            tokens=tuple(self.tokenizer.convert_ids_to_tokens(read["input_ids"])),
+            input_ids=tuple(read["input_ids"]),
+            token_type_ids=None if types is None else tuple(types),
+            offsets=tuple((int(start), int(end)) for start, end in read["offset_mapping"]),
+            segment=segment,
+            cut=length - len(read["input_ids"]),
+        )
+        return self.task.checked(self, encoding)
+
+    def target(self, asked: Asked) -> Target:
+        return self.task.target(self, asked)
+
+    def row_read(self, encoding: Encoding) -> Tensor:
+        """How much of each position the decision reads: one at [CLS], the mask or the last token, or all alike.
+        (token,)
+        """
+        weights = torch.zeros(len(encoding), dtype=self.network.dtype, device=self.device)
+        places = self.task.places(self, self.batch([encoding]))
+        if places is None:
+            return weights + 1 / len(encoding)
+        weights[places] = 1
+        return weights
+
+    # Asking
+
+    def batch(self, encodings: Sequence[Encoding]) -> dict[str, Tensor]:
+        """The model's inputs for several texts, padded on the right."""
+        return self.padded([e.input_ids for e in encodings], [e.token_type_ids for e in encodings])
+
+    def padded(self, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int] | None]) -> dict[str, Tensor]:
+        longest = max(map(len, ids))
+        pad = self.network.config.get_text_config().pad_token_id
+
+        def full(rows: Sequence[Sequence[int]], filler: int) -> Tensor:
+            return torch.tensor([[*row, *[filler] * (longest - len(row))] for row in rows], device=self.device)
+
+        inputs = {"input_ids": full(ids, pad or 0), "attention_mask": full([[1] * len(row) for row in ids], 0)}
+        if types[0] is not None:
+            inputs["token_type_ids"] = full([row or () for row in types], 0)
+        return inputs
+
+    def embed(self, input_ids: Tensor) -> Tensor:
+        """Word embeddings, as the model's first layer gives them."""
+        embedded: Tensor = self._word_embeddings[0](input_ids)
+        return embedded
+
+    def logits(
+        self, inputs: dict[str, Tensor], passes: Passes, embeddings: Tensor | None = None, *, whole: bool = False
+    ) -> Tensor:
+        """One forward pass. With `embeddings`, these stand in for the words, while the ids still say positions and
+        padding.
+
+        Unless the `whole` model has to run, what the decision does not read is left out (see `_only_what_is_read`).
+        """
+        self.check_mode()
+        ids = inputs["input_ids"]
+        passes.forwards += len(ids)
+        places = None if self._reads_unknown else self.task.places(self, inputs)
+        with self._embeddings_are(ids, embeddings), nullcontext() if whole else self._only_what_is_read(places):
+            logits = self.task.logits(self.network(**inputs), inputs, places)
+        found = logits.detach()  # padding is -inf where places compete, so only the largest has to be finite
+        if bool(torch.isnan(found).any()) or not bool(torch.isfinite(found.amax(-1)).all()):
+            raise ModelFailed(
+                "The model answered NaN or infinity. Its weights may be damaged,"
+                " or its precision too low for this text."
+            )
+        return logits
+
+    @contextmanager
+    def _embeddings_are(self, ids: Tensor, embeddings: Tensor | None) -> Iterator[None]:
+        thread = threading.get_ident()
+
+        def put_in(_: nn.Module, args: tuple[Any, ...], looked_up: Tensor) -> Tensor:
+            if embeddings is None or threading.get_ident() != thread or not args or args[0].shape != ids.shape:
+                return looked_up
+            if torch.equal(args[0], ids):
+                return embeddings
+            if torch.equal(args[0][:, 1:], ids[:, :-1]):  # a decoder that reads the same text, shifted by one
+                return torch.cat([looked_up[:, :1], embeddings[:, :-1]], 1)
+            return looked_up
+
+        with ExitStack() as hooks:
+            for module in self._word_embeddings if embeddings is not None else ():
+                hooks.callback(module.register_forward_hook(put_in).remove)
+            yield
+
+    @contextmanager
+    def _only_what_is_read(self, places: Tensor | None) -> Iterator[None]:
+        """The last block's MLP runs at the position that the decision reads, and nowhere else: a ninth of a six-layer
+        model's work.
+
+        Its one row is then added to the residual of every position by broadcasting, which is right at that position;
+        the others
+        are never looked at again.
+        """
+        block = self._last_block
+        if block is None or places is None or not self.__dict__.get("shortened", True):
+            yield
+            return
+        rows, thread = torch.arange(len(places), device=places.device), threading.get_ident()
+
+        def narrow(_: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+            return (args[0][rows, places].unsqueeze(1), *args[1:]) if threading.get_ident() == thread else None
+
+        handle = block.mlp[0].register_forward_pre_hook(narrow)
+        try:
+            yield
+        finally:
+            handle.remove()
+
+    @cached_property
+    def shortened(self) -> bool:
+        """Whether leaving out what is not read gives the same answer. Tried, because a model may have a head unlike its
+        family's.
+        """
+        if self._last_block is None:
+            return False
+        try:
+            sample = self.task.sample.format(mask=self.tokenizer.mask_token)
+            inputs = self.batch([self.encode(text) for text in (sample, f"Well. {sample}")[: 1 + self.takes_batches]])
+            with torch.no_grad():
+                short, full = (self.logits(inputs, Passes(), whole=whole) for whole in (False, True))
+        except (
+            Exception
+        ):  # whatever a block unlike its family's makes of it, or a model that answers NaN: then it runs as it is
+            return False
+        return torch.allclose(short, full, rtol=1e-3, atol=1e-4 * float(full.abs().max()))
+
+    @cached_property
+    def _last_block(self) -> Block | None:
+        """The last block, where it is known and only one position of its output is read."""
+        try:
+            blocks = self.anatomy.blocks
+        except WrongModel:
+            return None
+        shared = (
+            len(blocks) != self.network.config.num_hidden_layers
+        )  # a block that serves several layers has no last turn
+        return None if shared else blocks[-1]
+
+    @cached_property
+    def _reads_unknown(self) -> bool:
+        """Whether the position that is read depends on a family that is not known."""
+        if self.task.name != "classification":
+            return False
+        try:
+            return not self.anatomy.blocks
+        except WrongModel:
+            return True
+
+    # Hiding
+
+    def filler(self, fill: str) -> int:
+        """The id that stands for a hidden token."""
+        found = getattr(self.tokenizer, f"{fill}_token_id", None)
+        if found is None:
+            has = [
+                kind
+                for kind in ("mask", "unk", "pad", "eos")
+                if getattr(self.tokenizer, f"{kind}_token_id", None) is not None
+            ]
+            raise MissingToken(
+                f"The tokenizer has no {fill} token to hide words with. Choose"
+                f" another fill: {', '.join(has) or 'none'}."
+            )
+        return int(found)
+
+    def embedding_of(self, fill: str) -> Tensor:
+        """The word embedding that stands for a hidden token. (1, size)"""
+        with torch.no_grad():
+            return self.embed(torch.tensor([self.filler(fill)], device=self.device))
+
+    @cached_property
+    def marks(self) -> frozenset[int]:
+        """The ids that say where positions start and where a mask is, so that a row is not told by its words alone."""
+        pad = self.network.config.get_text_config().pad_token_id
+        return frozenset(one for one in (pad, self.tokenizer.mask_token_id) if one is not None)
+
+    def start_token(self) -> int:
+        """What stands alone where nothing is left of a text."""
+        for kind in ("bos", "cls", "eos", "pad", "unk"):
+            found = getattr(self.tokenizer, f"{kind}_token_id", None)
+            if found is not None:
+                return int(found)
+        raise MissingToken(
+            "Nothing is left of the text, and the tokenizer has no token that could stand for an empty one."
+        )
+
+    def usual_fill(self) -> str:
+        """The best stand-in for a hidden token that this tokenizer has."""
+        for kind in ("mask", "unk", "pad", "eos"):
+            if getattr(self.tokenizer, f"{kind}_token_id", None) is not None:
+                return kind
+        raise MissingToken("The tokenizer has no mask, unk, pad or eos token, so no word can be hidden.")

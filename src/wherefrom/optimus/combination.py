@@ -1,0 +1,133 @@
+"""Combinations of attention operations: which there are, what one is called, and one that was fitted and kept in a
+file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from wherefrom.core.explanation import write_whole
+from wherefrom.errors import BadFile, BadOption
+
+FORMAT = 1
+Raw = Literal["A", "A*"]
+Reduction = Literal["mean", "multi"] | int  # over heads or layers; a number takes that one alone, counted from 0
+MatrixOperation = Literal["from", "to", "mean_columns", "max_columns"]
+MATRICES: tuple[MatrixOperation, ...] = get_args(MatrixOperation)
+_WRITTEN = re.compile(
+    r"(?P<raw>A\*?), (?:(?P<heads>mean|multi) of heads|head (?P<head>\d+)),"
+    r" (?:(?P<layers>mean|multi) of layers|layer (?P<layer>\d+))"
+    rf", (?P<matrix>{'|'.join(MATRICES)})"
+)
+
+
+@dataclass(frozen=True)
+class Combination:
+    """One way from a model's attention matrices to one weight a token."""
+
+    raw: Raw
+    head: Reduction
+    layer: Reduction
+    matrix: MatrixOperation
+
+    def __str__(self) -> str:
+        head, layer = (
+            f"{what} {one}" if isinstance(one, int) else f"{one} of {what}s" for what, one in self._reductions
+        )
+        return f"{self.raw}, {head}, {layer}, {self.matrix}"
+
+    @classmethod
+    def read(cls, text: str) -> Combination | None:
+        """The combination that is written so; None if it is something else, such as a file."""
+        found = _WRITTEN.fullmatch(text.strip())
+        if found is None:
+            return None
+        head, layer = (
+            name or int(number) for name, number in (found.group("heads", "head"), found.group("layers", "layer"))
+        )
+        return cls(found["raw"], head, layer, found["matrix"])  # type: ignore[arg-type]  # the pattern has only what there is
+
+    @property
+    def _reductions(self) -> tuple[tuple[str, Reduction], tuple[str, Reduction]]:
+        return ("head", self.head), ("layer", self.layer)
+
+    def check(self, layers: int, heads: int) -> None:
+        """Raise where a model of so many layers and heads does not have it."""
+        for (what, one), count in zip(self._reductions, (heads, layers), strict=True):
+            if isinstance(one, int) and not 0 <= one < count:
+                raise BadOption(f"There is no {what} {one}: the model has {count}, numbered from 0.")
+        if self.raw == "A*" and "multi" in (self.head, self.layer):
+            raise BadOption(
+                "A* has signs, and a product's sign says nothing of a token: take the mean, or one head and one layer."
+            )
+
+
+BASELINE = Combination("A", "mean", "mean", "from")  # what the literature does most; the paper's B
+
+
+def reductions(raw: Raw, count: int) -> list[Reduction]:
+    """What can be done over so many heads or layers.
+
+    A* has no products: its numbers have signs, so a product's sign says how many factors were negative and nothing of
+    the token.
+    """
+    return ["mean", *(["multi"] if raw == "A" else []), *range(count)]
+
+
+def combinations(raw: Raw, layers: int, heads: int) -> list[Combination]:
+    """All of them in the order of the paper's Algorithm 1: heads outermost, then layers, then matrix operations."""
+    return [
+        Combination(raw, h, m, o) for h in reductions(raw, heads) for m in reductions(raw, layers) for o in MATRICES
+    ]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The combination that was best over a set of texts (Optimus Batch), and how it was found."""
+
+    combination: Combination
+    score: float  # its mean score over the texts
+    baseline: float  # that of the baseline
+    metric: str
+    level: str
+    layers: int
+    heads: int
+    texts: int
+    model: str = ""
+    fingerprint: str = (
+        ""  # of the weights it was fitted on; other weights of the same shape may use it, and are told so
+    )
+
+    def save(self, path: str | PathLike[str]) -> None:
+        write_whole(
+            path, json.dumps({"wherefrom_optimus": FORMAT, **asdict(self)}, ensure_ascii=False, indent=1), "combination"
+        )
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Fitted:
+        try:
+            data: Any = json.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise BadFile(
+                f"{path} cannot be read as a combination: {error}. Write one with 'wherefrom optimus'."
+            ) from error
+        if not isinstance(data, dict) or data.pop("wherefrom_optimus", None) != FORMAT:
+            raise BadFile(
+                f"{path} is not a combination saved by this version of Wherefrom. Write one with 'wherefrom optimus'."
+            )
+        try:
+            combination = Combination(**data.pop("combination"))
+            if combination.raw not in get_args(Raw) or combination not in combinations(
+                combination.raw, data["layers"], data["heads"]
+            ):
+                raise ValueError(f"there is no {combination}")
+            return cls(combination, **data)
+        except (KeyError, TypeError, ValueError) as error:
+            raise BadFile(
+                f"{path}: this combination is damaged ({error}). Write it again with 'wherefrom optimus'."
+            ) from error

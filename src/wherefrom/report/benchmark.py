@@ -1,0 +1,500 @@
+"""Runs over data sets as a page that stands alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from wherefrom.benchmark.statistics import Cost, Curve, Energy, Interval, Ranks, Standing
+from wherefrom.benchmark.summary import Summary, over_data_sets
+from wherefrom.core.explanation import Explanation
+from wherefrom.errors import MissingExtra
+from wherefrom.report.figure import BLUE, GREEN, INK, ORANGE, PURPLE, new_axes, svg_of
+from wherefrom.report.html import View, render, view
+from wherefrom.report.leaderboard_files import named
+from wherefrom.report.pieces import visible
+from wherefrom.report.wording import percent
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+ARROW = {"higher": "↑", "lower": "↓"}
+# The best methods have a colour of their own; more than these cannot be told apart.
+COLOURS = (BLUE, ORANGE, GREEN, PURPLE, "#c94f7c", "#8a6d3b", "#3aa6b9", "#c9a227")
+FLOOR = "random"
+OPERATIONS = 8  # that won, listed
+TEXT = 700  # characters of a disputed example that are shown at most
+SIDE_BY_SIDE = 8  # methods shown of a disputed example
+
+
+class Cell(NamedTuple):
+    """A number in a table that can be sorted by it."""
+
+    text: str
+    sort: float | None = None
+    detail: str = ""
+    classes: str = ""
+    strength: float = 0.0  # of its colour
+
+
+class Table(NamedTuple):
+    columns: list[tuple[str, str]]  # what it is called, and a longer word on it
+    rows: list[tuple[str, list[Cell]]]  # by method
+
+
+@dataclass(frozen=True)
+class DisputedView:
+    example: str
+    agreement: str
+    label: str
+    target: str
+    views: list[tuple[str, View]]
+
+
+@dataclass(frozen=True)
+class RunView:
+    """One run, ready for the template, which only lays out."""
+
+    summary: Summary
+    title: str
+    facts: list[tuple[str, str]]
+    board: Table
+    details: list[tuple[str, str, Table]]  # metric, whether higher or lower is better, its table
+    intervals: str  # svg
+    curves: str | None
+    cost: Table
+    cumulative: str | None
+    agreement: str | None
+    winners: list[tuple[str, int, list[tuple[str, int, str]]]]
+    disputed: list[DisputedView]
+    errors: list[tuple[str, str]]
+    more_errors: int
+    made: list[tuple[str, str]]
+
+
+def check_extra() -> None:
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as missing:
+        raise MissingExtra("The report", "bench") from missing
+
+
+def report_page(summaries: Sequence[Summary], energy: Energy) -> str:
+    """One page of one or several runs."""
+    check_extra()
+    ranks = over_data_sets(summaries)
+    colours = _colours(ranks.methods)
+    models = dict.fromkeys(str(summary.manifest["model"]["name"]) for summary in summaries)
+    return render(
+        "benchmark.html",
+        title=f"Which explanation to trust: {visible(', '.join(models))}",
+        headline=_headline(summaries, ranks),
+        ranks=_rank_table(ranks),
+        data_sets=len(summaries),
+        runs=[_view(summary, energy, colours) for summary in summaries],
+        energy=energy,
+    )
+
+
+def _headline(summaries: Sequence[Summary], ranks: Ranks) -> list[tuple[str, str, str]]:
+    """(number, what it is, more)"""
+    total = {
+        name: sum(summary.counts.get(name, 0) for summary in summaries)
+        for name in ("examples", "asked", "distinct", "rows", "seconds")
+    }
+    saved = 1 - total["rows"] / total["asked"] if total["asked"] else 0.0
+    whole = f"{len(summaries)} data sets" if len(summaries) > 1 else visible(summaries[0].name)
+    best, rank = ranks.methods[0], ranks.overall[0]
+    broken = sum(len({row["example"] for row in summary.errors}) for summary in summaries)
+    return [
+        (best, "best average rank", f"{rank:.1f} of {len(ranks.methods)} methods" if rank is not None else ""),
+        (
+            f"{int(total['examples']):,}",
+            "examples",
+            f"{broken} of them could not be explained" if broken else f"of {whole}",
+        ),
+        (
+            f"{int(total['asked']):,}",
+            "questions asked",
+            f"{int(total['distinct']):,} distinct, {int(total['rows']):,} rows ran",
+        ),
+        (percent(saved), "of the questions saved", "asked before, or answered by another pass"),
+        (_duration(total["seconds"]), "of work", "explaining, asking and grading, on all workers"),
+    ]
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 3600 else f"{seconds / 3600:.1f} h"
+
+
+def _colours(methods: Sequence[str]) -> dict[str, str]:
+    named = [method for method in methods if method != FLOOR][: len(COLOURS)]
+    return dict(zip(named, COLOURS, strict=False)) | {FLOOR: INK}
+
+
+def _rank_table(ranks: Ranks) -> Table:
+    columns = [
+        ("average", "mean of the ranks by all metrics"),
+        *((named(metric), "mean rank over data sets") for metric in ranks.metrics),
+    ]
+    rows = []
+    for method, overall, row in zip(ranks.methods, ranks.overall, ranks.by_metric, strict=True):
+        rows.append((visible(method), [_rank_cell(value, len(ranks.methods)) for value in (overall, *row)]))
+    return Table(columns, rows)
+
+
+def _rank_cell(rank: float | None, count: int) -> Cell:
+    if rank is None:
+        return Cell("–", classes="none")
+    return Cell(f"{rank:.1f}", rank, strength=_strength(rank, count))
+
+
+def _strength(rank: float | None, count: int) -> float:
+    """The best at full strength, the middle and what is behind it without colour."""
+    return 0.0 if rank is None or count < 2 else max(0.0, 1 - 2 * (rank - 1) / (count - 1))
+
+
+def _view(summary: Summary, energy: Energy, colours: Mapping[str, str]) -> RunView:
+    order = summary.ranks.methods
+    return RunView(
+        summary=summary,
+        title=visible(summary.name),
+        facts=_facts(summary),
+        board=_board(summary, order),
+        details=[
+            (named(metric), summary.better[metric], _detail(standings)) for metric, standings in summary.boards.items()
+        ],
+        intervals=_interval_figure(summary, colours),
+        curves=_curve_figure(summary.curves, summary.better, order, colours) if summary.curves else None,
+        cost=_cost_table(summary.costs),
+        cumulative=_cumulative_figure(summary.costs, colours) if summary.costs else None,
+        agreement=_agreement_figure(summary, order) if len(order) > 1 else None,
+        winners=_winners(summary),
+        disputed=[
+            DisputedView(
+                visible(one.example),
+                f"{one.agreement:+.2f}",
+                visible(one.label or ""),
+                visible(one.explanations[0].target),
+                [(visible(e.method), view(_short(e), special=False)) for e in _side_by_side(one.explanations, order)],
+            )
+            for one in summary.disputed
+        ],
+        errors=[
+            (visible(str(row["where"] or row["example"])), visible(str(row["error"]))) for row in summary.errors[:20]
+        ],
+        more_errors=max(0, len(summary.errors) - 20),
+        made=_made(summary),
+    )
+
+
+def _facts(summary: Summary) -> list[tuple[str, str]]:
+    facts = [("examples", f"{summary.examples:,}"), ("level", str(summary.manifest["configuration"]["level"]))]
+    facts.append(("explained", str(summary.manifest["configuration"]["target"])))
+    if summary.accuracy is not None:
+        facts.append(("the model is right in", percent(summary.accuracy)))
+    if not summary.finished:
+        facts.append(("not finished", "some parts are missing: the numbers are of those that are there"))
+    return facts
+
+
+def _board(summary: Summary, order: Sequence[str]) -> Table:
+    columns = [("rank", "mean of the ranks by all metrics")]
+    columns += [
+        (f"{named(metric)} {ARROW[summary.better[metric]]}", f"{summary.better[metric]} is better")
+        for metric in summary.boards
+    ]
+    found = {metric: {one.method: one for one in standings} for metric, standings in summary.boards.items()}
+    overall = dict(zip(summary.ranks.methods, summary.ranks.overall, strict=True))
+    rows = []
+    for method in order:
+        cells = [_rank_cell(overall[method], len(order))]
+        cells += [
+            _score_cell(by_method.get(method), len(order), _scale(by_method.values())) for by_method in found.values()
+        ]
+        rows.append((visible(method), cells))
+    return Table(columns, rows)
+
+
+def _scale(standings: Iterable[Standing]) -> float:
+    return max((abs(one.mean) for one in standings if one.mean is not None), default=1.0)
+
+
+def _score_cell(one: Standing | None, count: int, scale: float) -> Cell:
+    if one is None or one.mean is None:
+        return Cell("–", detail=visible(one.why) if one is not None else "", classes="none")
+    first = one.rank == 1 or (one.rank is not None and one.behind == 0)
+    classes = "best" if first else "near" if one.as_good_as_the_best else ""
+    margin = "" if one.interval is None else f"95%: {_between(one.interval, scale)}, {one.count} examples"
+    return Cell(number(one.mean, scale), one.mean, margin, classes, _strength(one.rank, count))
+
+
+def number(value: float, scale: float = 1.0) -> str:
+    """Three decimals, or as many digits as numbers of this scale need; a real minus sign."""
+    shown = f"{value:.3f}" if 0.01 <= scale < 1000 or value == 0 else f"{value:.2e}"
+    return (shown.lstrip("-") if float(shown) == 0 else shown).replace("-", "−")
+
+
+def _detail(standings: Sequence[Standing]) -> Table:
+    columns = [("rank", ""), ("mean", ""), ("95% interval", "bootstrap over examples"), ("standard error", "")]
+    columns += [
+        ("less the best", "mean difference to the best method"),
+        ("95% interval of it", "paired: on the same examples"),
+        ("examples", ""),
+    ]
+    rows, scale = [], _scale(standings)
+    for one in standings:
+        if one.mean is None:
+            rows.append((visible(one.method), [Cell("–", classes="none")] * 6 + [Cell("0", 0.0, visible(one.why))]))
+            continue
+        rows.append(
+            (
+                visible(one.method),
+                [
+                    Cell(f"{one.rank:g}", one.rank),
+                    Cell(number(one.mean, scale), one.mean),
+                    _interval_cell(one.interval, scale),
+                    Cell("–", classes="none") if one.error is None else Cell(number(one.error, scale), one.error),
+                    Cell("–", classes="none") if one.behind is None else Cell(_signed(one.behind, scale), one.behind),
+                    _interval_cell(one.behind_interval, scale, "near" if one.as_good_as_the_best else ""),
+                    Cell(str(one.count), one.count),
+                ],
+            )
+        )
+    return Table(columns, rows)
+
+
+def _signed(value: float, scale: float) -> str:
+    return ("+" if value > 0 else "") + number(value, scale)
+
+
+def _between(interval: Interval, scale: float) -> str:
+    return f"{number(interval.low, scale)} to {number(interval.high, scale)}"
+
+
+def _interval_cell(interval: Interval | None, scale: float, classes: str = "") -> Cell:
+    return (
+        Cell("–", classes="none")
+        if interval is None
+        else Cell(_between(interval, scale), interval.low, classes=classes)
+    )
+
+
+def _cost_table(costs: Sequence[Cost]) -> Table:
+    columns = [
+        ("ms per example", "on its own, with nothing shared"),
+        ("forward rows", "per example"),
+        ("backward rows", "per example"),
+    ]
+    columns += [("seconds", "for all examples"), ("Wh", ""), ("g CO2e", "")]
+    rows = []
+    for cost in costs:
+        values = [
+            1000 * cost.per_example,
+            cost.forwards,
+            cost.backwards,
+            cost.seconds,
+            1000 * cost.kilowatt_hours,
+            cost.grams,
+        ]
+        rows.append((visible(cost.method), [Cell(_amount(value), value) for value in values]))
+    return Table(columns, rows)
+
+
+def _amount(value: float) -> str:
+    return (
+        f"{value:,.0f}"
+        if value >= 100 or value == 0
+        else f"{value:.1f}"
+        if value >= 10
+        else f"{value:.2f}"
+        if value >= 0.1
+        else f"{value:.2g}"
+    )
+
+
+def _winners(summary: Summary) -> list[tuple[str, int, list[tuple[str, int, str]]]]:
+    """(method, how many different operations, [(operation, count, share as a width)])"""
+    found = []
+    for method, counted in summary.winners.items():
+        total = sum(count for _, count in counted)
+        listed = [(visible(name), count, f"{count / total:.3f}") for name, count in counted[:OPERATIONS]]
+        found.append((visible(method), len(counted), listed))
+    return found
+
+
+def _side_by_side(explanations: Sequence[Explanation], order: Sequence[str]) -> list[Explanation]:
+    """The best methods, as they rank."""
+    known = {explanation.method: explanation for explanation in explanations}
+    return [known[method] for method in order if method in known and method != FLOOR][:SIDE_BY_SIDE]
+
+
+def _short(explanation: Explanation) -> Explanation:
+    """The beginning of a long text, so that it can be looked at beside others."""
+    if len(explanation.text) + len(explanation.pair or "") <= TEXT:
+        return explanation
+    cut = TEXT // (2 if explanation.pair else 1)
+    places = enumerate(zip(explanation.offsets, explanation.segment, strict=True))
+    keep = [place for place, ((_, end), part) in places if part < 0 or end <= cut]
+    return replace(
+        explanation,
+        text=explanation.text[:cut] + "…",
+        pair=None if explanation.pair is None else explanation.pair[:cut] + "…",
+        tokens=tuple(explanation.tokens[i] for i in keep),
+        scores=tuple(explanation.scores[i] for i in keep),
+        offsets=tuple(explanation.offsets[i] for i in keep),
+        segment=tuple(explanation.segment[i] for i in keep),
+        cut=0,
+        layers=None,
+    )
+
+
+def _made(summary: Summary) -> list[tuple[str, str]]:
+    manifest = summary.manifest
+    configuration = manifest["configuration"]
+    rows = [
+        ("data", str(configuration["data"])),
+        ("model", f"{manifest['model']['name']} ({manifest['model']['fingerprint']})"),
+        ("methods", ", ".join(configuration["methods"])),
+        ("metrics", ", ".join(configuration["metrics"])),
+        ("software", ", ".join(f"{name} {version}" for name, version in configuration["versions"].items())),
+        ("started", str(manifest.get("started", ""))),
+        ("machine", str(manifest.get("machine", ""))),
+        ("configuration", str(manifest["hash"])[:16]),
+    ]
+    return [(name, visible(value)) for name, value in rows if value]
+
+
+# Figures
+
+
+def _interval_figure(summary: Summary, colours: Mapping[str, str]) -> str:
+    """Every metric's means with their intervals, the best on top."""
+    boards = {
+        metric: [one for one in standings if one.mean is not None] for metric, standings in summary.boards.items()
+    }
+    boards = {metric: standings for metric, standings in boards.items() if standings} or {"": []}
+    columns = min(3, len(boards))
+    rows = -(-len(boards) // columns)
+    most = max(len(standings) for standings in boards.values())
+    figure, axes = new_axes(
+        rows, columns, width=3.7 * columns, height=rows * (0.75 + 0.19 * max(4, most)), share_y=False
+    )
+    for one, (metric, standings) in zip(axes, boards.items(), strict=False):
+        _whiskers(one, standings, colours)
+        one.set_title(
+            f"{named(metric)} {ARROW[summary.better[metric]]}" if metric else "nothing is defined", parse_math=False
+        )
+    for one in axes[len(boards) :]:
+        one.set_visible(False)
+    return svg_of(figure)
+
+
+def _whiskers(axes: Axes, standings: Sequence[Standing], colours: Mapping[str, str]) -> None:
+    for place, one in enumerate(standings):
+        assert one.mean is not None
+        colour = colours.get(one.method, INK)
+        alpha = 1.0 if one.method in colours else 0.55
+        if one.interval is not None:
+            axes.plot(one.interval, [place, place], color=colour, alpha=alpha, linewidth=2.2, solid_capstyle="round")
+        full = one.as_good_as_the_best or place == 0
+        axes.plot(
+            [one.mean],
+            [place],
+            marker="o",
+            markersize=5,
+            color=colour,
+            alpha=alpha,
+            markerfacecolor=colour if full else "white",
+        )
+    axes.set_yticks(range(len(standings)), [visible(one.method) for one in standings], fontsize=8, parse_math=False)
+    axes.invert_yaxis()
+    axes.tick_params(axis="x", labelsize=8)
+
+
+def _curve_figure(
+    curves: Mapping[str, Mapping[str, Curve]],
+    better: Mapping[str, str],
+    order: Sequence[str],
+    colours: Mapping[str, str],
+) -> str:
+    figure, axes = new_axes(1, len(curves), width=max(5.6, 5.2 * len(curves)), height=3.7, share_y=False)
+    for one, (metric, found) in zip(axes, curves.items(), strict=True):
+        for method in reversed(order):  # the best on top
+            if method in found:
+                _line(one, found[method].percent, found[method].means, method, colours)
+        one.set_title(f"{named(metric)}: {better[metric]} is better", parse_math=False)
+        one.set_xlabel("most important units hidden, %")
+    axes[0].set_ylabel("effect")
+    _legend(axes, figure)
+    return svg_of(figure)
+
+
+def _line(axes: Axes, across: Sequence[float], up: Sequence[float], method: str, colours: Mapping[str, str]) -> None:
+    if method == FLOOR:
+        axes.plot(across, up, color=INK, linestyle="--", linewidth=1.4, label=method)
+    elif method in colours:
+        axes.plot(across, up, color=colours[method], linewidth=1.9, label=method)
+    else:
+        axes.plot(across, up, color=INK, alpha=0.22, linewidth=1.0, label="_others")
+
+
+def _legend(axes: Sequence[Axes], figure: object) -> None:
+    handles, labels = axes[0].get_legend_handles_labels()
+    shown = list(zip(handles, labels, strict=True))[::-1]
+    figure.legend(  # type: ignore[attr-defined]
+        [handle for handle, _ in shown],
+        [visible(label) for _, label in shown],
+        loc="outside right upper",
+        frameon=False,
+        labelcolor=INK,
+        fontsize=8.5,
+    )
+
+
+def _cumulative_figure(costs: Sequence[Cost], colours: Mapping[str, str]) -> str:
+    figure, axes = new_axes(1, 1, width=8.6, height=3.6)
+    for cost in costs:
+        across, up = [0, *cost.examples], [0.0, *cost.grams_so_far]
+        _line(axes[0], across, up, cost.method, colours)
+    axes[0].set_yscale(
+        "symlog", linthresh=max(min((cost.grams for cost in costs if cost.grams > 0), default=1.0), 1e-9)
+    )
+    axes[0].set_xlabel("examples explained")
+    axes[0].set_ylabel("g CO2e, cumulative")
+    _legend(axes, figure)
+    return svg_of(figure)
+
+
+def _agreement_figure(summary: Summary, order: Sequence[str]) -> str:
+    """A heat map with the methods as they rank."""
+    places = [summary.agreement.methods.index(method) for method in order]
+    matrix = summary.agreement.matrix[places][:, places]
+    size = max(3.6, 0.36 * len(order) + 1.8)
+    figure, axes = new_axes(1, 1, width=size + 0.9, height=size)
+    one = axes[0]
+    one.grid(visible=False)
+    shown = one.pcolormesh(matrix, cmap="RdBu", vmin=-1, vmax=1, edgecolors="face", linewidth=0.2)
+    middle = [place + 0.5 for place in range(len(order))]
+    one.set_xticks(middle, [visible(method) for method in order], rotation=90, fontsize=8, parse_math=False)
+    one.set_yticks(middle, [visible(method) for method in order], fontsize=8, parse_math=False)
+    one.invert_yaxis()
+    one.set_aspect("equal")
+    one.tick_params(length=0)
+    if len(order) <= 26:
+        for row in range(len(order)):
+            for column in range(len(order)):
+                value = matrix[row, column]
+                if math.isfinite(value):
+                    ink = "white" if abs(value) > 0.6 else "#222222"
+                    one.text(
+                        column + 0.5, row + 0.5, f"{100 * value:.0f}", ha="center", va="center", fontsize=6.5, color=ink
+                    )
+    bar = figure.colorbar(shown, ax=one, shrink=0.6, pad=0.02)
+    bar.outline.set_visible(False)
+    bar.set_label("Spearman's correlation, mean over examples", fontsize=8.5)
+    return svg_of(figure)

@@ -1,0 +1,82 @@
+"""A comparison as HTML: a page whose table can be sorted, each method's coloured text beside its numbers; and a
+notebook's output.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from wherefrom.core.comparison import Comparison
+from wherefrom.report.comparison_sheet import Cell, Line, mean, sheet
+from wherefrom.report.html import View, render, view
+from wherefrom.report.pieces import visible
+
+VERTICAL = 6  # from so many metrics on, their names are written upwards
+
+
+class Row(NamedTuple):
+    """A method for the templates: its name in parts that may be broken apart, its cells, its coloured text."""
+
+    name: list[str]
+    tip: str  # what to know about its numbers
+    cells: list[tuple[Cell, str]]  # each with its strength
+    mean_rank: str
+    seconds: float
+    time: str
+    passes: str
+    rows: int
+    view: View
+
+
+def page(comparison: Comparison) -> str:
+    """A page that stands alone, with a table that can be sorted."""
+    return render("comparison.html", **_values(comparison, special=True))
+
+
+def fragment(comparison: Comparison) -> str:
+    """The table for a notebook's output: brings its own style, needs no script."""
+    return render("comparison_fragment.html", **_values(comparison, special=False))
+
+
+def _values(comparison: Comparison, *, special: bool) -> dict[str, object]:
+    made = sheet(comparison)
+    rows = [_row(line, len(made.lines), special=special) for line in made.lines]
+    first = comparison.explanations[0] if comparison.explanations else None
+    return {
+        "title": visible(f"Which explanation of “{first.target}” is to be believed?")
+        if first
+        else "Nothing to compare",
+        "head": rows[0].view if rows else None,
+        "rows": rows,
+        "columns": [(breakable(column.name), column) for column in made.columns],
+        "upwards": len(made.columns) >= VERTICAL,
+        "made": made,
+    }
+
+
+def _row(line: Line, methods: int, *, special: bool) -> Row:
+    explanation, prepared = line.explanation, view(line.explanation, special=special)
+    return Row(
+        breakable(line.name),
+        "\n".join(f"{name}: {value}" for name, value in prepared.facts),
+        [(cell, _strength(cell, methods)) for cell in line.cells],
+        mean(line.mean_rank),
+        explanation.seconds,
+        line.time,
+        line.passes,
+        explanation.forwards + explanation.backwards,
+        prepared,
+    )
+
+
+def breakable(name: str) -> list[str]:
+    """A name in parts, between which a line may end."""
+    return re.findall(r"[^_:,=]*[_:,=]+|[^_:,=]+$", name) or [name]
+
+
+def _strength(cell: Cell, methods: int) -> str:
+    """The better the place, the stronger the ground; none where all are equal."""
+    if cell.rank is None or (cell.rank == 1 and not cell.best):
+        return "0"
+    return f"{1 - (cell.rank - 1) / (methods - 1):.2f}"

@@ -1,0 +1,169 @@
+"""A comparison in words and numbers ready for the views: ranked cells, footnotes for what is not defined, what each
+method cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from wherefrom.core.comparison import Comparison, Grade
+from wherefrom.core.explanation import Explanation
+from wherefrom.report.pieces import visible
+from wherefrom.report.wording import duration
+
+MANY = 4  # methods that a footnote names before it counts the rest
+
+
+class Cell(NamedTuple):
+    """One grade. Where there is none, `note` is the number of the footnote that says why."""
+
+    text: str
+    value: float | None
+    rank: int | None  # none also where there is nothing to rank against
+    best: bool  # and not all are
+    note: int | None
+    tip: str
+
+
+class Column(NamedTuple):
+    """A metric."""
+
+    name: str
+    better: str
+    tip: str
+
+
+class Line(NamedTuple):
+    """A method with its grades."""
+
+    name: str
+    explanation: Explanation
+    cells: tuple[Cell, ...]
+    mean_rank: float | None
+    time: str
+    passes: str
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """The whole table, the best mean rank first."""
+
+    lines: tuple[Line, ...]
+    columns: tuple[Column, ...]
+    footnotes: tuple[str, ...]  # numbered from one
+    remarks: tuple[str, ...]  # without a number: methods that failed, fills that stood in for others
+    counts: str
+
+    @property
+    def ranked(self) -> bool:
+        return len(self.lines) > 1
+
+
+def sheet(comparison: Comparison) -> Sheet:
+    columns = tuple(zip(*comparison.grades, strict=True))  # (metric, explanation)
+    notes = _notes(comparison)
+    ranks = comparison.ranks()
+    lines = []
+    for place, (name, explanation, grades) in enumerate(
+        zip(comparison.names, comparison.explanations, comparison.grades, strict=True)
+    ):
+        cells = tuple(_cell(grade, ranks[place][i], columns[i], notes, explanation) for i, grade in enumerate(grades))
+        known = [cell.rank for cell in cells if cell.rank is not None]
+        average = sum(known) / len(known) if known else None
+        lines.append(
+            Line(visible(name), explanation, cells, average, duration(explanation.seconds), _passes(explanation))
+        )
+    lines.sort(key=lambda line: (line.mean_rank is None, line.mean_rank))
+    return Sheet(
+        tuple(lines),
+        tuple(Column(visible(column[0].metric), column[0].better, _tip(column)) for column in columns),
+        tuple(_footnote(comparison, why) for why in notes),
+        _remarks(comparison, columns),
+        _counts(comparison),
+    )
+
+
+def figure(value: float) -> str:
+    """Three decimals, powers of ten where they would be too long; never "-0.000"."""
+    text = f"{value:.3f}" if abs(value) < 10_000 else f"{value:.2e}"
+    return text.removeprefix("-") if float(text) == 0 else text
+
+
+def mean(rank: float | None) -> str:
+    return "" if rank is None else f"{rank:.1f}"
+
+
+def _passes(explanation: Explanation) -> str:
+    """Rows forth and back."""
+    return f"{explanation.forwards} + {explanation.backwards}"
+
+
+def _cell(
+    grade: Grade, rank: int | None, column: Sequence[Grade], notes: Sequence[str], explanation: Explanation
+) -> Cell:
+    if grade.value is None:
+        return Cell(
+            "", None, None, False, 1 + notes.index(_reason(grade, explanation)), visible(grade.why or "not defined")
+        )
+    known = [other.value for other in column if other.value is not None]
+    if len(column) == 1 or rank is None:
+        return Cell(figure(grade.value), grade.value, None, False, None, "")
+    best = rank == 1 and min(known) < max(known)
+    return Cell(figure(grade.value), grade.value, rank, best, None, f"{grade.value:.6g}, place {rank} of {len(known)}")
+
+
+def _reason(grade: Grade, explanation: Explanation) -> str:
+    """Without the method's own name, so that many methods share a footnote."""
+    return (grade.why or "not defined").removeprefix(f"{explanation.method} ")
+
+
+def _notes(comparison: Comparison) -> list[str]:
+    rows = zip(comparison.grades, comparison.explanations, strict=True)
+    return list(dict.fromkeys(_reason(grade, one) for grades, one in rows for grade in grades if grade.value is None))
+
+
+def _footnote(comparison: Comparison, why: str) -> str:
+    """The reason, and whom it concerns."""
+    metrics, methods = [], []
+    for name, explanation, grades in zip(comparison.names, comparison.explanations, comparison.grades, strict=True):
+        concerned = [grade.metric for grade in grades if grade.value is None and _reason(grade, explanation) == why]
+        metrics += concerned
+        methods += [name] * bool(concerned)
+    every = len(methods) == len(comparison.names)
+    whom = "every method" if every and len(methods) > 1 else _listed(methods)
+    return visible(f"{', '.join(dict.fromkeys(metrics))} of {whom}: {why}")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) <= MANY + 1 else f"{', '.join(names[:MANY])} and {len(names) - MANY} more"
+
+
+def _tip(column: Sequence[Grade]) -> str:
+    fills = sorted({grade.fill for grade in column if grade.fill})
+    hidden = f"; hides by {', '.join(fills)}" if fills else ""
+    return visible(f"{column[0].metric}: {column[0].better} is better{hidden}")
+
+
+def _remarks(comparison: Comparison, columns: Sequence[Sequence[Grade]]) -> tuple[str, ...]:
+    failed = [f"{name} could not explain this text: {why}" for name, why in comparison.failed.items()]
+    instead: dict[tuple[str, str], list[str]] = {}
+    for column in columns:
+        for wanted in {str(grade.details["instead_of"]) for grade in column if "instead_of" in grade.details}:
+            instead.setdefault((str(column[0].fill), wanted), []).append(column[0].metric)
+    stood_in = [
+        f"{', '.join(metrics)}: hides by {fill}, as this tokenizer has no {wanted} token"
+        for (fill, wanted), metrics in instead.items()
+    ]
+    return tuple(visible(remark) for remark in failed + stood_in)
+
+
+def _counts(comparison: Comparison) -> str:
+    if not comparison.asked:
+        return "The metrics asked the model nothing."
+    saved = (
+        f"The metrics asked {comparison.asked:,} questions: {comparison.distinct:,} of them new,"
+        f" {comparison.rows:,} rows through the model"
+    )
+    return f"{saved}, {duration(comparison.seconds)}."

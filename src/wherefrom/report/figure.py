@@ -1,0 +1,62 @@
+"""Figures of a page: drawn by matplotlib, embedded as SVG in the page's own ink and letters."""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK = "#010203"  # stands for the page's own ink, which is light on a dark ground
+BLUE, ORANGE, GREEN, PURPLE = "#3b82d6", "#e07b39", "#2f9e77", "#a05fc0"
+
+
+def new_axes(
+    rows: int, columns: int, *, width: float, height: float, share_y: bool = True
+) -> tuple[Figure, list[Axes]]:
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    colours = (
+        "text.color",
+        "axes.labelcolor",
+        "xtick.color",
+        "ytick.color",
+        "axes.edgecolor",
+        "axes.titlecolor",
+        "legend.labelcolor",
+    )
+    settings = dict.fromkeys(colours, INK) | {
+        "svg.fonttype": "none",
+        "svg.hashsalt": "wherefrom",
+        "font.size": 10.0,
+        "axes.titlesize": 10.5,
+        "axes.titleweight": "bold",
+    }
+    with mpl.rc_context(settings):  # type: ignore[arg-type]
+        figure = Figure(figsize=(width, height), layout="constrained")
+        axes = figure.subplots(rows, columns, squeeze=False, sharey=share_y)
+    flat: list[Axes] = list(axes.flat)
+    for one in flat:
+        one.spines[["top", "right"]].set_visible(False)
+        one.patch.set_alpha(0)
+        one.grid(axis="both", color=INK, alpha=0.12, linewidth=0.6)
+        one.set_axisbelow(True)
+    return figure, flat
+
+
+def svg_of(figure: Figure) -> str:
+    import matplotlib as mpl
+
+    written = io.StringIO()
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "wherefrom"}):
+        figure.savefig(written, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    drawing = written.getvalue()
+    drawing = drawing[drawing.index("<svg") :]
+    drawing = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", drawing, count=1)  # the page decides how wide it is
+    drawing = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", drawing, count=1)
+    drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing, flags=re.DOTALL)
+    return drawing.replace(INK, "currentColor")

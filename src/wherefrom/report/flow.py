@@ -1,0 +1,74 @@
+"""A flow as HTML: point at a token and see where what it holds came from, in one layer and since the input."""
+
+from __future__ import annotations
+
+import base64
+from typing import NamedTuple
+
+import numpy as np
+
+from wherefrom.core.flow import Flow
+from wherefrom.report.colour import largest
+from wherefrom.report.html import render
+from wherefrom.report.pieces import visible
+from wherefrom.report.wording import options, percent
+
+STEPS = 65535  # shares travel as whole numbers of two bytes: finer than an eye, or a tooltip, can tell
+
+
+class Chip(NamedTuple):
+    """A token as the page shows it, and how strongly it is in the decision, for readers without scripts."""
+
+    label: str
+    special: bool
+    glued: bool  # follows the token before it without a space
+    strength: str
+    share: str
+
+
+def page(flow: Flow) -> str:
+    """A page that stands alone."""
+    facts = [
+        ("method", visible(flow.method)),
+        ("options", visible(options(flow.params))),
+        ("model", visible(flow.model)),
+        ("predicted", f"{visible(flow.prediction)} ({percent(flow.probability)})" if flow.prediction else ""),
+    ]
+    return render(
+        "flow.html",
+        title=f"Where it came from: {visible(flow.method)}",
+        chips=_chips(flow),
+        facts=[(name, value) for name, value in facts if value] + [("note", visible(note)) for note in flow.notes],
+        layers=len(flow.layers),
+        start=_start(flow),
+        shares=base64.b64encode((flow.layers * STEPS).round().clip(0, STEPS).astype("<u2").tobytes()).decode(),
+        steps=STEPS,
+    )
+
+
+def _start(flow: Flow) -> int:
+    """The position looked at first: the one that the decision is read from, or mostly."""
+    return int(np.argmax(flow.read))
+
+
+def _chips(flow: Flow) -> list[Chip]:
+    scores = flow.accumulated[-1][_start(flow)].tolist() if len(flow.layers) else [0.0] * len(flow.tokens)
+    scale = largest(score for score, special in zip(scores, flow.special, strict=True) if not special) or largest(
+        scores
+    )
+    texts = {0: flow.text, 1: flow.pair or ""}
+    chips, last, reached = [], -1, 0
+    for token, (start, end), part, score in zip(flow.tokens, flow.offsets, flow.segment, scores, strict=True):
+        label = " ".join(texts.get(part, "")[start:end].split()) or token
+        strength = min(1.0, score / scale) if scale else 0.0
+        chips.append(
+            Chip(
+                visible(label),
+                part < 0,
+                part >= 0 and part == last and start == reached,
+                f"{strength:.3f}",
+                percent(score),
+            )
+        )
+        last, reached = part, end
+    return chips

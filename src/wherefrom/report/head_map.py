@@ -1,0 +1,43 @@
+"""The head map (Fig. 5 of Mask-LRP): which heads look at a distance, which at syntax, layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from wherefrom.errors import BadFile, MissingExtra
+
+COLOURS = {"other": "#eceff3", "positional": "#3b6fb6", "syntactic": "#d9822b", "both": "#6b3fa0"}
+
+
+def head_map_plot(kinds: Sequence[Sequence[str]], path: Path, *, title: str) -> None:
+    """Draw the kinds of heads, (layer, head), to a picture file; layer 0 is at the bottom, where the model begins."""
+    try:
+        from matplotlib.colors import ListedColormap
+        from matplotlib.figure import Figure
+        from matplotlib.patches import Patch
+    except ImportError as error:
+        raise MissingExtra("Drawing a head map", "report") from error
+    names = list(COLOURS)
+    layers, heads = len(kinds), len(kinds[0])
+    figure = Figure(figsize=(0.4 * heads + 2.6, 0.4 * layers + 1.4), layout="constrained")
+    axes = figure.subplots()
+    numbers = [[names.index(kind) for kind in row] for row in kinds]
+    axes.pcolormesh(
+        numbers, cmap=ListedColormap(list(COLOURS.values())), vmin=0, vmax=len(names), edgecolors="white", linewidth=1.5
+    )
+    axes.set_aspect("equal")
+    axes.set_xticks([i + 0.5 for i in range(heads)], [str(i) for i in range(heads)], fontsize=8)
+    axes.set_yticks([i + 0.5 for i in range(layers)], [str(i) for i in range(layers)], fontsize=8)
+    axes.set_xlabel("head")
+    axes.set_ylabel("layer")
+    axes.tick_params(length=0)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    axes.set_title(title, fontsize=10, loc="left")
+    handles = [Patch(color=colour, label=name) for name, colour in COLOURS.items()]
+    axes.legend(handles=handles, loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False, fontsize=8)
+    try:
+        figure.savefig(path, dpi=160)
+    except (OSError, ValueError) as error:
+        raise BadFile(f"{path} could not be drawn: {error}.") from error

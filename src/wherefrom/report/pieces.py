@@ -1,0 +1,98 @@
+"""An explanation's text as a reader sees it: pieces that have a score, and what stands between them."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from wherefrom.core.explanation import Explanation
+
+# Besides what commands a terminal: marks that turn the direction of all that follows (a text could disguise itself with
+# them),
+# line separators that only some programs obey, and half characters that cannot be written to a file.
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_SPACES = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥"})
+
+
+class Piece(NamedTuple):
+    """A token, word or sentence. Tokens that share a character (bytes of one emoji) are one piece, with the sum of
+    their scores.
+    """
+
+    text: str  # as it stands in the text; nothing for special tokens
+    tokens: tuple[str, ...]
+    score: float
+    layers: tuple[float, ...]
+    start: int
+    end: int
+    segment: int
+
+    @property
+    def special(self) -> bool:
+        return self.segment < 0
+
+    @property
+    def label(self) -> str:
+        """What to call it in a list, where spaces would not be seen."""
+        return " ".join(visible(self.text).split()) or visible(self.text.translate(_SPACES) or " ".join(self.tokens))
+
+
+class Run(NamedTuple):
+    """A stretch of a line. Without a piece it is plain text; `unread` where the model never came to it."""
+
+    text: str
+    piece: Piece | None = None
+    unread: bool = False
+
+
+def visible(text: str) -> str:
+    """Control characters spelt out, as in \\x07, where they can be seen and do nothing; line breaks and tabs stay."""
+    return _UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def pieces(explanation: Explanation, *, special: bool = False) -> list[Piece]:
+    """What is shown, in the order of the text; special tokens only when asked for."""
+    texts = {0: explanation.text, 1: explanation.pair or ""}
+    found: list[Piece] = []
+    for place, segment in enumerate(explanation.segment):
+        if segment < 0 and not special:
+            continue
+        token, score, (start, end) = explanation.tokens[place], explanation.scores[place], explanation.offsets[place]
+        layers = tuple(layer[place] for layer in explanation.layers or ())
+        before = found[-1] if found else None
+        if before and before.segment == segment >= 0 and start < before.end and before.start < end:
+            start, end = min(start, before.start), max(end, before.end)
+            layers = tuple(a + b for a, b in zip(before.layers, layers, strict=True))
+            found[-1] = Piece(
+                texts[segment][start:end], (*before.tokens, token), before.score + score, layers, start, end, segment
+            )
+        else:
+            text = "" if segment < 0 else texts[segment][start:end]
+            found.append(Piece(text, (token,), score, layers, start, end, segment))
+    return found
+
+
+def lines(explanation: Explanation, shown: list[Piece]) -> list[list[Run]]:
+    """The text, and its pair where there is one, in runs. Joined, the runs with text give the text back, every space of
+    it.
+    """
+    texts = [explanation.text] if explanation.pair is None else [explanation.text, explanation.pair]
+    runs: list[list[Run]] = [[] for _ in texts]
+    reached = [0] * len(texts)
+    here = 0  # a special token stands in the line of the token before it
+    for piece in shown:
+        here = min(max(piece.segment, 0), len(texts) - 1) if piece.segment >= 0 else here
+        if not piece.text:
+            runs[here].append(Run("", piece))
+            continue
+        text, start = texts[here], max(piece.start, reached[here])
+        body = text[start : piece.end]
+        head = (
+            len(body) - len(body.lstrip()) if body.strip() else 0
+        )  # " film" is coloured from its f, and a lone space wholly
+        tail = len(body.rstrip()) if body.strip() else len(body)
+        runs[here] += [Run(text[reached[here] : start + head]), Run(body[head:tail], piece), Run(body[tail:])]
+        reached[here] = max(piece.end, reached[here])
+    for line, text, end in zip(runs, texts, reached, strict=True):
+        line.append(Run(text[end:], unread=explanation.cut > 0))
+    return [[run for run in line if run.text or run.piece] for line in runs]

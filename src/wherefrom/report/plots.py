@@ -1,0 +1,183 @@
+"""Pictures for a paper, by matplotlib: flows, probability-drop curves, box plots, anisotropy. Plain data in, a file
+out.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wherefrom.core.flow import Flow, Numbers
+from wherefrom.errors import BadFile, MissingExtra
+from wherefrom.report.pieces import visible
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Path = str | os.PathLike[str]
+LABELLED = 60  # tokens; with more, their names would lie on top of each other
+COLOURS = "Blues"
+
+
+def flow_layers(flow: Flow, path: Path) -> None:
+    """R^l for every layer, and below what the deciding position holds in the end: as Figures 10-12 of the ALTI
+    paper.
+    """
+    depth = len(flow.layers)
+    columns = min(4, math.ceil(depth / 2))
+    rows = math.ceil(depth / columns)
+    figure = _figure(3.4 * columns + 0.6, 3.4 * rows + 1.2)
+    grid = figure.add_gridspec(rows + 1, columns, height_ratios=[*[1.0] * rows, 0.16])
+    for number, matrix in enumerate(flow.accumulated):
+        axes = figure.add_subplot(grid[number // columns, number % columns])
+        axes.imshow(matrix, cmap=COLOURS, vmin=0, aspect="auto")
+        axes.set_title(f"layer {number + 1}", fontsize=9)
+        _name(axes, flow, across=number // columns == rows - 1, down=number % columns == 0)
+    _decision(figure.add_subplot(grid[-1, :]), flow)
+    _save(figure, path)
+
+
+def flow_matrix(flow: Flow, path: Path) -> None:
+    """R of the last layer, and below it the deciding position's row: as Figure 5 of the ALTI paper."""
+    figure = _figure(7, 7.6)
+    above, below = figure.subplots(2, 1, gridspec_kw={"height_ratios": [12, 1]})
+    shown = above.imshow(flow.accumulated[-1], cmap=COLOURS, vmin=0, aspect="auto")
+    figure.colorbar(shown, ax=above, fraction=0.04)
+    _name(above, flow, across=False, down=True)
+    above.set_ylabel("behind the last layer")
+    _decision(below, flow)
+    _save(figure, path)
+
+
+def _decision(axes: Axes, flow: Flow) -> None:
+    axes.imshow(flow.scores[None], cmap=COLOURS, vmin=0, aspect="auto")
+    _name(axes, flow, across=True, down=False)
+    axes.set_xlabel(f"what the deciding position holds of each token ({flow.method})", parse_math=False)
+
+
+def _name(axes: Axes, flow: Flow, *, across: bool, down: bool) -> None:
+    places = np.arange(len(flow.tokens)) if len(flow.tokens) <= LABELLED else np.array([], dtype=int)
+    names = [visible(flow.tokens[place]) for place in places]
+    axes.set_xticks(places if across else [], names if across else [], rotation=90, fontsize=7, parse_math=False)
+    axes.set_yticks(places if down else [], names if down else [], fontsize=7, parse_math=False)
+
+
+def drop_curves(curves: Mapping[str, Numbers], path: Path, *, shares: Numbers) -> None:
+    """How far the probability has fallen when that share of the tokens is gone, one line a method: as Figures 6 and
+    9.
+    """
+    figure = _figure(5.5, 3.8)
+    axes = figure.add_subplot()
+    for name, curve in curves.items():
+        axes.plot(100 * shares, curve, label=name)
+    axes.set_xlabel("most important tokens removed, %")
+    axes.set_ylabel("drop in probability")
+    axes.legend(frameon=False, fontsize=8)
+    _save(figure, path)
+
+
+def boxes(values: Mapping[str, Sequence[float]], path: Path, *, label: str) -> None:
+    """How the values of each method are spread: as Figures 7 and 8."""
+    figure = _figure(1.4 + 0.8 * len(values), 3.8)
+    axes = figure.add_subplot()
+    axes.boxplot(
+        [np.asarray(one)[np.isfinite(one)] for one in values.values()], tick_labels=list(values), showmeans=True
+    )
+    axes.tick_params(axis="x", rotation=30)
+    axes.set_ylabel(label)
+    _save(figure, path)
+
+
+def anisotropy(outputs: Mapping[str, Numbers], parts: Mapping[str, Numbers], path: Path) -> None:
+    """Mean cosine similarity per layer, of outputs (solid) and of parts (dashed), one colour a model: as Figure 3."""
+    figure = _figure(5.5, 3.8)
+    axes = figure.add_subplot()
+    for number, name in enumerate(outputs):
+        layers = np.arange(1, len(outputs[name]) + 1)
+        axes.plot(layers, outputs[name], color=f"C{number}", label=name)
+        axes.plot(layers, parts[name], color=f"C{number}", linestyle="dashed")
+    axes.set_xlabel("layer")
+    axes.set_ylabel("mean cosine similarity")
+    axes.legend(frameon=False, fontsize=8)
+    _save(figure, path)
+
+
+def combination_scores(tables: Mapping[str, Mapping[str, Any]], path: Path, *, label: str = "RFT") -> None:
+    """How faithful every combination of attention operations is: head by layer, one map for each matrix operation.
+
+    tables: what `optimus` keeps with all_scores=True: `explanation.selection[0]["scores"]`.
+    """
+    rows = len(tables)
+    shapes = [(len(table["heads"]), len(table["layers"])) for table in tables.values()]
+    figure = _figure(
+        4 * (0.28 * max(layers for _, layers in shapes) + 1.1) + 1,
+        rows * (0.28 * max(heads for heads, _ in shapes) + 1.1),
+    )
+    limit = max(
+        abs(one or 0.0)
+        for table in tables.values()
+        for matrix in table["scores"].values()
+        for row in matrix
+        for one in row
+    )
+    places = figure.subplots(rows, 4, squeeze=False)
+    for row, (raw, table) in zip(places, tables.items(), strict=True):
+        for axes, (matrix, numbers) in zip(row, table["scores"].items(), strict=True):
+            shown = axes.imshow(np.array(numbers, dtype=float), cmap="RdYlGn", vmin=-limit, vmax=limit, aspect="auto")
+            axes.set_title(f"{raw} {matrix}", fontsize=9)
+            axes.set_xticks(range(len(table["layers"])), table["layers"], rotation=90, fontsize=7)
+            axes.set_yticks(range(len(table["heads"])), table["heads"], fontsize=7)
+            axes.set_xlabel("layer", fontsize=8)
+        row[0].set_ylabel("head", fontsize=8)
+    figure.colorbar(shown, ax=places, fraction=0.02, label=label)
+    _save(figure, path)
+
+
+def shares(parts: Mapping[str, Mapping[str, float]], path: Path) -> None:
+    """How often each operation wins, one chart for heads, layers and matrices: as Figure 4 of the Optimus paper."""
+    figure = _figure(1 + 0.34 * sum(len(part) + 2 for part in parts.values()), 3.4)
+    places = figure.subplots(1, len(parts), squeeze=False, width_ratios=[len(part) + 2 for part in parts.values()])[0]
+    for axes, (name, part) in zip(places, parts.items(), strict=True):
+        axes.bar(range(len(part)), [100 * share for share in part.values()], color="C0")
+        axes.set_xticks(range(len(part)), list(part), rotation=90, fontsize=8)
+        axes.set_title(name, fontsize=9)
+    places[0].set_ylabel("chosen, % of texts")
+    _save(figure, path)
+
+
+def lines(curves: Mapping[str, Numbers], path: Path, *, across: str, up: str) -> None:
+    """One line a method over 0, 1, 2, ...: emissions as Figure 7 of the Optimus paper; logarithmic, as methods differ
+    by orders.
+    """
+    figure = _figure(5.5, 3.8)
+    axes = figure.add_subplot()
+    for name, curve in curves.items():
+        axes.plot(np.arange(1, len(curve)), curve[1:], label=name)
+    axes.set_yscale("log")
+    axes.set_xlabel(across)
+    axes.set_ylabel(up)
+    axes.legend(frameon=False, fontsize=8)
+    _save(figure, path)
+
+
+def _figure(width: float, height: float) -> Figure:
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError as error:
+        raise MissingExtra("Drawing a picture", "report") from error
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def _save(figure: Figure, path: Path) -> None:
+    try:
+        with warnings.catch_warnings():  # a character that the font lacks is drawn as a box, which is as good as can be
+            warnings.filterwarnings("ignore", message="Glyph")
+            figure.savefig(path, dpi=150)
+    except (OSError, ValueError) as error:
+        raise BadFile(f"{path} could not be written: {error}.") from error

@@ -1,0 +1,101 @@
+"""What an explanation was chosen among: the head by layer map of every attention operation, or the methods that were
+tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from wherefrom.core.explanation import Explanation
+from wherefrom.report.colour import Side, largest, shade
+from wherefrom.report.pieces import visible
+
+
+class Cell(NamedTuple):
+    side: Side
+    strength: str
+    tip: str
+    chosen: bool
+
+
+class OperationMap(NamedTuple):
+    """One matrix operation: rows are head operations, columns layer operations."""
+
+    title: str
+    heads: list[str]
+    layers: list[str]
+    cells: list[list[Cell]]
+
+
+class Standing(NamedTuple):
+    """One candidate: its name and its grades in words, the metric that chose first."""
+
+    name: str
+    grades: list[str]
+    mark: str  # chosen, runner-up, or nothing
+
+
+class Standings(NamedTuple):
+    metrics: list[str]
+    rows: list[Standing]
+    failed: list[tuple[str, str]]
+
+
+def operation_maps(explanation: Explanation) -> list[OperationMap]:
+    """A map for each kind of matrix and each matrix operation, all on one scale; none where the scores were not
+    kept.
+    """
+    found = []
+    for selection in explanation.selection:
+        tables: Mapping[str, Any] = selection.get("scores", {})
+        scale = largest(
+            one or 0.0 for table in tables.values() for rows in table["scores"].values() for row in rows for one in row
+        )
+        for raw, table in tables.items():
+            for matrix, rows in table["scores"].items():
+                cells = [
+                    [
+                        _cell(
+                            f"{raw}, {_named('head', head)}, {_named('layer', layer)}, {matrix}",
+                            one,
+                            scale,
+                            selection["chosen"],
+                        )
+                        for layer, one in zip(table["layers"], row, strict=True)
+                    ]
+                    for head, row in zip(table["heads"], rows, strict=True)
+                ]
+                found.append(
+                    OperationMap(f"{raw}, {matrix}", [*map(str, table["heads"])], [*map(str, table["layers"])], cells)
+                )
+    return found
+
+
+def _named(what: str, one: str | int) -> str:
+    return f"{what} {one}" if isinstance(one, int) else f"{one} of {what}s"
+
+
+def _cell(name: str, score: float | None, scale: float, chosen: str) -> Cell:
+    side, strength = shade(score or 0.0, scale, signed=True)
+    return Cell(
+        side, f"{strength:.3f}", f"{name}: {'not defined' if score is None else f'{score:+.4g}'}", name == chosen
+    )
+
+
+def standings(explanation: Explanation) -> list[Standings]:
+    """The candidates of `best`, the best first."""
+    return [_standings(selection) for selection in explanation.selection if "grades" in selection]
+
+
+def _standings(selection: Mapping[str, Any]) -> Standings:
+    marks = {selection["chosen"]: "chosen", selection["runner_up"]: "runner-up"}
+    arrows = {"higher": "↑", "lower": "↓"}
+    metrics = [
+        f"{name} {arrows[better]}" for name, better in zip(selection["metrics"], selection["better"], strict=True)
+    ]
+    rows = [
+        Standing(visible(name), ["-" if value is None else f"{value:.4g}" for value in values], marks.get(name, ""))
+        for name, values in selection["grades"].items()
+    ]
+    return Standings(metrics, rows, [(visible(name), visible(why)) for name, why in selection["failed"].items()])

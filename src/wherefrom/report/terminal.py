@@ -1,0 +1,200 @@
+"""An explanation in the terminal: the text in colour, its strongest pieces, and what to know about the numbers."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from rich.color import Color
+from rich.console import Console
+from rich.style import Style
+from rich.table import Table
+from rich.text import Text
+
+from wherefrom.core.explanation import Explanation
+from wherefrom.report.colour import DARK, LIGHT, Colour, Shade, blend, largest, shade
+from wherefrom.report.pieces import Piece, Run, lines, pieces, visible
+from wherefrom.report.selection import Standings, standings
+from wherefrom.report.wording import doubts, number, options, percent, predicted
+
+TOP = 6  # rows of the table beside a coloured text
+TOP_PLAIN = 24  # and where the table is all there is
+CELLS = 14  # width of one side's bar
+FAINT = 0.08  # below this a ground would look like none, or like a dark box where the terminal is grey
+UNDERLINED = 0.25  # weaker ones would litter the text with lines
+LEFT_TO_RIGHT = "\u200e"
+DULL = {"for": "green", "against": "red", "only": "blue"}  # for terminals of 16 colours
+
+
+class Signs(NamedTuple):
+    full: str
+    half_for: str
+    half_against: str
+    axis: str
+    dot: str
+
+
+BLOCKS = Signs("█", "▌", "▐", "│", " · ")
+ASCII = Signs("#", "", "", "|", " | ")
+
+
+class Pen(NamedTuple):
+    """What this terminal can show."""
+
+    console: Console
+    palette: Mapping[str, Colour]
+    signed: bool
+
+    @property
+    def coloured(self) -> bool:
+        return self.console.color_system is not None and not self.console.no_color
+
+    @property
+    def signs(self) -> Signs:
+        return ASCII if self.console.options.ascii_only else BLOCKS
+
+    def text(self, text: str, style: Style | str = "") -> Text:
+        """Text that means nothing but itself: no markup, no control characters, nothing the terminal's encoding
+        lacks.
+        """
+        safe = visible(text).encode(self.console.encoding, "backslashreplace").decode(self.console.encoding)
+        return Text(safe, style if self.coloured else "")
+
+    def name(self, text: str) -> Text:
+        """Text for a column. Right-to-left words are fenced, or terminals that know about direction would turn the
+        whole row.
+        """
+        turns = any(unicodedata.bidirectional(character) in {"R", "AL", "AN"} for character in text)
+        return self.text(f"{LEFT_TO_RIGHT}{text}{LEFT_TO_RIGHT}" if turns else text)
+
+    def behind(self, shade: Shade) -> Style:
+        """A coloured ground, with ink that is legible on it. What speaks against is underlined too, for eyes that miss
+        the colour.
+        """
+        if not self.coloured or shade.strength < FAINT:
+            return Style()
+        if self.console.color_system in ("standard", "windows"):
+            dull = DULL[shade.side]
+            return (
+                Style(color="bright_white" if dull == "blue" else "black", bgcolor=dull)
+                if shade.strength >= 0.4
+                else Style(color=dull)
+            )
+        ink, ground = Color.from_rgb(*self.palette["ink"]), Color.from_rgb(*blend(shade, self.palette))
+        return Style(color=ink, bgcolor=ground, underline=shade.side == "against" and shade.strength >= UNDERLINED)
+
+    def bar(self, shade: Shade) -> Style:
+        if not self.coloured:
+            return Style()
+        if self.console.color_system in ("standard", "windows"):
+            return Style(color=DULL[shade.side])
+        return Style(color=Color.from_rgb(*LIGHT[shade.side]))  # the lighter hue stands out on either ground
+
+
+def print_explanation(explanation: Explanation, *, special: bool = False, console: Console | None = None) -> None:
+    """Print the text with its scores; without colour, where the output is no terminal or NO_COLOR is set."""
+    console = console or Console()
+    light = os.environ.get("COLORFGBG", "").rpartition(";")[2] in {
+        "7",
+        "15",
+    }  # the only sign some terminals give of their ground
+    pen = Pen(console, LIGHT if light else DARK, explanation.signed)
+    shown = pieces(explanation, special=special)
+    scale = largest(piece.score for piece in shown)
+
+    console.print(_headline(explanation, pen))
+    console.print()
+    for line in lines(explanation, shown):
+        console.print(Text.assemble(*(_run(run, scale, pen) for run in line)), overflow="fold")
+    console.print()
+    if scale:
+        console.print(_table(shown, scale, pen))
+    else:
+        console.print(pen.text("Every score is zero."))
+    for found in standings(explanation):
+        console.print()
+        console.print(_standings(found, pen))
+    footer = pen.signs.dot.join(f"{name} {value}" for name, value in doubts(explanation))
+    if footer:
+        console.print()
+        console.print(pen.text(footer, "dim"))
+    for note in explanation.notes:
+        console.print(pen.text(f"note: {note}", "dim"))
+
+
+def _headline(explanation: Explanation, pen: Pen) -> Text:
+    about = f" ({options(explanation.params)})" if explanation.params else ""
+    line = Text.assemble(
+        pen.text(explanation.method, "bold"),
+        pen.text(about, "dim"),
+        pen.text(" explains "),
+        pen.text(explanation.target, "bold"),
+        pen.text(f" ({percent(explanation.probability)})"),
+    )
+    instead = predicted(explanation)
+    return line.append_text(pen.text(f"; the model predicts {instead}", "yellow")) if instead else line
+
+
+def _run(run: Run, scale: float, pen: Pen) -> Text:
+    if run.piece is None:
+        return pen.text(run.text, "dim strike" if run.unread else "")
+    style = pen.behind(shade(run.piece.score, scale, signed=pen.signed))
+    if run.text:
+        return pen.text(run.text, style)
+    return Text.assemble(" ", pen.text(run.piece.label, style + Style(italic=True)), " ")  # a special token
+
+
+def _table(shown: list[Piece], scale: float, pen: Pen) -> Table:
+    """The strongest first; without colour in the text's own order, as the table then stands for the text."""
+    order = sorted(range(len(shown)), key=lambda place: -abs(shown[place].score))
+    places = order[:TOP] if pen.coloured else sorted(order[:TOP_PLAIN])
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1))
+    table.add_column(
+        no_wrap=True,
+        overflow="crop" if pen.signs is ASCII else "ellipsis",
+        max_width=max(8, pen.console.width - 2 * CELLS - 16),
+    )
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, justify="right")
+    for place in places:
+        piece = shown[place]
+        score = pen.text(number(piece.score, scale, signed=pen.signed))
+        table.add_row(pen.name(piece.label), _bar(shade(piece.score, scale, signed=pen.signed), pen), score)
+    left = len(shown) - len(places)
+    if left:
+        table.add_row(pen.text(f"and {left} weaker", "dim"))
+    return table
+
+
+def _standings(found: Standings, pen: Pen) -> Table:
+    """What was chosen among, with the grades of those that came first."""
+    table = Table(box=None, pad_edge=False, padding=(0, 1))
+    table.add_column(pen.text("chosen among"))
+    for metric in found.metrics:
+        table.add_column(pen.text(metric), justify="right")
+    for row in found.rows[:TOP]:
+        style = "bold" if row.mark == "chosen" else ""
+        table.add_row(
+            pen.text(f"{row.name} ({row.mark})" if row.mark else row.name, style),
+            *(pen.text(one, style) for one in row.grades),
+        )
+    if len(found.rows) > TOP:
+        table.add_row(pen.text(f"and {len(found.rows) - TOP} more", "dim"))
+    return table
+
+
+def _bar(shade: Shade, pen: Pen) -> Text:
+    """One side's bar grows left of the axis, the other's right of it; a method without sign has one side only."""
+    signs = pen.signs
+    halves = round(shade.strength * CELLS * 2)
+    full = signs.full * (halves // 2)
+    if shade.side == "against":
+        left, right = (signs.half_against * (halves % 2) + full).rjust(CELLS), " " * CELLS
+    else:
+        left, right = " " * CELLS, (full + signs.half_for * (halves % 2)).ljust(CELLS)
+    style = pen.bar(shade)
+    if shade.side == "only":
+        return pen.text(right, style)
+    return Text.assemble(pen.text(left, style), pen.text(signs.axis, "dim"), pen.text(right, style))

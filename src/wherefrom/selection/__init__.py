@@ -1,0 +1,1 @@
+"""Choosing the most faithful explanation among methods of every family."""

@@ -1,0 +1,166 @@
+"""The study of the ALTI paper (Ferrando et al. 2022): anisotropy, probability drop, faithfulness, robustness over
+seeds.
+
+Functions on cases and on explanations; what comes out is plain data, which `report.plots` draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from wherefrom.case.case import Attribution, Case
+from wherefrom.core.explanation import Explanation
+from wherefrom.core.flow import Numbers
+from wherefrom.errors import WherefromError
+from wherefrom.grading.evidence import Graded
+from wherefrom.grading.grade import Chosen, Job, grade
+from wherefrom.metrics.jaccard_25 import jaccard
+from wherefrom.metrics.spearman import spearman
+from wherefrom.registry import check_options, find_method
+
+VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
+    "ALTI l1": ("alti", {"norm": "l1"}),
+    "ALTI l2": ("alti", {"norm": "l2"}),
+    "ALTI l1 LN2": ("alti", {"norm": "l1", "ln2": True}),
+    "Norms": ("norms", {}),
+    "GlobEnc": ("globenc", {}),
+    "Rollout": ("attention_rollout", {}),
+}
+
+
+class Anisotropy(NamedTuple):
+    """Mean cosine similarity of two of a kind, per layer."""
+
+    outputs: Numbers  # of what two positions hold: y_i, y_k
+    parts: Numbers  # of what two tokens brought to one position: T_i(x_j), T_i(x_k)
+
+
+@torch.no_grad()
+def anisotropy(cases: Iterable[Case]) -> Anisotropy:
+    """As Figure 3. The mean over pairs is had from the sum of unit vectors: |sum|^2 = n + sum over pairs of two cosines
+    each.
+    """
+    found = []
+    for case in cases:
+        layers = []
+        for parts in case.parts():
+            unit = torch.nn.functional.normalize(parts.output, dim=-1)
+            sums, counts = parts.unit_sums()
+            layers.append((_pairs(unit.sum(0)[None], torch.tensor([len(unit)])), _pairs(sums, counts)))
+        found.append(layers)
+    outputs, parts_ = np.moveaxis(np.asarray(found), -1, 0)  # (text, layer)
+    return Anisotropy(np.nanmean(outputs, 0), np.nanmean(parts_, 0))
+
+
+def _pairs(sums: Tensor, counts: Tensor) -> float:
+    """The mean cosine of two different ones, over all groups that have two."""
+    many = counts.to(sums.device) > 1
+    n = counts.to(sums)[many]
+    return ((sums[many].square().sum(-1) - n) / (n * (n - 1))).mean().item()
+
+
+def scores_of(case: Case, method: str, **options: object) -> Tensor:
+    """A method's scores, layers added up. (token,)"""
+    row = find_method(method)
+    given = row(case, **check_options(method, row.function, options))
+    scores: Tensor = given.scores if isinstance(given, Attribution) else given
+    return scores.sum(0) if scores.ndim == 2 else scores
+
+
+def graded(case: Case, scores: Tensor) -> Graded:
+    """What is ranked and may be hidden: not special tokens, nor what scores minus infinity, as [MASK] does where the
+    decision is read.
+    """
+    given = scores.detach().double().cpu().numpy()
+    return Graded(given, np.asarray(case.encoding.special) | np.isneginf(given))
+
+
+def probability_drop(case: Case, scores: Tensor, *, fill: str | None = None) -> Numbers:
+    """How far the target's probability has fallen when the k most important tokens are hidden, k = 0 ... all: as
+    Figures 6 and 9.
+    """
+    ranked, asker = graded(case, scores), case.group.asker
+    asker.know(case.encoding, case.logits)
+    asked = asker.note(case.encoding, ranked.without(range(len(ranked) + 1)), fill or case.model.usual_fill())
+    asker.run()
+    chances = asked.probability([case.target])
+    drops: Numbers = chances[0] - chances
+    return drops
+
+
+def mean_curve(curves: Sequence[Numbers], *, points: int = 21) -> tuple[Numbers, Numbers]:
+    """Shares of the text removed, and the mean drop there, over texts of any length."""
+    shares = np.linspace(0, 1, points)
+    lines = [np.interp(shares, np.linspace(0, 1, len(curve)), curve) for curve in curves]
+    return shares, np.mean(lines, 0)
+
+
+class Faithfulness(NamedTuple):
+    comprehensiveness: float  # how far the probability falls without the most important tokens: higher is better
+    sufficiency: float  # how far it falls with these alone: lower is better
+
+
+def faithfulness(case: Case, scores: Tensor, *, fill: str = "delete") -> Faithfulness:
+    """Equations 12 and 13, by the metrics of these names."""
+    metrics = [Chosen.read(f"{name}:fill={fill}") for name in Faithfulness._fields]
+    (grades,) = grade([Job.of([case], graded(case, scores))], metrics, case.group.asker)
+    return Faithfulness(*(one.value if one.value is not None else float("nan") for one in grades))
+
+
+def compared(
+    cases: Sequence[Case], *, variants: dict[str, tuple[str, dict[str, object]]] | None = None, fill: str = "delete"
+) -> dict[str, Faithfulness]:
+    """Mean faithfulness of each variant over the cases: l1 against l2 against norms (Tables 4 and 5), LN2 on and
+    off.
+    """
+    table = {}
+    for name, (method, options) in (variants or VARIANTS).items():
+        rows = [faithfulness(case, scores_of(case, method, **options), fill=fill) for case in cases]
+        table[name] = Faithfulness(*np.mean(np.asarray(rows), 0).tolist())
+    return table
+
+
+@dataclass(frozen=True, eq=False)
+class Robustness:
+    """How alike the explanations of models are that differ only in their seed. (pair of models, text)"""
+
+    jaccard: Numbers
+    spearman: Numbers  # nan where all scores of a text are equal
+    texts: int  # on which all models agree
+    left_out: int  # on which they do not
+
+
+def robustness(explanations: Sequence[Sequence[Explanation]], *, share: float = 0.25) -> Robustness:
+    """One row of explanations a model, all by one method on the same texts; as Figures 7 and 8. Only texts on which all
+    models agree.
+    """
+    if len(explanations) < 2:
+        raise WherefromError("Robustness compares models: give the explanations of two or more.")
+    by_text = list(zip(*explanations, strict=True))
+    for text in by_text:
+        if len({(one.text, one.pair, one.tokens) for one in text}) > 1:
+            raise WherefromError(
+                "Robustness compares explanations of the same texts, in the same order and by the same tokenizer."
+            )
+    agreed = [text for text in by_text if len({one.prediction for one in text}) == 1]
+    pairs = list(combinations(range(len(explanations)), 2))
+
+    def table(alike: Callable[[Numbers, Numbers], float]) -> Numbers:
+        rows = [[alike(_plain(text[a]), _plain(text[b])) for text in agreed] for a, b in pairs]
+        return np.asarray(rows, dtype=np.float64).reshape(len(pairs), len(agreed))
+
+    return Robustness(
+        table(lambda a, b: jaccard(a, b, share=share)), table(spearman), len(agreed), len(by_text) - len(agreed)
+    )
+
+
+def _plain(explanation: Explanation) -> Numbers:
+    """Scores of what is not special."""
+    return np.asarray([unit.score for unit in explanation.units()])

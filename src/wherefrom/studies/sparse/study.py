@@ -1,0 +1,273 @@
+"""The study of "Is Sparse Attention more Interpretable?" (Meister et al. 2021, arXiv:2106.01087): train, measure, keep.
+
+Every classifier has a folder of its own under `out/runs`, named after all that decides its numbers. What is there is
+not done again, so
+a study that was stopped goes on where it stood, and a larger study takes over what a smaller one has.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from wherefrom.errors import BadFile, BadOption
+from wherefrom.studies.sparse.adversary import Mode, measure_adversary, train_adversary
+from wherefrom.studies.sparse.data import SOURCES, Dataset, Text, read_dataset
+from wherefrom.studies.sparse.measures import (
+    agreement,
+    attention_over_words,
+    gradient_importance,
+    importance_for_intermediates,
+    leave_one_out,
+    normalised_entropy,
+)
+from wherefrom.studies.sparse.models import Alignment, Architecture, Classifier, EncoderKind
+from wherefrom.studies.sparse.training import RATES, Recipe, Track, accuracy, answers, silently, train
+
+VERSION = 1  # part of every run's name: raise it when what is computed changes
+ENCODERS: dict[EncoderKind, Alignment] = {"bilstm": "additive", "transformer": "dot"}
+# The paper starts from pretrained word vectors, which are not at hand: words are learned from random values, this far
+# spread. It matters
+# more than one would like, see docs/studies/sparse.md.
+SPREADS: dict[EncoderKind, float] = {"bilstm": 0.6, "transformer": 0.03}
+PROJECTIONS = ("softmax", "sparsemax")
+LAMBDAS = (-10.0, -3.0, -1.0, 0.0, 0.5, 0.9)
+MODES: tuple[Mode, ...] = ("frozen", "unfrozen")
+# Leaving out each of n words costs n encodings of n words, so texts are taken until the sum of n * n reaches this.
+LEFT_OUT, LEFT_OUT_SWEEP, FOR_INTERMEDIATES = 4_000_000, 400_000, 60_000
+
+Say = Track[Any]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One classifier of the study."""
+
+    dataset: str
+    architecture: Architecture
+    recipe: Recipe
+    adversary: Mode | None = None
+    weight: float = 1.0  # of the divergence in an adversary's loss
+    left_out: int = LEFT_OUT
+    for_intermediates: int = FOR_INTERMEDIATES
+
+    @property
+    def title(self) -> str:
+        shape = self.architecture
+        return (
+            f"{self.dataset} {shape.encoder} {shape.projection} {self.adversary or ''} seed {self.recipe.seed}".replace(
+                "  ", " "
+            )
+        )
+
+    def folder(self, runs: Path, fingerprint: str) -> Path:
+        """A readable name, and a digest of everything that decides the trained weights."""
+        trained = [VERSION, fingerprint, asdict(self.architecture), asdict(self.recipe), self.adversary, self.weight]
+        digest = hashlib.sha256(json.dumps(trained, sort_keys=True).encode()).hexdigest()[:10]
+        return runs / f"{self.title.replace(' ', '-').replace(':', '')}-{digest}"
+
+
+def plan(datasets: Sequence[str], seeds: int, *, quick: bool, epochs: int = 6, size: int = 128) -> list[Run]:
+    """All classifiers of a study, those that others build on first."""
+    runs = []
+    for dataset in datasets:
+        for seed in range(seeds):
+            for encoder, alignment in ENCODERS.items():
+                recipe = Recipe(RATES[encoder], epochs=epochs, seed=seed)
+
+                def architecture(
+                    projection: str, encoder: EncoderKind = encoder, alignment: Alignment = alignment
+                ) -> Architecture:
+                    return Architecture(encoder, projection, alignment, size=size, spread=SPREADS[encoder])
+
+                runs += [Run(dataset, architecture(projection), recipe) for projection in PROJECTIONS]
+                if not quick:
+                    runs += [Run(dataset, architecture("softmax"), recipe, adversary=mode) for mode in MODES]
+                    runs += [
+                        Run(
+                            dataset,
+                            architecture(f"sparsegen:{lam:g}"),
+                            recipe,
+                            left_out=LEFT_OUT_SWEEP,
+                            for_intermediates=0,
+                        )
+                        for lam in LAMBDAS
+                        if lam != 0  # that is sparsemax
+                    ]
+    return sorted(runs, key=lambda run: run.adversary is not None or run.architecture.projection not in PROJECTIONS)
+
+
+def study(
+    data: Path,
+    out: Path,
+    *,
+    datasets: Sequence[str] = tuple(SOURCES),
+    seeds: int = 1,
+    quick: bool = False,
+    epochs: int = 6,
+    size: int = 128,
+    track: Say = silently,
+) -> dict[str, Any]:
+    """Train what is missing, measure it, and give back all numbers as plain data (also kept in `out/results.json`)."""
+    if seeds < 1 or epochs < 1:
+        raise BadOption("A study needs at least one seed and one epoch.")
+    if not datasets:
+        raise BadOption(f"Name at least one dataset: {', '.join(SOURCES)}.")
+    loaded = {
+        name: read_dataset(data, name) for name in datasets
+    }  # all of them first: a missing file is said before hours of work
+    make_folder(out / "runs")
+    rows = []
+    for run in plan(datasets, seeds, quick=quick, epochs=epochs, size=size):
+        rows.append(perform(run, loaded[run.dataset], out / "runs", track))
+    results = {
+        "quick": quick,
+        "seeds": seeds,
+        "datasets": {
+            name: {"train": len(d.train), "dev": len(d.dev), "test": len(d.test)} for name, d in loaded.items()
+        },
+        "lambdas": list(LAMBDAS),
+        "made": made(sum(row["seconds"] for row in rows)),
+        "runs": rows,
+    }
+    write_json(out / "results.json", results)
+    return results
+
+
+def made(seconds: float) -> dict[str, Any]:
+    """When and where the numbers came about."""
+    return {
+        "date": datetime.now(UTC).date().isoformat(),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "machine": f"{platform.machine()}, {os.cpu_count()} processors, torch threads {torch.get_num_threads()}",
+        "cpu_seconds": round(seconds, 1),
+    }
+
+
+def perform(run: Run, dataset: Dataset, runs: Path, track: Say) -> dict[str, Any]:
+    """One classifier's numbers: trained, measured, or read if that has been done."""
+    folder = run.folder(runs, dataset.fingerprint)
+    kept = folder / f"measures-{run.left_out}-{run.for_intermediates}.json"
+    if kept.is_file():
+        return read_json(kept)
+
+    def titled(items: Sequence[Any], doing: str) -> Any:
+        return track(items, f"{run.title}: {doing}")
+
+    if run.adversary is None:
+        model, history = train(dataset, run.architecture, run.recipe, folder, track=titled)
+    else:
+        base_folder = Run(run.dataset, run.architecture, run.recipe).folder(runs, dataset.fingerprint)
+        base, _ = train(dataset, run.architecture, run.recipe, base_folder, track=titled)
+        model, history = train_adversary(
+            dataset, base, run.recipe, folder, mode=run.adversary, weight=run.weight, track=titled
+        )
+    started = time.process_time()
+    measured = (
+        measure(run, model, dataset.test, titled)
+        if run.adversary is None
+        else measure_adversary(model, base, dataset.test)
+    )
+    measuring = time.process_time() - started
+    row = {
+        "dataset": run.dataset,
+        "encoder": run.architecture.encoder,
+        "projection": run.architecture.projection,
+        "seed": run.recipe.seed,
+        "adversary": run.adversary,
+        "epochs": len(history),
+        "dev": max(history, key=lambda epoch: epoch.rank).dev_score,
+        "seconds": sum(epoch.seconds for epoch in history) + measuring,
+        "measuring_seconds": measuring,
+    } | measured
+    write_json(kept, row)
+    return row
+
+
+def within(texts: Sequence[Text], budget: int) -> list[Text]:
+    """As many texts, in a fixed random order, as the budget allows; the sum of their squared lengths is what they
+    cost.
+    """
+    chosen, spent = [], 0
+    order: list[int] = torch.randperm(len(texts), generator=torch.Generator().manual_seed(0)).tolist()
+    for i in order:
+        spent += len(texts[i]) ** 2
+        if spent > budget:
+            break
+        chosen.append(i)
+    return [texts[i] for i in sorted(chosen)]
+
+
+def measure(run: Run, model: Classifier, test: Sequence[Text], track: Say) -> dict[str, Any]:
+    """Lists are one number a text; `tau` and `p` are attention's agreement with an importance, `entropy` is an
+    importance's own.
+    """
+    some, few = within(test, run.left_out), within(test, run.for_intermediates)
+    own, own_of_some = (attention_over_words(answers(model, texts)[1], texts) for texts in (test, some))
+    importances = {
+        "g(x)": (gradient_importance(model, test), own),
+        "g(I)": (gradient_importance(model, test, of="intermediates"), own),
+        "D(x)": (leave_one_out(model, some, track=track), own_of_some),
+        "D(I)": (leave_one_out(model, test, of="intermediates"), own),
+    }
+    agreements = {
+        name: [agreement(a, b) for a, b in zip(attention, given, strict=True)]
+        for name, (given, attention) in importances.items()
+    }
+    entropy = {name: _entropies(given) for name, (given, _) in importances.items()} | {"attention": _entropies(own)}
+    if few:
+        entropy["g_h(x)"] = _entropies(importance_for_intermediates(model, few, track=track))
+        entropy["J_h(x)"] = _entropies(importance_for_intermediates(model, few, definition="jacobian", track=track))
+    return {
+        "accuracy": accuracy(model, test),
+        "tau": {name: [number(one.tau) for one in found] for name, found in agreements.items()},
+        "p": {name: [number(one.p) for one in found] for name, found in agreements.items()},
+        "entropy": entropy,
+        "zeros": torch.cat(own).eq(0).double().mean().item(),
+    }
+
+
+def _entropies(given: list[Tensor]) -> list[float | None]:
+    return [number(normalised_entropy(one).mean().item()) for one in given]
+
+
+def number(value: float) -> float | None:
+    """JSON has no NaN: where there is no agreement to speak of, there is no number."""
+    return None if value != value else round(value, 5)
+
+
+# Files
+
+
+def make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadFile(f"{folder} could not be made: {error.strerror or error}.") from error
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Moved into place when whole, so that a killed study never leaves half a file."""
+    partial = path.with_suffix(".partial")
+    partial.write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
+    partial.replace(path)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    try:
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise BadFile(f"{path} is damaged: {error}. Delete it to measure again.") from error
+    return content

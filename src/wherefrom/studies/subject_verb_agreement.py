@@ -1,0 +1,60 @@
+"""Subject-verb agreement (Linzen et al. 2016): the verb is masked; singular or plural is decided at [MASK], and
+explained from there.
+
+A recipe for data of one sentence a line: text, the right form of its verb (label), the wrong one (foil), where the verb
+stands (verb_span).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wherefrom.api import Model
+from wherefrom.core.explanation import Explanation
+from wherefrom.errors import BadFile, WrongModel
+
+
+@dataclass(frozen=True)
+class Sentence:
+    text: str
+    right: str
+    wrong: str
+    start: int
+    end: int
+    attractors: int = 0  # nouns of the other number between subject and verb
+
+    def masked(self, mask: str) -> str:
+        """The sentence with its verb hidden."""
+        return self.text[: self.start] + mask + self.text[self.end :]
+
+
+def sentences(path: str | os.PathLike[str]) -> Iterator[Sentence]:
+    """The sentences of a file of JSON lines."""
+    with Path(path).open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                row = json.loads(line)
+                start, end = row["verb_span"]
+                sentence = Sentence(row["text"], row["label"], row["foil"], start, end, row.get("n_attractors", 0))
+            except (ValueError, KeyError, TypeError) as error:
+                raise BadFile(
+                    f"{path}, line {number}, is no sentence with text, label, foil and verb_span: {error!r}."
+                ) from error
+            if sentence.text[start:end] != sentence.right:
+                raise BadFile(f"{path}, line {number}: the verb {sentence.right!r} does not stand at {start}-{end}.")
+            yield sentence
+
+
+def explain(model: Model, sentence: Sentence, method: str = "alti", **options: Any) -> Explanation:
+    """Why the right form of the verb rather than the wrong one, read at [MASK]. [MASK] itself is special: no metric
+    removes it.
+    """
+    if model.text_model.task.name != "masked_lm":
+        raise WrongModel("Subject-verb agreement is decided at [MASK]: give a masked language model.")
+    text = sentence.masked(str(model.text_model.tokenizer.mask_token))
+    return model.explain(text, method, (sentence.right, sentence.wrong), **options)

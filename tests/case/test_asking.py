@@ -1,0 +1,257 @@
+"""Questions to a model: each is put once, whatever way it comes, and batching changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tiny_models import FAMILIES, make_model, tiny
+from torch import Tensor
+from toys import additive_model, case_of
+
+from wherefrom.case.asking import Asker
+from wherefrom.core.encoding import Encoding
+from wherefrom.core.target import Target
+from wherefrom.errors import MissingToken, ModelFailed
+from wherefrom.model.text_model import Passes, TextModel
+
+TEXT = "the film was not bad , but dull !"
+FILLS = ["unk", "pad", "delete"]
+
+
+def rows(encoding: Encoding, count: int = 12, seed: int = 0) -> Any:
+    return np.random.default_rng(seed).random((count, len(encoding))) < 0.6
+
+
+def asked(model: TextModel, encoding: Encoding, keep: Any, fill: str, **more: Any) -> Tensor:
+    asker = Asker(model, **more)
+    found = asker.note(encoding, keep, fill)
+    asker.run()
+    return found.logits
+
+
+def alone(model: TextModel, encoding: Encoding, keep: Any, fill: str) -> Tensor:
+    """One row by the network itself: deleted by hand, or its embeddings put in by hand."""
+    kept = [bool(one) or special for one, special in zip(keep, encoding.special, strict=True)]
+    if fill == "delete":
+        ids = [token for token, stays in zip(encoding.input_ids, kept, strict=True) if stays] or [model.start_token()]
+        types = (
+            None
+            if encoding.token_type_ids is None
+            else [t for t, stays in zip(encoding.token_type_ids, kept, strict=True) if stays]
+        )
+        inputs = model.padded([ids], [types])
+        return model.logits(inputs, Passes(), whole=True)[0]
+    inputs = model.batch([encoding])
+    filled = torch.where(torch.tensor([kept]), inputs["input_ids"], model.filler(fill))
+    return model.logits(inputs, Passes(), model.embed(filled), whole=True)[0]
+
+
+@pytest.mark.parametrize("fill", FILLS)
+@pytest.mark.parametrize("family", FAMILIES)
+@torch.no_grad()
+def test_answers_are_those_of_each_row_alone(family: str, fill: str) -> None:
+    model = tiny(family, torch.float64)
+    encoding = model.encode(TEXT)
+    keep = np.concatenate([rows(encoding), np.zeros((1, len(encoding)), dtype=np.bool_)])  # and nothing at all
+    found = asked(model, encoding, keep, fill)
+    for answer, row in zip(found, keep, strict=True):
+        torch.testing.assert_close(
+            answer, alone(model, encoding, row, fill), rtol=1e-6, atol=1e-6
+        )  # Gemma is partly in single precision
+
+
+@pytest.mark.parametrize("fill", FILLS)
+@pytest.mark.parametrize("task", ["masked_lm", "question_answering", "causal_lm"])
+@torch.no_grad()
+def test_every_task_can_be_asked(task: str, fill: str) -> None:
+    model = make_model("gpt2" if task == "causal_lm" else "roberta", task=task, dtype=torch.float64)
+    text = {
+        "masked_lm": ("the film was [MASK] bad",),
+        "question_answering": ("is it dull ?", TEXT),
+        "causal_lm": (TEXT,),
+    }[task]
+    encoding = model.encode(*text)
+    keep = rows(encoding)
+    for answer, row in zip(asked(model, encoding, keep, fill), keep, strict=True):
+        expected = alone(model, encoding, row, fill)
+        if task == "question_answering" and fill == "delete":  # what was deleted cannot be an answer
+            stays = torch.tensor(row) | torch.tensor(encoding.special)
+            assert bool((answer[:, ~stays] == -torch.inf).all())
+            answer = answer[:, stays]
+        torch.testing.assert_close(answer, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_deleting_really_shortens() -> None:
+    model, seen = make_model("bert"), []
+    hook = model.network.register_forward_pre_hook(
+        lambda _, __, given: seen.append(tuple(given["input_ids"].shape)), with_kwargs=True
+    )
+    encoding = model.encode("a fine film")
+    asked(model, encoding, np.asarray([[True, False, True, False, True]]), "delete")
+    hook.remove()
+    assert seen == [(1, 3)]
+
+
+def test_padding_a_word_moves_no_position_of_roberta() -> None:
+    """RoBERTa counts positions over what is not padding, so an id in the padding's place would move all that
+    follows.
+    """
+    model = tiny("roberta", torch.float64)
+    encoding = model.encode("the film was bad")
+    keep = np.asarray([[True, False, True, True, True, True]])
+    inputs = model.batch([encoding])
+    moved = inputs["input_ids"].clone()
+    moved[0, 1] = model.filler("pad")
+    with torch.no_grad():
+        naive = model.logits({**inputs, "input_ids": moved}, Passes())
+    assert not torch.allclose(asked(model, encoding, keep, "pad"), naive, atol=1e-3)
+
+
+def test_no_question_is_put_twice() -> None:
+    model = make_model("bert")
+    first, second = model.encode("a fine film"), model.encode("the dull plot")
+    asker = Asker(model)
+    keep = np.ones((4, 5), dtype=np.bool_)
+    keep[1, 1] = keep[2, 1] = False  # the same twice
+    keep[3, 1:4] = False  # all words
+    asker.know(first, case_of(model, first).logits)
+    asker.note(first, keep, "unk")
+    asker.note(first, keep[1:2], "unk")
+    asker.run()
+    asker.note(second, keep[3:], "unk")  # three hidden words are the same whatever they were
+    asker.note(second, keep[3:], "delete")
+    asker.run()
+    asker.note(first, keep[3:], "delete")  # and so is nothing
+    asker.run()
+    assert (asker.asked, asker.distinct, asker.rows) == (8, 4, 3)
+
+
+def test_the_same_words_asked_about_another_place_are_another_question() -> None:
+    model = make_model("bert", task="masked_lm")
+    asker, nothing = Asker(model), np.zeros((1, 4), dtype=np.bool_)
+    first, last = (asker.note(model.encode(text), nothing, "mask") for text in ("[MASK] film", "film [MASK]"))
+    asker.run()
+    assert asker.distinct == 2
+    assert not torch.allclose(first.logits, last.logits)
+
+
+@pytest.mark.parametrize("fill", FILLS)
+def test_sharing_changes_no_bit_on_one_batch_size(fill: str) -> None:
+    model = make_model("bert")
+    one_row = replace(model, batch_tokens=1)
+    encoding = model.encode(TEXT)
+    keep = np.concatenate([rows(encoding), rows(encoding), rows(encoding, seed=1)])
+    shared, apart = (asked(one_row, encoding, keep, fill, share=share) for share in (True, False))
+    assert torch.equal(shared, apart)
+    torch.testing.assert_close(asked(model, encoding, keep, fill), shared, rtol=1e-5, atol=1e-5)
+    counts = []
+    for share in (True, False):
+        asker = Asker(model, share=share)
+        asker.note(encoding, keep, fill)
+        counts.append(asker.distinct)
+    assert counts[0] < counts[1] == 36
+
+
+@pytest.mark.parametrize("size", [1, 20, 64, 4096])
+def test_the_batch_size_changes_nothing(size: int) -> None:
+    model = make_model("distilbert")
+    encoding = model.encode(TEXT)
+    keep = rows(encoding, 30)
+    found = asked(replace(model, batch_tokens=size), encoding, keep, "delete")
+    torch.testing.assert_close(found, asked(model, encoding, keep, "delete"), rtol=1e-5, atol=1e-5)
+
+
+def crowded(model: TextModel, most: int) -> list[int]:
+    """A model that has memory for so many rows at once, and the sizes of the batches it was given."""
+    sizes: list[int] = []
+
+    def refuse(_: Any, __: Any, given: dict[str, Any]) -> None:
+        sizes.append(len(given["input_ids"]))
+        if sizes[-1] > most:
+            raise RuntimeError(
+                "[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory: you tried to allocate"
+            )
+
+    model.network.register_forward_pre_hook(refuse, with_kwargs=True)
+    return sizes
+
+
+def test_batches_shrink_when_memory_ends() -> None:
+    model = make_model("bert")
+    encoding = model.encode(TEXT)
+    keep = rows(encoding, 30)
+    expected = asked(model, encoding, keep, "unk")
+    sizes = crowded(model, 4)
+    torch.testing.assert_close(asked(model, encoding, keep, "unk"), expected, rtol=1e-5, atol=1e-5)
+    assert max(sizes[3:]) <= 4  # found out once, not for every batch
+
+
+def test_a_row_that_does_not_fit_is_a_clear_error_and_leaves_nothing_wrong() -> None:
+    model = make_model("bert")
+    encoding = model.encode(TEXT)
+    asker = Asker(model)
+    crowded(model, 0)
+    asker.note(encoding, rows(encoding), "unk")
+    with pytest.raises(ModelFailed, match="not enough memory for a text of 11 tokens"):
+        asker.run()
+    assert asker.found == []
+
+
+def test_another_error_is_not_taken_for_a_lack_of_memory() -> None:
+    model = make_model("bert")
+
+    def fail(*_: Any) -> None:
+        raise RuntimeError("something else")
+
+    model.network.register_forward_pre_hook(fail)
+    encoding = model.encode(TEXT)
+    with pytest.raises(RuntimeError, match="something else"):
+        asked(model, encoding, rows(encoding), "unk")
+
+
+def test_an_interruption_leaves_no_half_answers() -> None:
+    model = replace(make_model("bert"), batch_tokens=30)
+    encoding = model.encode(TEXT)
+    asker, keep = Asker(model), rows(encoding)
+
+    def stop(done: int, _: int) -> None:
+        if done > 3:
+            raise KeyboardInterrupt
+
+    asker.note(encoding, keep, "unk")
+    with pytest.raises(KeyboardInterrupt):
+        asker.run(stop)
+    again = asker.note(encoding, keep, "unk")
+    asker.run()
+    torch.testing.assert_close(again.logits, asked(model, encoding, keep, "unk"))
+
+
+def test_progress_ends_at_everything() -> None:
+    model = replace(make_model("bert"), batch_tokens=40)
+    encoding = model.encode(TEXT)
+    asker, seen = Asker(model), []
+    asker.note(encoding, rows(encoding), "unk")
+    asker.run(lambda done, everything: seen.append((done, everything)))
+    assert seen[-1] == (asker.distinct, asker.distinct)
+    assert [done for done, _ in seen] == sorted({done for done, _ in seen})
+    assert len(seen) > 1
+
+
+def test_a_fill_that_the_tokenizer_lacks_is_an_error() -> None:
+    model = tiny("gpt2")
+    encoding = model.encode(TEXT)
+    with pytest.raises(MissingToken, match="no mask token"):
+        asked(model, encoding, rows(encoding), "mask")
+
+
+def test_probabilities_are_the_targets() -> None:
+    model = additive_model(good=2.0, bad=-3.0)
+    encoding = model.encode("good bad")
+    asker = Asker(model)
+    found = asker.note(encoding, np.asarray([[1, 1, 0, 1], [1, 0, 1, 1], [1, 0, 0, 1]], dtype=np.bool_), "delete")
+    asker.run()
+    assert found.probability([Target(1, "")]) == pytest.approx([1 / (1 + np.exp(-2)), 1 / (1 + np.exp(3)), 0.5])

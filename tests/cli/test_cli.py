@@ -1,0 +1,221 @@
+"""The command line as a user meets it: what it prints, where, and its exit code."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from tiny_models import make_network, tokenizer
+
+from wherefrom.cli import main as cli
+from wherefrom.model.loading import quiet
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("model")
+    with quiet():
+        make_network("bert").save_pretrained(path)
+        tokenizer().save_pretrained(path)
+    return path
+
+
+Done = subprocess.CompletedProcess[str]
+
+
+class Run:
+    """The command in this process: as `main` sees it, without paying for a start each time."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+        self.monkeypatch, self.capfd = monkeypatch, capfd
+
+    def __call__(self, *arguments: str, stdin: bytes = b"") -> Done:
+        self.monkeypatch.setattr(sys, "argv", ["wherefrom", *arguments])
+        self.monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        self.monkeypatch.setattr(cli, "problems", Console(file=sys.stderr, highlight=False))
+        self.monkeypatch.setenv("COLUMNS", "120")
+        self.capfd.readouterr()
+        code = 0
+        with warnings.catch_warnings():
+            warnings.simplefilter("default")
+            try:
+                cli.main()
+            except SystemExit as ended:
+                code = int(ended.code or 0)
+        return Done(arguments, code, *self.capfd.readouterr())
+
+
+@pytest.fixture
+def wherefrom(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
+    return Run(monkeypatch, capfd)
+
+
+def test_a_real_process(folder: Path) -> None:
+    def run(*arguments: str) -> Done:
+        command = [sys.executable, "-m", "wherefrom", *arguments, "--model", str(folder)]
+        return subprocess.run(
+            command, capture_output=True, check=False, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"}
+        )
+
+    right, wrong = run("explain", "the film was not bad", "--json"), run("explain", "a film", "--method", "atcat")
+    assert (right.returncode, right.stderr) == (0, "")
+    assert json.loads(right.stdout)["method"] == "attcat"
+    assert (wrong.returncode, wrong.stdout, wrong.stderr) == (
+        2,
+        "",
+        "error: No method is called 'atcat'. Did you mean 'attcat'?\n",
+    )
+
+
+def test_explain_shows_the_text_and_its_scores(wherefrom: Run, folder: Path) -> None:
+    done = wherefrom("explain", "the film was not bad", "--model", str(folder))
+    assert done.returncode == 0, done.stderr
+    assert "film" in done.stdout
+    assert "attcat" in done.stdout
+    assert done.stderr == ""
+
+
+def test_json_html_standard_input_options_and_levels(wherefrom: Run, folder: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    done = wherefrom(
+        *("explain", "-", "--pair", "very dull", "--model", str(folder), "--method", "saliency", "-o", "norm=l1"),
+        *("--target", "LABEL_2", "--level", "word", "--json", "--html", str(page)),
+        stdin=b"the film was xyz",
+    )
+    assert done.returncode == 0, done.stderr
+    data = json.loads(done.stdout)
+    assert data["tokens"] == ["[CLS]", "the", "film", "was", "xyz", "[SEP]", "very", "dull", "[SEP]"]
+    assert (data["target"], data["level"], data["params"]) == ("LABEL_2", "word", {"norm": "l1"})
+    assert "xyz" in page.read_text()
+
+
+def test_difference_of_two_methods(wherefrom: Run, folder: Path) -> None:
+    done = wherefrom("explain", "the film", "--model", str(folder), "--minus", "saliency", "--json")
+    assert json.loads(done.stdout)["method"] == "attcat - saliency"
+
+
+def test_one_label_rather_than_another(wherefrom: Run, folder: Path) -> None:
+    done = wherefrom(
+        "explain", "the film", "--model", str(folder), "--target", "LABEL_2", "--versus", "LABEL_0", "--json"
+    )
+    assert json.loads(done.stdout)["target"] == "LABEL_2 rather than LABEL_0"
+    alone = wherefrom("explain", "the film", "--model", str(folder), "--versus", "LABEL_0")
+    assert (alone.returncode, "give both" in alone.stderr) == (2, True)
+
+
+def test_methods_and_doctor(wherefrom: Run, folder: Path) -> None:
+    listed = json.loads(wherefrom("methods", "--json").stdout)
+    assert {"name", "family", "signed", "per_class", "summary", "paper"} <= set(listed[0])
+    assert "attcat" in wherefrom("methods").stdout
+    done = wherefrom("doctor", str(folder))
+    assert done.returncode == 0, done.stderr
+    assert "blocks rebuilt from their parts" in done.stdout
+    assert json.loads(wherefrom("doctor", str(folder), "--json").stdout)["methods"]["attcat"] is None
+
+
+def test_metrics_are_listed(wherefrom: Run) -> None:
+    listed = json.loads(wherefrom("metrics", "--json").stdout)
+    assert {"name", "better", "fill", "needs", "summary", "paper", "options"} == set(listed[0])
+    shown = wherefrom("metrics").stdout
+    assert "higher is better" in shown
+    assert "aopc:fill=delete:variant=paper" in shown
+
+
+def test_compare(wherefrom: Run, folder: Path, tmp_path: Path) -> None:
+    some = ["--model", str(folder), "--methods", "attcat,alti:norm=l2", "--metrics", "aopc,sufficiency,auprc"]
+    done = wherefrom(
+        "compare", "the film was not bad", *some, "--rationale", "4:8,13:16", "--html", str(tmp_path / "page.html")
+    )
+    assert done.returncode == 0, done.stderr
+    assert "alti:norm=l2" in done.stdout
+    assert "alti:norm=l2" in (tmp_path / "page.html").read_text()
+    found = json.loads(
+        wherefrom("compare", "-", *some, "--level", "word", "--json", stdin=b"the film was not bad").stdout
+    )
+    assert found["names"] == ["attcat", "alti:norm=l2"]
+    assert [grade["value"] is None for grade in found["grades"][0]] == [False, False, True]
+    again = wherefrom("compare", "the film", *some[:4], "--metrics", "spearman", "--against", str(folder), "--json")
+    assert json.loads(again.stdout)["grades"][0][0]["value"] == pytest.approx(1.0)
+
+
+def test_each_predicted_label(wherefrom: Run, folder: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    found = json.loads(
+        wherefrom("explain", "the film", "--model", str(folder), "--each", "--json", "--html", str(page)).stdout
+    )
+    assert [one["target"] for one in found] == [found[0]["prediction"]]
+    assert page.exists()
+    assert "explains" in wherefrom("explain", "the film", "--model", str(folder), "--each").stdout
+
+
+def test_a_text_that_was_cut_is_a_warning(wherefrom: Run, folder: Path) -> None:
+    done = wherefrom("explain", "film " * 100, "--model", str(folder), "--json")
+    assert done.returncode == 0
+    assert done.stderr.startswith("warning: The text has 102 tokens")
+    assert json.loads(done.stdout)["cut"] == 38
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["explain", ""], 2, "empty or blank"),
+        (["explain", "-"], 2, "empty or blank"),
+        (["explain", "a film", "--method", "atcat"], 2, "Did you mean 'attcat'?"),
+        (["explain", "a film", "-o", "hiden=input"], 2, "Did you mean 'hidden'?"),
+        (["explain", "a film", "-o", "hidden"], 2, "key=value"),
+        (["explain", "a film", "--target", "LABEL_9"], 2, "No label is called 'LABEL_9'"),
+        (["explain", "a film", "--level", "words"], 2, "Did you mean 'word'?"),
+        (["explain", "a film", "--html", "/no/such/folder/page.html"], 1, "could not be written"),
+        (["explain", "a film", "--model", "/no/such/model"], 2, "not a folder"),
+        (["explain", "a film", "--each", "--target", "LABEL_1"], 2, "neither --target nor --minus"),
+        (["compare", "a film", "--rationale", "3:99"], 2, "lies outside of the text, which has 6 characters"),
+        (["compare", "a film", "--rationale", "three"], 2, "start:end"),
+        (["compare", "a film", "--metrics", "aopcc"], 2, "Did you mean 'aopc'?"),
+        (["compare", "a film", "--methods", "alti:norm=l3"], 2, "alti takes norm"),
+        (["compare", "", "--methods", "attcat"], 2, "empty or blank"),
+        (["doctor", "/no/such/model"], 2, "not a folder"),
+    ],
+)
+def test_a_mistake_is_one_clear_line(
+    arguments: list[str], code: int, message: str, wherefrom: Run, folder: Path
+) -> None:
+    if arguments[0] in ("explain", "compare") and "--model" not in arguments:
+        arguments = [*arguments, "--model", str(folder)]
+    done = wherefrom(*arguments)
+    assert done.returncode == code
+    assert done.stdout == ""
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert done.stderr.startswith("error: ")
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_standard_input_that_is_no_text(wherefrom: Run, folder: Path) -> None:
+    done = wherefrom("explain", "-", "--model", str(folder), stdin=b"\xff\xfe\x00")
+    assert done.returncode == 1
+    assert "not UTF-8" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["explan"], ["explain", "a", "--colour"], ["explain", "a", "b"]])
+def test_wrong_usage_is_exit_code_2(arguments: list[str], wherefrom: Run) -> None:
+    done = wherefrom(*arguments)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_help_loads_no_torch() -> None:
+    run = "try: cli.main()\nexcept SystemExit: sys.exit('torch' in sys.modules)"
+    code = f"import sys; sys.argv = ['wherefrom', '--help']; from wherefrom.cli import main as cli\n{run}"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
+
+
+def test_help_and_version(wherefrom: Run) -> None:
+    assert "explain" in wherefrom("--help").stdout
+    assert wherefrom("--version").stdout.startswith("wherefrom ")

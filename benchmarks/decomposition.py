@@ -3,10 +3,9 @@
     OMP_NUM_THREADS=1 python benchmarks/decomposition.py
 
 Prints a table for docs/methods/decomposition.md. "whole" is everything `explain` does, with the forward pass that
-records; "on top" is
-what comes after that pass. Times are the least of several, in CPU seconds of one process, so that other work on the
-machine disturbs
-little. Memory is the peak of a process that does nothing else, less that of one that makes a plain forward pass.
+records; "on top" is what comes after that pass. Times are the least of several, in CPU seconds of one process, so that
+other work on the machine disturbs little. Memory is the peak of a process that does nothing else, less that of one that
+makes a plain forward pass.
 """
 
 from __future__ import annotations

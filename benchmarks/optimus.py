@@ -2,9 +2,8 @@
 memory.
 
 CPU time (time.process_time), the least of several, taken in turns within one process, on the six-layer MiniLM with two
-labels. The
-yardstick is the plain network on the same S rows in the same batches: one row for every token, that token replaced by
-[UNK].
+labels. The yardstick is the plain network on the same S rows in the same batches: one row for every token, that token
+replaced by [UNK].
 
     python benchmarks/optimus.py [--lengths 24 128 388] [--repeats 5] [--part search | captum | batch | memory]
 """

@@ -2,10 +2,9 @@
 costs.
 
 Nearness is the Pearson and Spearman correlation of a text's scores with those of a reference of many samples and
-another seed, the mean of
-several seeds; captum's own Lime is compared with ours, for it has no large budget that is worth something. Time is
-process time of one
-thread over that of one forward pass of the same text, the least of several, in one process.
+another seed, the mean of several seeds; captum's own Lime is compared with ours, for it has no large budget that is
+worth something. Time is process time of one thread over that of one forward pass of the same text, the least of
+several, in one process.
 
     python benchmarks/perturbation.py [--budgets 64 256 1024] [--seeds 3]
 """

@@ -2,8 +2,7 @@
 gradients.
 
 Times are process times of one thread, the least of several, each ratio within one process. Memory is how far the
-process grows beyond the
-loaded model, in a process of its own for each number.
+process grows beyond the loaded model, in a process of its own for each number.
 
     python benchmarks/relevance.py [--lengths 32 128 512] [--memory]
 """

@@ -1,8 +1,7 @@
 """What the methods cost, as ratios to one forward pass in the same process, beside captum where it has the method.
 
 CPU time (time.process_time), the minimum of several, on the six-layer MiniLM with two labels. Cores may be shared with
-others: only
-ratios mean anything, and each is taken between runs that alternate.
+others: only ratios mean anything, and each is taken between runs that alternate.
 
     python benchmarks/speed.py [--markdown]
 """

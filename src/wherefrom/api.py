@@ -65,11 +65,9 @@ class Model:
         text: one text, a (text, pair) tuple, or a list of them, which is batched and gives a list.
         method: a name from `wherefrom methods`; options are the method's own.
         target: the label, or its number, that is explained; the predicted one unless given. A tuple of two explains why
-            one rather
-            than the other. For language models a token; for question answering start, end, span, or an answer in the
-            context.
-            A list of targets gives one explanation for each, from the same passes: `model.predicted(text)` lists all
-            predicted labels.
+            one rather than the other. For language models a token; for question answering start, end, span, or an
+            answer in the context. A list of targets gives one explanation for each, from the same passes:
+            `model.predicted(text)` lists all predicted labels.
         level: token, word or sentence.
         """
         row = find_method(method)
@@ -135,8 +133,7 @@ class Model:
         """Every method's explanation of one text, graded by every metric. No question is put to the model twice.
 
         methods, metrics: names from `wherefrom methods` and `wherefrom metrics`, in a list or between commas, with
-            options as
-            `alti:norm=l2`; "all" leaves out methods that cannot explain this text, and says so.
+            options as `alti:norm=l2`; "all" leaves out methods that cannot explain this text, and says so.
         rationale, rationale_pair: (start, end) characters of what people marked in the text, and in its pair.
         answer: the right answer of a question, if it is known; else the predicted one is looked for.
         against: another model, for metrics that compare two.

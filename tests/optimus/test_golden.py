@@ -48,8 +48,7 @@ def assert_equal_sums(found: Numbers, fallen: Numbers, expected: Numbers) -> Num
     """All sums equal those of the public code, where it agrees with itself.
 
     It scales weights to 0..1 in single precision, and the least one sometimes becomes an exact zero by rounding, to
-    which it then gives the
-    rule for zeros. Sums are compared with ours, or with ours in which that happened.
+    which it then gives the rule for zeros. Sums are compared with ours, or with ours in which that happened.
     """
     scores = sums(found, fallen)
     rounded = found.copy()

@@ -92,8 +92,8 @@ def _documents(folder: Path) -> Any:
 
 def read_hatexplain(path: Path, split: str | None) -> Iterator[Record]:
     """HateXplain: dataset.json, and post_id_divisions.json beside it. Label and rationale are what most annotators say;
-    posts without a
-    majority are left out, as its authors do."""
+    posts without a majority are left out, as its authors do.
+    """
     file = path / "dataset.json" if path.is_dir() else path
     posts = read_json(file)
     if not isinstance(posts, dict):

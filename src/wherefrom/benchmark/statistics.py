@@ -53,8 +53,8 @@ class Standing:
 
 def leaderboard(scores: pandas.DataFrame, metric: str, better: Better, *, seed: int = 0) -> list[Standing]:
     """Every method by one metric, the best first, those without a value last. Examples are drawn together for all
-    methods, so that
-    differences are paired."""
+    methods, so that differences are paired.
+    """
     rows = scores[scores["metric"] == metric]
     wide = rows.pivot(index=["example", "target"], columns="method", values="value")
     methods = list(dict.fromkeys(rows["method"]))

@@ -2,8 +2,8 @@
 and method.
 
 Each line has `dataset`, `model`, `explainer` and `instance` with attributions, idx, input_ids, label and predictions.
-What Thermostat has
-no place for (the text, tokens, offsets) stands beside, so that a line can be read back without a tokenizer.
+What Thermostat has no place for (the text, tokens, offsets) stands beside, so that a line can be read back without a
+tokenizer.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def _lines(run: Run) -> Iterator[dict[str, Any]]:
 
 def read_thermostat(path: str | Path, *, tokens: Tokens | None = None) -> pandas.DataFrame:
     """Lines that Wherefrom or Thermostat wrote, as the frame `Run.explanations` is. tokens: names ids, for lines that
-    have no tokens of their
-    own (a tokenizer's convert_ids_to_tokens)."""
+    have no tokens of their own (a tokenizer's convert_ids_to_tokens).
+    """
     import pandas
 
     rows = [_row(line, where, tokens) for where, line in read_lines(Path(path), None)]

@@ -84,8 +84,8 @@ class Work:
 @contextmanager
 def _collected() -> Iterator[None]:
     """Passes hold on to themselves in a circle, so those of several parts would be in memory together. What was there
-    before is not looked
-    through for circles: that takes longer than a small part."""
+    before is not looked through for circles: that takes longer than a small part.
+    """
     untouched = not gc.get_freeze_count()
     if untouched:
         gc.freeze()

@@ -143,9 +143,8 @@ class Case:
         """What the rules carry from the target's logit to a place in the model.
 
         at: the word embeddings, (token, size); every block's input and the last one's output, (token, hidden) each;
-            every layer's
-            attention probabilities, (head, query, key) each; or the top layer's alone, for which little of the model is
-            gone through.
+            every layer's attention probabilities, (head, query, key) each; or the top layer's alone, for which little
+            of the model is gone through.
         heads: how much each head's relevance counts, by layer. variant: see
             `wherefrom.model.relevance.rules.through_heads`.
         wide: in double precision, also with a model in single precision. trace: a list that is given every operation.

@@ -31,8 +31,7 @@ class Explanation:
     """How much each token spoke for (positive) or against (negative) the target.
 
     `tokens`, `scores`, `offsets` and `special` have one entry for every token the model saw; at level "word" or
-    "sentence",
-    one for every word or sentence. Offsets count characters in `text`, or in `pair` where `segment` is 1.
+    "sentence", one for every word or sentence. Offsets count characters in `text`, or in `pair` where `segment` is 1.
     """
 
     text: str

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Target:
     """One class of a single-label model, one label of a multi-label model (`independent`: labels do not exclude each
-    other), or one
-    token that a language model may say; with `versus`, how much more likely it is than another."""
+    other), or one token that a language model may say; with `versus`, how much more likely it is than another.
+    """
 
     index: int
     label: str

@@ -1,9 +1,8 @@
 """ALTI: how much of each token is in the deciding position, if what comes nearest to the whole counts most.
 
 In each attention block y_i = sum_j T_i(x_j) + biases; C_ij is max(0, ||y_i|| - ||y_i - T_i(x_j)||), rows scaled to sum
-to one.
-The scores are the deciding position's row of C^L ... C^1, whatever the class. With ln2=True also through the second
-norm.
+to one. The scores are the deciding position's row of C^L ... C^1, whatever the class. With ln2=True also through the
+second norm.
 """
 
 from __future__ import annotations

@@ -2,10 +2,8 @@
 widths.
 
 The layers are a graph: node (l, i) is token i after l blocks, and a pipe of width 0.5 A + 0.5 I (mean over heads) leads
-from
-(l + 1, i) to (l, j). A token's score is the maximum flow between the top node of the deciding position and its own node
-at the
-bottom. One maximum-flow problem per token: slow, minutes beyond a hundred tokens.
+from (l + 1, i) to (l, j). A token's score is the maximum flow between the top node of the deciding position and its own
+node at the bottom. One maximum-flow problem per token: slow, minutes beyond a hundred tokens.
 """
 
 from __future__ import annotations

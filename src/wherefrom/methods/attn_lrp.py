@@ -2,8 +2,7 @@
 shared evenly.
 
 The sum over e * g, with g the gradient by the rules of AttnLRP: the softmax has its own gradient. What biases and
-positions add to the
-logit goes to no token and is reported as unassigned.
+positions add to the logit goes to no token and is reported as unassigned.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """CAT: what each token's hidden state adds to the score, layer by layer, to first order.
 
 CAT^l_i = sum_d h^l_id * dy/dh^l_id, summed over layers. h^l is what block l is given (hidden="input", as in the
-published
-numbers) or what it gives (hidden="output", as the paper writes).
+published numbers) or what it gives (hidden="output", as the paper writes).
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 layers.
 
 A layer's C has rows that sum to one; R^l = C^l ... C^1 says what position i holds of each input token behind layer l.
-An explanation
-needs only the deciding position's row of R, so a row is carried down from the top layer, through the rows of C that it
-touches.
+An explanation needs only the deciding position's row of R, so a row is carried down from the top layer, through the
+rows of C that it touches.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 factors.
 
 As `attn_lrp`, but nothing goes through the softmax. Where a model has neither biases nor positions beside its words,
-the scores add up to
-the logit exactly.
+the scores add up to the logit exactly.
 """
 
 from __future__ import annotations

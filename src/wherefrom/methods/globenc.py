@@ -2,8 +2,8 @@
 of a block.
 
 N_ij = ||T_i(x_j)||_2 behind the second norm. The scores are the deciding position's row of N^L ... N^1, its rows scaled
-to sum to
-one, whatever the class. The N are not scaled before they are multiplied: a position that was handed much hands on much.
+to sum to one, whatever the class. The N are not scaled before they are multiplied: a position that was handed much
+hands on much.
 """
 
 from __future__ import annotations

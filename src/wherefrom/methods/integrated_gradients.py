@@ -1,8 +1,7 @@
 """Integrated gradients: what each token adds to the score on the straight way from a text of hidden tokens to this one.
 
 (e - b) * integral of dy/de along b + a (e - b), a in [0, 1], by Gauss-Legendre quadrature. b are the embeddings of the
-text with
-every token but the special ones hidden. The scores should add up to y(e) - y(b); what is missing is the gap.
+text with every token but the special ones hidden. The scores should add up to y(e) - y(b); what is missing is the gap.
 """
 
 from __future__ import annotations

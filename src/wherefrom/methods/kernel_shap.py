@@ -2,10 +2,9 @@
 showing the units.
 
 b_i of argmin_b sum_s w_s (y(s) - b_0 - sum_i b_i s_i)^2 over parts s of the n units; w_s = (n - 1) / (C(n, k) k (n -
-k)) for k units, and
-so much for none and for all that the scores add up to y(text) - y(nothing); what is missing is the gap. Where every
-part fits into the
-budget the values are exact; else parts are drawn by that weight, each with its opposite.
+k)) for k units, and so much for none and for all that the scores add up to y(text) - y(nothing); what is missing is the
+gap. Where every part fits into the budget the values are exact; else parts are drawn by that weight, each with its
+opposite.
 """
 
 from __future__ import annotations

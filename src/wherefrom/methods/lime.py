@@ -2,10 +2,8 @@
 them are hidden.
 
 b_i of argmin_b sum_s w_s (y(s) - b_0 - sum_i b_i s_i)^2 + ridge S |b|^2 over S samples s, where each unit is kept (s_i
-= 1) with a chance
-of one half; w_s = exp(-d^2 / (2 width^2)), d the cosine distance of s from the whole text. Where every combination fits
-into the budget,
-each is asked once and nothing is random.
+= 1) with a chance of one half; w_s = exp(-d^2 / (2 width^2)), d the cosine distance of s from the whole text. Where
+every combination fits into the budget, each is asked once and nothing is random.
 """
 
 from __future__ import annotations

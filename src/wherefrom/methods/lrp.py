@@ -2,8 +2,7 @@
 relevance it is given.
 
 Relevance starts as one at the logit and goes back by the z+ rules (docs/methods/relevance.md). At the encoder's input
-it adds up to one;
-at the words, positions and token types take their share, which is reported as unassigned.
+it adds up to one; at the words, positions and token types take their share, which is reported as unassigned.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Mask-LRP: how much of each token reaches the deciding position through the heads that look at positions or syntax.
 
 As `transatt`, with relevance leaving each block only through the heads of the mask. `heads` is a file written by
-`wherefrom heads`, what
-`wherefrom.heads.find_heads` gives, or one number a head: (layer, head); without it all heads count, which is
-`transatt`.
+`wherefrom heads`, what `wherefrom.heads.find_heads` gives, or one number a head: (layer, head); without it all heads
+count, which is `transatt`.
 
 bare: a block of which the mask leaves no head is passed by the residual alone, with a note; or is an error.
 variant: the paper's formula, in which the mask also holds for what is shown and relevance is conserved; or what its

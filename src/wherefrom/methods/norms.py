@@ -1,8 +1,7 @@
 """Norms: how much of each token is in the deciding position, if what is longest counts most.
 
 In each attention block y_i = sum_j T_i(x_j) + biases; C_ij is ||T_i(x_j)||_2, rows scaled to sum to one. The scores are
-the
-deciding position's row of C^L ... C^1, whatever the class.
+the deciding position's row of C^L ... C^1, whatever the class.
 """
 
 from __future__ import annotations

@@ -2,10 +2,9 @@
 for this text.
 
 Heads (mean, element-wise product, each one), layers (mean, matrix product, each one) and the matrix (the deciding
-position's row, its
-column, the mean or the largest of every column) give (2 + H)(2 + L) 4 weightings. Each is graded by a faithfulness
-metric, RFT unless
-said otherwise; the best is the explanation. One recorded pass and one hidden unit at a time serve all of them.
+position's row, its column, the mean or the largest of every column) give (2 + H)(2 + L) 4 weightings. Each is graded by
+a faithfulness metric, RFT unless said otherwise; the best is the explanation. One recorded pass and one hidden unit at
+a time serve all of them.
 
 select: prime, one search for all predicted labels of a multi-label model; label, one for the label that is explained;
     batch, none: the

@@ -1,8 +1,7 @@
 """A linear model of what a text model answers about parts of one text: captum weighs and fits, the case is asked.
 
 captum's Lime takes the parts, their weights and the linear model as arguments; its KernelShap is that same class with
-all three filled in.
-Parts are drawn here: captum draws from torch's global generator, which other threads use too.
+all three filled in. Parts are drawn here: captum draws from torch's global generator, which other threads use too.
 """
 
 from __future__ import annotations

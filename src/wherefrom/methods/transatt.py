@@ -2,8 +2,7 @@
 its gradient.
 
 A_bar^l = I + E_h (dy/dA^l * R_A^l)+, with R_A by the z+ rules as in `lrp`; rows divided by their sum unless `normalise`
-is off; the
-product over the layers, the deciding position's row.
+is off; the product over the layers, the deciding position's row.
 """
 
 from __future__ import annotations

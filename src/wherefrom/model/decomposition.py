@@ -140,8 +140,8 @@ class Parts:
 
     def _distances(self, rows: Tensor, vectors: Tensor) -> Tensor:
         """||y_i - T_i(x_j)||_1 for j other than i. No closed form: the parts of a few rows and tokens at a time are
-        made, measured
-        and forgotten. (row, key)"""
+        made, measured and forgotten. (row, key)
+        """
         output, weights = _pick(self.output, rows), self._weights(rows).transpose(0, 1)  # (key, row, head)
         (tokens, hidden), keys = output.shape, len(vectors)
         height = max(1, min(tokens, ROOM // hidden))
@@ -200,8 +200,7 @@ def decompose(block: Block, x: Tensor, probs: Tensor, value: Tensor, *, second_n
     size)
 
     `second_norm` carries them on through the norm behind the MLP, at the scale that norm really has; the MLP's own
-    addition belongs to
-    no token. Only in post blocks does the stream pass a second norm; elsewhere nothing changes.
+    addition belongs to no token. Only in post blocks does the stream pass a second norm; elsewhere nothing changes.
     """
     attended = block.attend(probs, value)
     mixed = block.mixed(x, attended)

@@ -21,8 +21,7 @@ class Attention:
     """One attention call. With a batch in front: scores and probs (head, query, key), value (head, key, size).
 
     `scores` are what the softmax was given: masks and position biases are in them. Key/value heads that serve several
-    query
-    heads are repeated.
+    query heads are repeated.
     """
 
     scores: Tensor
@@ -97,8 +96,7 @@ class AttentionTap(TorchFunctionMode):
     """While it is open, every attention of `modules` is recorded, in call order.
 
     The mode is switched on only inside these modules, so that the rest of the model runs at full speed. A mode belongs
-    to one
-    thread while hooks are the module's: hooks called from other threads are ignored.
+    to one thread while hooks are the module's: hooks called from other threads are ignored.
     """
 
     def __init__(

@@ -1,8 +1,7 @@
 """What a model was made to do: which head it has, what can be asked of it, and where in the text its answer is read.
 
 Every task turns the model's output into logits (row, class), so that everything above need not know which task it is;
-extractive
-question answering alone has two boundaries to find, (row, 2, token).
+extractive question answering alone has two boundaries to find, (row, 2, token).
 """
 
 from __future__ import annotations

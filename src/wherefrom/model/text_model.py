@@ -209,8 +209,7 @@ class TextModel:
         model's work.
 
         Its one row is then added to the residual of every position by broadcasting, which is right at that position;
-        the others
-        are never looked at again.
+        the others are never looked at again.
         """
         block = self._last_block
         if block is None or places is None or not self.__dict__.get("shortened", True):

@@ -1,10 +1,8 @@
 """Attention operations: every way that the literature turns attention matrices into one weight a token, all at once.
 
 Heads become one matrix a layer, layers one matrix, and that matrix one vector. All of it runs in double precision on
-the CPU: it costs
-next to nothing beside the model, products of many layers have rows so alike that single precision would rank them by
-its own noise, and
-some devices have no double precision.
+the CPU: it costs next to nothing beside the model, products of many layers have rows so alike that single precision
+would rank them by its own noise, and some devices have no double precision.
 """
 
 from __future__ import annotations

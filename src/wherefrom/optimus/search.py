@@ -117,11 +117,9 @@ def settled(case: Case, weights: Tensor) -> Tensor:
     """Tokens' weights as they are ranked and shown. (..., token) -> (..., unit)
 
     An answer's start and end are read at two positions and added up: each is scaled to a total of one, so that none
-    drowns the other.
-    Numbers that agree to a millionth of themselves are equal: the rows of a product of many layers differ by rounding
-    alone, and so do
-    rows' sums, which `to` gives where the decision reads all positions alike. A rank would take that for meaning. None
-    becomes zero by it.
+    drowns the other. Numbers that agree to a millionth of themselves are equal: the rows of a product of many layers
+    differ by rounding alone, and so do rows' sums, which `to` gives where the decision reads all positions alike. A
+    rank would take that for meaning. None becomes zero by it.
     """
     weights = pooled(case, weights)
     if isinstance(case.target, Boundary):
@@ -148,8 +146,8 @@ def real_units(case: Case) -> Tensor:
 
 def searched(case: Case, select: Select) -> list[Aim]:
     """What is explained, of which the mean score decides. Prime takes all predicted labels of a multi-label model, one
-    after the other,
-    and both ends of an answer, together."""
+    after the other, and both ends of an answer, together.
+    """
     target, model = case.target, case.model
     if select == "label":
         return [(target,)]

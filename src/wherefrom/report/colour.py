@@ -18,8 +18,8 @@ class Shade(NamedTuple):
 
 
 # The green leans to blue and the red to orange, which keeps them apart for most colour-blind eyes. Light hues carry
-# dark ink and
-# dark hues light ink, so that text is legible (contrast 4.5 or more) at every strength; a test holds them to it.
+# dark ink and dark hues light ink, so that text is legible (contrast 4.5 or more) at every strength; a test holds them
+# to it.
 LIGHT: Mapping[str, Colour] = {
     "ground": (255, 255, 255),
     "raised": (246, 247, 249),

@@ -8,8 +8,7 @@ from typing import NamedTuple
 from wherefrom.core.explanation import Explanation
 
 # Besides what commands a terminal: marks that turn the direction of all that follows (a text could disguise itself with
-# them),
-# line separators that only some programs obey, and half characters that cannot be written to a file.
+# them), line separators that only some programs obey, and half characters that cannot be written to a file.
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _SPACES = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥"})
 

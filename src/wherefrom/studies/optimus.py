@@ -1,8 +1,7 @@
 """The analyses of the Optimus paper (Mylonas et al. 2023) as functions on results.
 
 Which operations win (Fig. 4), how RFT and the faithfulness score go with what people marked (Table 2), what time and
-CO2 methods cost
-(Table 5, Fig. 7). What comes out is plain data, which `report.plots` draws.
+CO2 methods cost (Table 5, Fig. 7). What comes out is plain data, which `report.plots` draws.
 """
 
 from __future__ import annotations

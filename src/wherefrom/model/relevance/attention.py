@@ -1,9 +1,8 @@
 """Attention as one step, with what every rule set hands back through it, a few heads at a time.
 
 Written out as torch functions, attention leaves several tensors as large as its probabilities behind in every layer,
-and as many come and
-go on the way back. Here only the scores are kept: probabilities are made from them again, and what is large is as small
-as a few heads.
+and as many come and go on the way back. Here only the scores are kept: probabilities are made from them again, and what
+is large is as small as a few heads.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Double precision beside a graph in single: the model is shown tensors that carry both.
 
 Relevance divides by sums that nearly cancel, so the values of the forward pass have to be exact; what goes back over
-the graph does
-not. So every tensor that depends on the words is shown to the model as a stand-in for two: `within`, which the graph is
-made of, and
-`exact`, its value in double precision, which is gone as soon as the model lets go of the stand-in.
+the graph does not. So every tensor that depends on the words is shown to the model as a stand-in for two: `within`,
+which the graph is made of, and `exact`, its value in double precision, which is gone as soon as the model lets go of
+the stand-in.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Layer-wise relevance by rules that wrap torch functions: no model is patched, none is written anew.
 
 A forward pass within `ruled` computes what it always computes, but leaves a step behind at every operation that has a
-rule (see `steps`).
-A backward pass over those steps then carries whatever its rule set hands on, so one forward pass serves them all.
+rule (see `steps`). A backward pass over those steps then carries whatever its rule set hands on, so one forward pass
+serves them all.
 """
 
 from __future__ import annotations
@@ -100,8 +100,7 @@ class Rules(TorchFunctionMode):
     they are.
 
     Parameters are held fixed. With `wide`, values are computed in double precision beside the graph (see `exact`), and
-    attention is one
-    step; the model itself stays as it is.
+    attention is one step; the model itself stays as it is.
     """
 
     def __init__(self, engine: Engine, *, wide: bool) -> None:

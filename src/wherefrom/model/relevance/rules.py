@@ -4,8 +4,8 @@
 - zplus: relevance. It starts as one at the target's logit and is shared out by the z+ rules; what an operation is
   given, it hands on.
 - attn_lrp, cp_lrp: gradient times input is relevance (Achtibat et al. 2024; Ali et al. 2022). A norm is a fixed
-  rescaling, an activation
-  the factor y/x, a product of two hands each half; the softmax has its own gradient in attn_lrp and none in cp_lrp.
+  rescaling, an activation the factor y/x, a product of two hands each half; the softmax has its own gradient in
+  attn_lrp and none in cp_lrp.
 """
 
 from __future__ import annotations

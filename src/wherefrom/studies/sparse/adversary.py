@@ -4,8 +4,7 @@ App. C.1).
     loss = TVD(y_adversary, y_base) - weight * JSD(alpha_adversary, alpha_base)
 
 - frozen: encoder and decoder stay the base's; only the attention is learned, from new random values (at the base's own
-  values the
-  divergence is at its minimum, where its gradient is zero).
+  values the divergence is at its minimum, where its gradient is zero).
 - unfrozen: a whole new classifier learns to answer as the base does while it looks elsewhere.
 
 The Jensen-Shannon divergence is used because Kullback-Leibler's is infinite wherever a sparse base has a zero.

@@ -2,8 +2,7 @@
 inference.
 
 Every softmax inside the model's attention is replaced by a projection, through torch's own override point. Nothing is
-changed on the
-model, and nothing is left on it.
+changed on the model, and nothing is left on it.
 """
 
 from __future__ import annotations

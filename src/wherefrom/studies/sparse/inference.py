@@ -2,10 +2,8 @@
 inference.
 
 The model is not trained again: the softmax of every attention is replaced while it answers. Asked of every text and
-projection: is the
-answer still right, and the same; how concentrated is the attention that the decision is read from; and does attention
-agree with how
-important tokens are to the model as it then is (gradient, and leaving a token out)?
+projection: is the answer still right, and the same; how concentrated is the attention that the decision is read from;
+and does attention agree with how important tokens are to the model as it then is (gradient, and leaving a token out)?
 """
 
 from __future__ import annotations

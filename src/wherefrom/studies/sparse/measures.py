@@ -1,14 +1,12 @@
 """What is measured on a classifier: how important inputs and intermediate representations are, how spread out that is,
-and whether
-attention agrees with it.
+and whether attention agrees with it.
 
 Importances are non-negative and sum to one over the words of a text:
 
 - gradient (Eq. 4): g_y(x_i) = ||dy/de_i||, and the same at the intermediate representations h_i; attention is not held
   fixed.
 - for one representation (Eq. 5): g_h(x_i) = ||d||h_p||/de_i||, or by the Jacobian, ||dh_p/de_i|| (Frobenius), as under
-  a layer norm
-  ||h_p|| hardly changes.
+  a layer norm ||h_p|| hardly changes.
 - leave-one-out (Eq. 6): D_y(x_i) = |y - y without token i|, encoded again; for h_i: taken out of the pool, and
   projected again.
 """

@@ -7,8 +7,8 @@
 - entmax: between softmax (alpha 1) and sparsemax (alpha 2), through the package entmax.
 
 All work over the last dimension. A score of -inf, or a place where `mask` is False, gets weight zero; a row without any
-place left gets
-zeros. softmax, sparsemax and sparsegen are plain torch operations: twice differentiable, and usable under vmap.
+place left gets zeros. softmax, sparsemax and sparsegen are plain torch operations: twice differentiable, and usable
+under vmap.
 """
 
 from __future__ import annotations

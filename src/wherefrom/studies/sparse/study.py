@@ -1,8 +1,8 @@
 """The study of "Is Sparse Attention more Interpretable?" (Meister et al. 2021, arXiv:2106.01087): train, measure, keep.
 
 Every classifier has a folder of its own under `out/runs`, named after all that decides its numbers. What is there is
-not done again, so
-a study that was stopped goes on where it stood, and a larger study takes over what a smaller one has.
+not done again, so a study that was stopped goes on where it stood, and a larger study takes over what a smaller one
+has.
 """
 
 from __future__ import annotations
@@ -38,8 +38,7 @@ from wherefrom.studies.sparse.training import RATES, Recipe, Track, accuracy, an
 VERSION = 1  # part of every run's name: raise it when what is computed changes
 ENCODERS: dict[EncoderKind, Alignment] = {"bilstm": "additive", "transformer": "dot"}
 # The paper starts from pretrained word vectors, which are not at hand: words are learned from random values, this far
-# spread. It matters
-# more than one would like, see docs/studies/sparse.md.
+# spread. It matters more than one would like, see docs/studies/sparse.md.
 SPREADS: dict[EncoderKind, float] = {"bilstm": 0.6, "transformer": 0.03}
 PROJECTIONS = ("softmax", "sparsemax")
 LAMBDAS = (-10.0, -3.0, -1.0, 0.0, 0.5, 0.9)

@@ -14,11 +14,10 @@ import torch
 
 from benchmarks.speed import alternate, minilm
 from wherefrom.case.asking import Asker
-from wherefrom.case.case import make_cases
 from wherefrom.core.comparison import Comparison
 from wherefrom.grading.compare import Comparer, Query, chosen_methods, chosen_metrics
 from wherefrom.grading.grade import grade
-from wherefrom.model.text_model import Passes, TextModel
+from wherefrom.model.text_model import PassCount, TextModel
 
 SHORT = "The plot is thin and slow, but a witty cast saves it."
 LONG = (
@@ -38,8 +37,7 @@ FIRST = ("attention", "gradient", "perturbation", "floor")  # the families there
 def comparer(model: TextModel, *, first: bool) -> Comparer:
     every = [choice.row for choice in chosen_methods("all") if choice.row.name not in SAMPLED]
     names = [row.name for row in every if row.family in FIRST or not first]
-    everything = dict.fromkeys(("others", "rationale"), True)
-    return Comparer(model, chosen_methods(names), chosen_metrics("all", has=everything))
+    return Comparer(model, chosen_methods(names), chosen_metrics("all", offered=["others", "rationale"]))
 
 
 def measure(text: str, repeats: int, *, first: bool) -> tuple[dict[str, float], Comparison]:
@@ -51,7 +49,7 @@ def measure(text: str, repeats: int, *, first: bool) -> tuple[dict[str, float], 
 
     def forward() -> None:
         with torch.no_grad():
-            model.logits(inputs, Passes(), whole=True)
+            model.logits(inputs, PassCount(), whole=True)
 
     def together() -> None:
         last[:] = compare.compare([query])
@@ -61,8 +59,7 @@ def measure(text: str, repeats: int, *, first: bool) -> tuple[dict[str, float], 
     together()
     best = alternate({"forward": forward, "compare": together}, repeats)
     asking = [one for one in compare.metrics if hasattr(one.metric, "questions")]
-    (cases,) = make_cases(model, [encoding], [None])
-    jobs = compare._gathered(cases, {0: query})[0].jobs
+    jobs = compare._gathered([0], [query], Asker(model))[0].jobs
     none = Comparer(model, compare.methods, chosen_metrics("entropy"))
     runs = {
         "explanations alone": lambda: none.compare([query]),

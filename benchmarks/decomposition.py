@@ -83,7 +83,7 @@ def least(times: int, action: Callable[..., object], *given: object) -> float:
 
 
 def record(model: TextModel, length: int) -> None:
-    _ = case_of(model, length).group.watched
+    case_of(model, length).passes.forward("attention")
 
 
 def whole(model: TextModel, length: int, name: str) -> None:

@@ -29,7 +29,7 @@ from wherefrom.api import Model
 from wherefrom.case.case import Case, make_cases
 from wherefrom.metrics.rft import rft
 from wherefrom.model.loading import quiet
-from wherefrom.model.text_model import Passes, TextModel
+from wherefrom.model.text_model import PassCount, TextModel
 from wherefrom.optimus.combination import Combination
 from wherefrom.optimus.search import all_candidates, real_units
 
@@ -121,7 +121,7 @@ def captum_times(model: Model, length: int, repeats: int) -> dict[str, float]:
 
     def score(embeddings: Tensor) -> Tensor:
         rows = {name: value.expand(len(embeddings), -1) for name, value in inputs.items()}
-        return reader.logits(rows, Passes(), embeddings, whole=True)
+        return reader.logits(rows, PassCount(), embeddings, whole=True)
 
     def gradients() -> object:
         return IntegratedGradients(score).attribute(leaf, baselines=leaf * 0, target=1, n_steps=50)

@@ -26,7 +26,7 @@ from transformers import AutoTokenizer, BertForSequenceClassification
 from wherefrom.api import Model
 from wherefrom.case.case import Case, make_cases
 from wherefrom.model.loading import quiet
-from wherefrom.model.text_model import Passes, TextModel
+from wherefrom.model.text_model import PassCount, TextModel
 
 LENGTHS = (16, 64, 256)
 # what issue 2 asks for, at every length unless said otherwise
@@ -71,11 +71,11 @@ def measure(length: int, repeats: int) -> dict[str, float]:
 
     def forward(of: TextModel) -> Tensor:
         with torch.no_grad():
-            return of.logits(inputs, Passes(), whole=True)
+            return of.logits(inputs, PassCount(), whole=True)
 
     def score(embeddings: Tensor) -> Tensor:
         rows = {name: value.expand(len(embeddings), -1) for name, value in inputs.items()}
-        return model.logits(rows, Passes(), embeddings, whole=True)
+        return model.logits(rows, PassCount(), embeddings, whole=True)
 
     leaf = model.embed(inputs["input_ids"]).detach().requires_grad_()
     special = torch.tensor(model.encode(text).special)[:, None]
@@ -109,7 +109,7 @@ def peak(method: str, length: int) -> float:
     model = minilm()
     inputs = model.batch([model.encode(text_of(length))])
     with torch.no_grad():
-        model.logits(inputs, Passes(), whole=True)
+        model.logits(inputs, PassCount(), whole=True)
     gc.collect()
     Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts anew
     before = high_water()
@@ -117,7 +117,7 @@ def peak(method: str, length: int) -> float:
 
         def score(embeddings: Tensor) -> Tensor:
             rows = {name: value.expand(len(embeddings), -1) for name, value in inputs.items()}
-            return model.logits(rows, Passes(), embeddings, whole=True)
+            return model.logits(rows, PassCount(), embeddings, whole=True)
 
         leaf = model.embed(inputs["input_ids"]).detach().requires_grad_()
         IntegratedGradients(score).attribute(leaf, baselines=leaf.detach() * 0, target=1, n_steps=50)

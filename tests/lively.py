@@ -100,7 +100,7 @@ def spelled_out(case: Case, second_norm: bool) -> list[tuple[Tensor, Tensor]]:
     """For each layer every T_i(x_j), (query, key, hidden), and y_i, (query, hidden): straight from the paper, one loop
     a sum.
     """
-    record, _ = case.group.recorded
+    record = case.passes.forward("gradients").recording
     layers = []
     for module, x, attention in zip(record.blocks, case.capture.hidden, case.capture.attention, strict=False):
         block: Block = case.anatomy.block_of(module)

@@ -9,7 +9,7 @@ from typing import Any, overload
 import torch
 
 from wherefrom.case.case import Attribution, make_cases
-from wherefrom.case.explain import Spent, aimed, explained, retargeted
+from wherefrom.case.explain import explain_targets, explain_texts
 from wherefrom.core.comparison import Comparison
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.explanation import Explanation
@@ -18,10 +18,10 @@ from wherefrom.core.units import Level, Span
 from wherefrom.errors import BadOption, TextWasCut, UnknownName
 from wherefrom.grading.compare import Comparer, Query, chosen_methods, chosen_metrics
 from wherefrom.model.loading import Device, Precision, load_model
-from wherefrom.model.tasks import Asked
+from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
 from wherefrom.progress import bar
-from wherefrom.registry import Choice, Method, check_options, find_method
+from wherefrom.registry import Choice, Method, Reference, check_options, find_method
 
 Text = str | tuple[str, str]
 LEVELS: tuple[Level, ...] = ("token", "word", "sentence")
@@ -42,21 +42,31 @@ class Model:
 
     @overload
     def explain(
-        self, text: Text, method: str = ..., target: Asked = ..., level: Level = ..., **options: Any
+        self, text: Text, method: str = ..., target: TargetSpec = ..., level: Level = ..., **options: Any
     ) -> Explanation: ...
     @overload
     def explain(
-        self, text: Text, method: str = ..., target: list[Asked] | list[str] = ..., level: Level = ..., **options: Any
+        self,
+        text: Text,
+        method: str = ...,
+        target: list[TargetSpec] | list[str] = ...,
+        level: Level = ...,
+        **options: Any,
     ) -> list[Explanation]: ...
     @overload
     def explain(
-        self, text: list[Text] | list[str], method: str = ..., target: Asked = ..., level: Level = ..., **options: Any
+        self,
+        text: list[Text] | list[str],
+        method: str = ...,
+        target: TargetSpec = ...,
+        level: Level = ...,
+        **options: Any,
     ) -> list[Explanation]: ...
     def explain(
         self,
         text: Text | list[Text] | list[str],
         method: str = "attcat",
-        target: Asked | list[Asked] | list[str] = None,
+        target: TargetSpec | list[TargetSpec] | list[str] = None,
         level: Level = "token",
         **options: Any,
     ) -> Explanation | list[Explanation]:
@@ -70,58 +80,33 @@ class Model:
             `model.predicted(text)` lists all predicted labels.
         level: token, word or sentence.
         """
-        row = find_method(method)
-        chosen = check_options(method, row.function, options)
+        chosen_method = find_method(method)
+        chosen_options = check_options(method, chosen_method.function, options)
         _check_level(level)
         model = self.text_model
         if isinstance(target, list):
-            return self._each(text, row, chosen, target, level)
-        fixed = None if target is None or model.task.depends_on_text else model.target(target)
-        many = isinstance(text, list)
+            if isinstance(text, list):
+                raise BadOption("Several targets are explained for one text at a time, not for a list of texts.")
+            with torch.inference_mode(False):
+                return explain_targets(model, self._read(text), target, chosen_method, chosen_options, level)
         encodings = [self._read(one) for one in (text if isinstance(text, list) else [text])]
-        found: dict[int, Explanation] = {}
-        with torch.inference_mode(False):  # the caller may be inside of one, where nothing could be differentiated
-            for cases in make_cases(model, encodings, [fixed] * len(encodings), level=level):
-                spent = Spent(next(iter(cases.values())).group)
-                aims = aimed(cases, dict.fromkeys(cases, target), recorded=row.reads == "attention")
-                found |= explained(aims, row, chosen, spent)
-        ordered = [found[i] for i in range(len(encodings))]
-        return ordered if many else ordered[0]
-
-    def _each(
-        self, text: Any, row: Method, options: dict[str, Any], targets: Sequence[Any], level: Level
-    ) -> list[Explanation]:
-        """One text, one explanation for every target; passes are shared."""
-        if isinstance(text, list):
-            raise BadOption("Several targets are explained for one text at a time, not for a list of texts.")
-        task = self.text_model.task
-        with torch.inference_mode(False):
-            (cases,) = make_cases(self.text_model, [self._read(text)], [None], level=level)
-            if row.reads == "attention":
-                _ = cases[0].group.recorded  # says what is predicted, too
-            found = []
-            for target in targets:
-                aims = task.aims(self.text_model, target, cases[0].logits, cases[0].encoding)
-                found.append(explained(retargeted(cases, {0: aims}), row, options)[0])
-        return found
+        found = explain_texts(model, encodings, target, chosen_method, chosen_options, level)
+        return found if isinstance(text, list) else found[0]
 
     def predicted(self, text: Text) -> list[str]:
         """The labels that the model predicts: of a multi-label model all that are likelier than not; else the
         likeliest.
         """
-        model = self.text_model
-        (cases,) = make_cases(model, [self._read(text)], [None])
-        if not (model.task.name == "classification" and model.independent):
-            return [cases[0].target.label]
-        likely = [label for label, logit in zip(model.labels, cases[0].logits.tolist(), strict=True) if logit >= 0]
-        return likely or [cases[0].target.label]
+        model, encoding = self.text_model, self._read(text)
+        (cases,) = make_cases(model, [encoding], [None])
+        return model.task.predicted_labels(model, cases[0].logits, encoding)
 
     def compare(
         self,
         text: Text,
         methods: str | Sequence[str] = "all",
         metrics: str | Sequence[str] | None = None,
-        target: Asked = None,
+        target: TargetSpec = None,
         level: Level = "token",
         *,
         rationale: Sequence[Span] | None = None,
@@ -143,15 +128,11 @@ class Model:
         encoding = self._read(text)
         marked = None if rationale is None and rationale_pair is None else (rationale or (), rationale_pair or ())
         query = Query(encoding, target, marked, answer)
-        has = {
-            "others": self.text_model.task.name == "classification" and len(self.labels) > 1,
-            "rationale": marked is not None,
-        }
-        has |= {"answer": self.text_model.task.depends_on_text, "second": against is not None}
+        offered = self._offered(rationale=marked is not None, second=against is not None)
         comparer = Comparer(
             self.text_model,
             chosen_methods(methods),
-            chosen_metrics(metrics, has=has),
+            chosen_metrics(metrics, offered=offered),
             level,
             second=None if against is None else _explainer(against, level),
             skip=methods == "all",
@@ -179,9 +160,8 @@ class Model:
             *((given[0].text,) if given[0].pair is None else (given[0].text, given[0].pair))
         )
         marked = None if rationale is None and rationale_pair is None else (rationale or (), rationale_pair or ())
-        has = {"rationale": marked is not None, "answer": self.text_model.task.depends_on_text}
-        has["others"] = self.text_model.task.name == "classification" and len(self.labels) > 1
-        comparer = Comparer(self.text_model, (), chosen_metrics(metrics, has=has))
+        offered = self._offered(rationale=marked is not None, second=False)
+        comparer = Comparer(self.text_model, (), chosen_metrics(metrics, offered=offered))
         with bar("asking", wanted=progress) as moved:
             return comparer.evaluate(given, Query(encoding, None, marked, answer), progress=moved)
 
@@ -190,7 +170,7 @@ class Model:
         row = find_method(method)
         chosen = check_options(method, row.function, options)
         encoding = self._read(text)
-        (cases,) = make_cases(self.text_model, [encoding], [None])
+        (cases,) = make_cases(self.text_model, [encoding], [None], reads=row.needs(chosen))
         case = cases[0]
         with torch.inference_mode(False):
             given = row(case, **chosen)
@@ -215,6 +195,15 @@ class Model:
             model=self.text_model.name,
         )
 
+    def _offered(self, *, rationale: bool, second: bool) -> set[Reference]:
+        """What scores can be held against, beside the model itself."""
+        found: set[Reference] = set(self.text_model.task.offers(self.text_model))
+        if rationale:
+            found.add("rationale")
+        if second:
+            found.add("second")
+        return found
+
     def _read(self, text: Text) -> Encoding:
         parts = (text,) if isinstance(text, str) else text
         if not (isinstance(parts, tuple) and len(parts) in (1, 2) and all(isinstance(part, str) for part in parts)):
@@ -235,11 +224,11 @@ def _check_level(level: str) -> None:
         raise UnknownName.among("level", level, LEVELS)
 
 
-def _explainer(source: Any, level: Level) -> Callable[[Encoding, Choice[Method], Asked], Explanation]:
+def _explainer(source: Any, level: Level) -> Callable[[Encoding, Choice[Method], TargetSpec], Explanation]:
     """How another model explains the same text."""
     model = source if isinstance(source, Model) else load(source)
 
-    def explain(encoding: Encoding, choice: Choice[Method], target: Asked) -> Explanation:
+    def explain(encoding: Encoding, choice: Choice[Method], target: TargetSpec) -> Explanation:
         text: Any = encoding.text if encoding.pair is None else (encoding.text, encoding.pair)
         found: Explanation = model.explain(text, choice.row.name, target, level, **choice.options)
         return found
@@ -264,7 +253,7 @@ def explain(
     *,
     model: Any = "embedded",
     method: str = "attcat",
-    target: Asked = None,
+    target: TargetSpec = None,
     level: Level = "token",
     **options: Any,
 ) -> Explanation:

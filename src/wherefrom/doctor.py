@@ -11,7 +11,7 @@ from wherefrom.api import Model
 from wherefrom.case.case import make_cases
 from wherefrom.errors import WherefromError
 from wherefrom.model.relevance.rules import Operation
-from wherefrom.model.text_model import Passes, TextModel
+from wherefrom.model.text_model import PassCount, TextModel
 from wherefrom.registry import all_methods
 
 SENTENCE = "This is a short text, and the doctor reads it."
@@ -22,7 +22,7 @@ TOLERANCE = 1e-4  # of the largest number in a block's output; float32 gives abo
 def plain_answer(model: TextModel) -> Tensor:
     """What the model answers when nobody looks inside. (class,)"""
     with torch.no_grad():
-        return model.logits(model.batch([model.encode(SENTENCE)]), Passes(), whole=True)[0]
+        return model.logits(model.batch([model.encode(SENTENCE)]), PassCount(), whole=True)[0]
 
 
 def _verdict(error: float, otherwise: str) -> str:
@@ -48,12 +48,12 @@ def examine(model: Model) -> dict[str, Any]:
         "can hide tokens by": [
             kind for kind in ("mask", "unk", "pad", "eos") if getattr(tokenizer, f"{kind}_token_id", None) is not None
         ],
-        "leaves out what is not read": "yes" if text_model.shortened else "no",
+        "leaves out what is not read": "yes" if text_model.skips_unread else "no",
         "attention runs as": getattr(config, "_attn_implementation", "unknown"),
     }
     broken = False
     try:
-        (cases,) = make_cases(text_model, [text_model.encode(SENTENCE)], [None])
+        (cases,) = make_cases(text_model, [text_model.encode(SENTENCE)], [None], reads=["gradients"])
         error = cases[0].rebuild_error()
         layers = cases[0].capture.attention
         block = text_model.anatomy.blocks[0]
@@ -90,7 +90,10 @@ def relevance_by_layer(model: Model) -> dict[str, Any]:
     case = cases[0]
     sums = [part.sum().item() for part in case.relevance("zplus", "blocks", wide=True, trace=trace)]
     changed = max(
-        (case.group.with_rules(wide=True)[1] - text_model.logits(case.group.inputs, case.asking)).abs().max().item(),
+        (case.passes.forward("relevance_double").logits - text_model.logits(case.passes.inputs, case.own_count))
+        .abs()
+        .max()
+        .item(),
         0.0,
     )
     leaks = [o for o in trace if abs(o.entering - o.leaving) > LEAK]

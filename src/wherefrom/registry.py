@@ -8,7 +8,7 @@ import sys
 import types
 import typing
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -20,7 +20,23 @@ from typing import Any, Generic, Literal, TypeVar
 from wherefrom.errors import BadOption, UnknownName
 
 Kind = Literal["method", "metric"]
-Reads = Literal["attention", "relevance", "embeddings", "answers", "nothing"]
+# What a method reads of a model: nothing but the prediction; answers to texts with hidden words; gradients along a path
+# of embeddings; the gradient at the word embeddings; attention probabilities and hidden states, without gradients; the
+# attention scores before the softmax as well; gradients at all of these; relevance in the model's own precision, or in
+# double precision.
+Reads = Literal[
+    "nothing",
+    "answers",
+    "path",
+    "embeddings",
+    "attention",
+    "scores",
+    "gradients",
+    "relevance",
+    "relevance_double",
+]
+# Where it depends on the options, a function of them that gives all that is read.
+ReadsByOptions = Callable[[Mapping[str, Any]], Iterable[Reads]]
 
 
 @dataclass(frozen=True)
@@ -32,8 +48,7 @@ class Method:
     family: str
     signed: bool  # whether a negative score means "against"
     per_class: bool  # whether the scores depend on the class that is explained
-    # What it needs of the model: its attention, relevance carried through it, only its embeddings, only its answers
-    reads: Reads
+    reads: Reads | ReadsByOptions
     paper: str
     scores_units: bool = False  # whether it scores words and sentences itself, instead of pooling its tokens' scores
     summary: str = ""
@@ -41,8 +56,15 @@ class Method:
     def __call__(self, case: Any, **options: Any) -> Any:
         return self.function(case, **options)
 
+    def needs(self, options: Mapping[str, Any] | None = None) -> frozenset[Reads]:
+        """What is read with these options; with the defaults, where none are given."""
+        if not callable(self.reads):
+            return frozenset({self.reads})
+        defaults = {name: parameter.default for name, parameter in options_of(self.function).items()}
+        return frozenset(self.reads({**defaults, **(options or {})}))
 
-Needs = Literal["others", "rationale", "answer", "second"]
+
+Reference = Literal["others", "rationale", "answer", "second"]
 
 
 @dataclass(frozen=True)
@@ -55,7 +77,7 @@ class Metric:
     function: Callable[..., Any]
     better: Literal["higher", "lower"]
     paper: str
-    needs: Needs | None = None  # what it is measured against, beside the scores
+    needs: Reference | None = None  # what it is measured against, beside the scores
     summary: str = ""
 
     @property
@@ -71,7 +93,7 @@ Row = TypeVar("Row", Method, Metric)
 
 
 def method(
-    *, family: str, signed: bool, per_class: bool, reads: Reads, paper: str, scores_units: bool = False
+    *, family: str, signed: bool, per_class: bool, reads: Reads | ReadsByOptions, paper: str, scores_units: bool = False
 ) -> Callable[[Function], Function]:
     """Register a function as a method under its own name."""
 
@@ -88,7 +110,7 @@ def method(
 
 
 def metric(
-    *, better: Literal["higher", "lower"], paper: str, needs: Needs | None = None
+    *, better: Literal["higher", "lower"], paper: str, needs: Reference | None = None
 ) -> Callable[[Function], Function]:
     """Register a class as a metric: LogOdds as log_odds."""
 

@@ -30,7 +30,7 @@ from wherefrom.benchmark.statistics import winners
 from wherefrom.benchmark.store import Another, Busy, Damage, open_store, read_manifest
 from wherefrom.benchmark.worker import Work, Worker
 from wherefrom.case.case import Case
-from wherefrom.case.passes import Group
+from wherefrom.case.passes import Passes
 from wherefrom.core.example import Example
 from wherefrom.errors import WherefromError
 from wherefrom.registry import _found, method
@@ -217,10 +217,10 @@ def test_a_part_lets_its_passes_go(model_folder: Path) -> None:
     worker = Worker(Work(str(model_folder), ("attcat", "transatt"), ("aopc",)))
     gc.collect()
     gc.disable()  # so that it is not by chance
-    before = {id(one) for one in gc.get_objects() if type(one) is Group}  # what other tests keep
+    before = {id(one) for one in gc.get_objects() if type(one) is Passes}  # what other tests keep
     try:
         worker([Example(str(number), text) for number, text in enumerate(TEXTS)])
-        left = [one for one in gc.get_objects() if type(one) is Group and id(one) not in before]
+        left = [one for one in gc.get_objects() if type(one) is Passes and id(one) not in before]
     finally:
         gc.enable()
     assert left == []

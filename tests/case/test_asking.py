@@ -16,7 +16,7 @@ from wherefrom.case.asking import Asker
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import Target
 from wherefrom.errors import MissingToken, ModelFailed
-from wherefrom.model.text_model import Passes, TextModel
+from wherefrom.model.text_model import PassCount, TextModel
 
 TEXT = "the film was not bad , but dull !"
 FILLS = ["unk", "pad", "delete"]
@@ -44,10 +44,10 @@ def alone(model: TextModel, encoding: Encoding, keep: Any, fill: str) -> Tensor:
             else [t for t, stays in zip(encoding.token_type_ids, kept, strict=True) if stays]
         )
         inputs = model.padded([ids], [types])
-        return model.logits(inputs, Passes(), whole=True)[0]
+        return model.logits(inputs, PassCount(), whole=True)[0]
     inputs = model.batch([encoding])
     filled = torch.where(torch.tensor([kept]), inputs["input_ids"], model.filler(fill))
-    return model.logits(inputs, Passes(), model.embed(filled), whole=True)[0]
+    return model.logits(inputs, PassCount(), model.embed(filled), whole=True)[0]
 
 
 @pytest.mark.parametrize("fill", FILLS)
@@ -107,7 +107,7 @@ def test_padding_a_word_moves_no_position_of_roberta() -> None:
     moved = inputs["input_ids"].clone()
     moved[0, 1] = model.filler("pad")
     with torch.no_grad():
-        naive = model.logits({**inputs, "input_ids": moved}, Passes())
+        naive = model.logits({**inputs, "input_ids": moved}, PassCount())
     assert not torch.allclose(asked(model, encoding, keep, "pad"), naive, atol=1e-3)
 
 

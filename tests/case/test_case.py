@@ -16,7 +16,7 @@ from wherefrom.api import Model
 from wherefrom.case.case import make_cases
 from wherefrom.core.target import resolve_target
 from wherefrom.errors import MissingToken, UnknownName
-from wherefrom.model.text_model import Passes
+from wherefrom.model.text_model import PassCount
 from wherefrom.registry import all_methods
 
 
@@ -55,7 +55,7 @@ def test_methods_that_read_the_capture_share_one_forward_and_one_backward() -> N
         for row in reading + gradient:
             row(case)
     assert seen == {"forward": 1, "backward": 1}
-    assert (case.group.passes.forwards, case.group.passes.backwards) == (1, 1)
+    assert (case.passes.count.forwards, case.passes.count.backwards) == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -115,11 +115,11 @@ def test_no_question_is_put_twice() -> None:
     case = case_of(make_model("bert"), "the film was not bad")
     hidden = ~torch.eye(7, dtype=torch.bool)[1:6]
     first = case.ask(hidden, "mask")
-    asked = case.asking.forwards
+    asked = case.own_count.forwards
     torch.testing.assert_close(case.ask(hidden.flip(0), "mask").flip(0), first)
-    assert case.asking.forwards == asked == 5
+    assert case.own_count.forwards == asked == 5
     case.ask(hidden, "unk")
-    assert case.asking.forwards == 10
+    assert case.own_count.forwards == 10
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "mpnet", "gpt2", "bart"])
@@ -136,7 +136,7 @@ def test_hidden_tokens_keep_all_positions(family: str) -> None:
     kept = table[word].clone()
     try:
         table[word] = table[pad]  # the same question put differently: the word itself looks like padding
-        expected = model.logits(model.batch([case.encoding]), case.asking)
+        expected = model.logits(model.batch([case.encoding]), case.own_count)
     finally:
         table[word] = kept
     torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-11)
@@ -147,7 +147,7 @@ def test_leaving_out_what_is_not_read_changes_no_answer(family: str) -> None:
     model = tiny(family, torch.float64)
     inputs = model.batch([model.encode(text) for text in ("the film was not bad", "a film", "dull and very bad!")])
     with torch.no_grad():
-        short, whole = (model.logits(inputs, Passes(), whole=whole) for whole in (False, True))
+        short, whole = (model.logits(inputs, PassCount(), whole=whole) for whole in (False, True))
     torch.testing.assert_close(short, whole, rtol=1e-10, atol=1e-12)
 
 

@@ -19,7 +19,7 @@ from transformers import AutoTokenizer, BertForSequenceClassification
 import wherefrom
 from wherefrom.api import Model
 from wherefrom.case.case import Case, make_cases
-from wherefrom.case.passes import Place
+from wherefrom.case.passes import RelevancePlace
 from wherefrom.errors import BadOption
 from wherefrom.heads.masks import corrupted_mask, random_mask
 from wherefrom.model.loading import quiet
@@ -99,8 +99,8 @@ def test_attention_as_one_step_hands_back_what_it_does_written_out(
     mine, theirs = cases_of(model, TEXTS)[1], cases_of(model, TEXTS)[1]
     with monkeypatch.context() as patch:
         patch.setattr(Rules, "attend", written_out)
-        theirs.group.with_rules(wide=True)
-    asked: list[tuple[RuleSet, Place]] = [
+        theirs.passes.forward("relevance_double")
+    asked: list[tuple[RuleSet, RelevancePlace]] = [
         ("gradient", "words"),
         ("gradient", "attention"),
         ("zplus", "attention"),
@@ -114,7 +114,9 @@ def test_attention_as_one_step_hands_back_what_it_does_written_out(
     heads = ((1.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0, 0.0), (0.0, 1.0, 1.0, 0.0))
     for variant in ("paper", "published"):
         way = Way("zplus", heads, variant, wide=True)
-        for one, other in zip(mine.mixed(way), theirs.mixed(way), strict=True):  # as it comes by, and afterwards
+        for one, other in zip(
+            mine.weighted_attention(way), theirs.weighted_attention(way), strict=True
+        ):  # as it comes by, and afterwards
             torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-12)
 
 
@@ -125,7 +127,7 @@ def test_what_is_large_is_let_go_with_the_case() -> None:
         case = cases_of(tiny("bert"), TEXTS)[0]
         find_method("transatt")(case)
         find_method("attn_lrp")(case.toward(case.target))
-        graph = [weakref.ref(case.group.with_rules(wide)[1]) for wide in (True, False)]
+        graph = [weakref.ref(case.passes.forward(need).logits) for need in ("relevance_double", "relevance")]
         del case
         assert [logits() for logits in graph] == [None, None]
     finally:
@@ -138,7 +140,7 @@ def test_one_forward_pass_serves_all_rules() -> None:
         case.relevance(rules, "attention")
     assert case.capture
     assert case.gradients
-    assert case.group.passes.forwards == len(TEXTS)
+    assert case.passes.count.forwards == len(TEXTS)
 
 
 # Golden numbers

@@ -106,7 +106,7 @@ def test_gradient_methods_equal_captum(family: str) -> None:
 
     def score(embeddings: Tensor) -> Tensor:
         rows = {name: value.expand(len(embeddings), -1) for name, value in inputs.items()}
-        return model.logits(rows, case.asking, embeddings)
+        return model.logits(rows, case.own_count, embeddings)
 
     leaf = case.embeddings[None].requires_grad_()
     slopes = Saliency(score).attribute(leaf, target=1, abs=False)[0]

@@ -217,7 +217,7 @@ def test_every_kind_of_target(family: str, task: str, text: Any, target: Any, fi
     model = make_model(family, task=task, dtype=torch.float64)
     found = Model(model).explain(text, "kernel_shap", target)
     case = case_of(model, model.encode(*(text if isinstance(text, tuple) else (text,))))
-    (aim,) = model.task.aims(model, target, case.logits, case.encoding)
+    (aim,) = model.task.targets(model, target, case.logits, case.encoding)
     expected = shapley(worth(case.toward(aim), fill))
     assert [unit.score for unit in found.units()] == pytest.approx(expected, abs=1e-5 * max(map(abs, expected)))
     assert abs(found.gap or 0.0) < 1e-5
@@ -243,13 +243,13 @@ def test_a_text_of_one_unit_scores_what_hiding_it_loses(method: str) -> None:
 def test_no_question_is_asked_twice() -> None:
     case = case_of(tiny("bert", torch.float64), "a fine film")
     run("lime", case)
-    assert (case.group.passes.forwards, case.asking.forwards) == (
+    assert (case.passes.count.forwards, case.own_count.forwards) == (
         1,
         7,
     )  # eight combinations; the whole text was asked before
     run("kernel_shap", case)
     run("occlusion", case)
-    assert (case.group.passes.forwards, case.asking.forwards) == (1, 7)
+    assert (case.passes.count.forwards, case.own_count.forwards) == (1, 7)
 
 
 @pytest.mark.parametrize("method", BOTH)

@@ -72,8 +72,8 @@ def test_a_head_unlike_its_family_s_is_found_out() -> None:
 
     network.base_model.pooler = MeanPooler()
     model = TextModel(network, tokenizer())
-    assert not model.shortened
-    assert tiny("bert").shortened
+    assert not model.skips_unread
+    assert tiny("bert").skips_unread
     with torch.no_grad():
         expected = network(**model.batch([model.encode(TEXT)])).logits.softmax(-1)[0]
     for method in ("attcat", "saliency", "occlusion", "integrated_gradients"):

@@ -168,6 +168,9 @@ def test_half_precision_is_told_apart_in_single() -> None:
 def test_decomposition_keeps_no_scores_and_no_graph_and_a_capture_after_it_is_whole() -> None:
     case = case_of(lively("bert"))
     case.parts()
-    assert all(layer.scores.numel() == 0 and not layer.probs.requires_grad for layer in case.group.watched.attention)
+    assert all(
+        layer.scores.numel() == 0 and not layer.probs.requires_grad
+        for layer in case.passes.forward("attention").recording.attention
+    )
     torch.testing.assert_close(case.capture.attention[0].scores.softmax(-1), case.capture.attention[0].probs)
     assert case.gradients.attention[0].probs.abs().max() > 0

@@ -16,7 +16,7 @@ from wherefrom.api import Model
 from wherefrom.core.target import Boundary
 from wherefrom.errors import BadOption, UnknownName, WherefromError, WrongModel
 from wherefrom.model.loading import quiet
-from wherefrom.model.text_model import Passes, TextModel
+from wherefrom.model.text_model import PassCount, TextModel
 from wherefrom.registry import all_methods
 
 METHODS = [row.name for row in all_methods()]
@@ -130,7 +130,7 @@ def test_an_answer_may_be_given_and_is_read_where_it_stands() -> None:
     case = case_of(model, encoding)
     logits = case.logits
     expected = [Boundary(places[0], "not bad"), Boundary(places[1], "not bad", end=True)]
-    assert list(model.task.aims(model, "not bad", logits, encoding)) == expected
+    assert list(model.task.targets(model, "not bad", logits, encoding)) == expected
     for target in expected:
         aimed = case.toward(target)
         slopes = aimed.gradients.hidden[-1].norm(dim=-1)
@@ -146,12 +146,12 @@ def test_one_recorded_pass_serves_start_and_end() -> None:
 def test_leaving_out_what_is_not_read(family: str) -> None:
     task = "causal_lm" if family == "gpt2" else "masked_lm"
     model = model_for(family, task)
-    assert model.shortened
+    assert model.skips_unread
     inputs = model.batch([model.encode(text) for text in (NEXT if family == "gpt2" else MASKED)])
     with torch.no_grad():
-        short, whole = (model.logits(inputs, Passes(), whole=whole) for whole in (False, True))
+        short, whole = (model.logits(inputs, PassCount(), whole=whole) for whole in (False, True))
     torch.testing.assert_close(short, whole, rtol=1e-10, atol=1e-12)
-    assert not model_for("bert", "question_answering").shortened
+    assert not model_for("bert", "question_answering").skips_unread
 
 
 @pytest.mark.parametrize(

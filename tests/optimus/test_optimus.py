@@ -337,6 +337,6 @@ def test_the_pass_that_is_recorded_is_the_only_whole_one() -> None:
     """A* is recorded with its scores, and A is read from the same pass."""
     case = case_of(tiny("bert", torch.float64), TEXT)
     scores, probs = case.attention(scores=True), case.attention(scores=False)
-    assert case.group.passes.forwards == 1
+    assert case.passes.count.forwards == 1
     for one, other in zip(scores, probs, strict=True):
         torch.testing.assert_close(one.softmax(-1), other)

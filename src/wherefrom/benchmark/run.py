@@ -79,12 +79,12 @@ def run(
         )
     examples = DataSet(data, None if data_dir is None else Path(data_dir), limit, seed, columns or {})
     read = source if isinstance(source, TextModel) else load_model(source, device=device)
-    meaning = (
-        None if labels == "none" or not examples.classes or read.task.name != "classification" else dict(labels or {})
-    )
+    meaning = None if labels == "none" or not examples.classes or not read.task.has_labels else dict(labels or {})
     checked = _Checked(examples, read, target, meaning)
-    has = {"others": read.task.name == "classification" and len(read.labels) > 1, "rationale": checked.rationale}
-    chosen = chosen_metrics(metrics, has=has | {"answer": read.task.depends_on_text, "second": False})
+    offered = set(read.task.offers(read))
+    if checked.rationale:
+        offered.add("rationale")
+    chosen = chosen_metrics(metrics, offered=offered)
     work = Work(
         model=str(source) if isinstance(source, str | os.PathLike) else read,
         methods=tuple(choice.asked for choice in chosen_methods(methods)),
@@ -206,8 +206,8 @@ class _Checked:
             raise BadOption(
                 "target=label explains the data set's labels, but these are left aside or are no classes of this model."
             )
-        if target not in (PREDICTED, LABELLED) and not model.task.depends_on_text:
-            model.target(target)
+        if target not in (PREDICTED, LABELLED):
+            model.task.fixed_target(model, target)
 
         def look(example: Example) -> None:
             self.rationale |= example.rationale is not None

@@ -17,7 +17,7 @@ import torch
 from wherefrom.benchmark.store import Part
 from wherefrom.case.asking import Asker
 from wherefrom.case.case import make_cases
-from wherefrom.case.explain import Spent, aimed, explained
+from wherefrom.case.explain import explain_texts
 from wherefrom.core.comparison import Comparison
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.example import Example
@@ -219,14 +219,11 @@ class Worker:
     def _costs(self, query: Query) -> list[dict[str, Any]]:
         """What each method takes for one example with nothing shared."""
         found = []
-        fixed = None if query.target is None or self.model.task.depends_on_text else self.model.target(query.target)
         for choice in self.comparer.methods:
             try:
-                with torch.inference_mode(False):
-                    (cases,) = make_cases(self.model, [query.encoding], [fixed], level=self.work.level)
-                    spent = Spent(cases[0].group)
-                    aims = aimed(cases, {0: query.target}, recorded=choice.row.reads == "attention")
-                    one = explained(aims, choice.row, choice.options, spent)[0]
+                (one,) = explain_texts(
+                    self.model, [query.encoding], query.target, choice.row, choice.options, self.work.level
+                )
             except Exception:  # it was noted with the example already
                 continue
             found.append(

@@ -6,17 +6,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import count as counter
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from wherefrom.case.memory import is_out_of_memory, not_enough_memory
 from wherefrom.core.encoding import Encoding
-from wherefrom.core.target import Boundary, Target
-from wherefrom.errors import ModelFailed
-from wherefrom.model.text_model import Passes, TextModel
+from wherefrom.core.target import Target
+from wherefrom.model.text_model import PassCount, TextModel
 
 Flags = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.float64]
@@ -62,7 +62,7 @@ class Asked:
 
     def probability(self, targets: Sequence[Target]) -> Numbers:
         """Of the target; of all together, where it has parts. (row,)"""
-        if len(targets) == 1 and not isinstance(targets[0], Boundary):
+        if len(targets) == 1 and targets[0].position is None:
             return self.asker.probabilities(targets[0])[self.places]
         logits = self.logits
         parts = torch.stack([target.probability(logits) for target in targets])
@@ -79,14 +79,14 @@ class Asker:
 
     def __init__(self, model: TextModel, *, share: bool = True) -> None:
         self.model, self.room = model, model.batch_tokens
-        self.passes = Passes()
+        self.count = PassCount()
         self.asked = 0
         self.found: list[Tensor] = []  # the logits of every distinct row
         self._rows: list[Row] = []
         self._place: dict[object, int] = {}
         self._probabilities: dict[Target, Numbers] = {}
         # Without sharing no two questions are the same: for measuring what sharing brings, and that it changes nothing.
-        self._apart: Iterator[int] | None = None if share else count()
+        self._apart: Iterator[int] | None = None if share else counter()
 
     @property
     def distinct(self) -> int:
@@ -94,7 +94,7 @@ class Asker:
 
     @property
     def rows(self) -> int:
-        return self.passes.forwards
+        return self.count.forwards
 
     def know(self, encoding: Encoding, logits: Tensor) -> None:
         """The answer to the whole text, which some other pass gave already."""
@@ -179,19 +179,17 @@ class Asker:
             try:
                 return self._logits([self._rows[place] for place in places])
             except (RuntimeError, MemoryError) as error:
-                if not _out_of_memory(error):
+                if not is_out_of_memory(error):
                     raise
                 if len(places) == 1:
-                    raise ModelFailed(
-                        f"There is not enough memory for a text of {len(self._rows[places[0]])} tokens."
-                    ) from error
+                    raise not_enough_memory(len(self._rows[places[0]])) from error
             places = places[: len(places) // 2]
             self.room = len(places) * len(self._rows[places[-1]])
 
     def _logits(self, rows: Sequence[Row]) -> Tensor:
         inputs = self.model.padded([row.ids for row in rows], [row.types for row in rows])
         words = self.model.padded([row.words for row in rows], [None])["input_ids"]
-        return self.model.logits(inputs, self.passes, self.model.embed(words))
+        return self.model.logits(inputs, self.count, self.model.embed(words))
 
     def _forget(self, places: Sequence[int]) -> None:
         """After an error or an interruption nothing may look like an answer that is none."""
@@ -205,12 +203,3 @@ class Asker:
             parts = [target.probability(torch.stack(self.found[i : i + 512])) for i in range(0, len(self.found), 512)]
             self._probabilities[target] = torch.cat(parts).cpu().numpy()
         return self._probabilities[target]
-
-
-def _out_of_memory(error: BaseException) -> bool:
-    said = str(error).lower()
-    return (
-        isinstance(error, torch.OutOfMemoryError | MemoryError)
-        or "out of memory" in said
-        or "can't allocate memory" in said
-    )

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from wherefrom.case.asking import Asker
-from wherefrom.case.passes import Capture, Group, Place
+from wherefrom.case.passes import Capture, Passes, RelevancePlace, Shared, TargetedPasses
 from wherefrom.core.encoding import Encoding
-from wherefrom.core.target import Boundary, Target
+from wherefrom.core.target import Target
 from wherefrom.core.units import Level
 from wherefrom.model.anatomy import Anatomy, rebuild_error
 from wherefrom.model.decomposition import Parts, decompose
 from wherefrom.model.recording import Attention, Recording
 from wherefrom.model.relevance.rules import MaskVariant, Operation, RuleSet, Way
-from wherefrom.model.text_model import Passes, TextModel
+from wherefrom.model.text_model import PassCount, TextModel
+from wherefrom.registry import Reads
 
 
 @dataclass(frozen=True)
@@ -40,32 +39,54 @@ class Attribution:
 class Case:
     """One text, one target, one model: what a method is given."""
 
-    def __init__(self, group: Group, row: int, *, level: Level = "token") -> None:
-        self.group, self.row, self.level = group, row, level
-        self.model = group.model
-        self.encoding = group.encodings[row]
-        self.others: Sequence[Case] = ()  # with this one, while they are explained: see `together`
-        self.memo: dict[object, Any] = {}  # what a method worked out for all of these at once
-        self.asking = Passes()  # rows of this case alone, beside the group's
+    def __init__(
+        self,
+        view: TargetedPasses,
+        row: int,
+        *,
+        level: Level = "token",
+        components: Sequence[Target] | None = None,
+        count: PassCount | None = None,
+    ) -> None:
+        self.view, self.row, self.level = view, row, level
+        self.passes, self.model = view.passes, view.passes.model
+        self.encoding = view.passes.encodings[row]
+        self.own_count = count or PassCount()  # rows of this case alone, beside those of the whole batch
+        self._components = components
         self._parts: dict[bool, list[Parts]] = {}
 
     def toward(self, target: Target) -> Case:
-        """The same case with another target; everything but the backward pass is shared."""
-        return Case(self.group.aimed([target] * len(self.group.encodings)), self.row, level=self.level)
+        """The same text with another target; everything but the backward pass is shared."""
+        return Case(self.passes.toward([target] * len(self.passes.encodings)), self.row, level=self.level)
 
     @property
-    def together(self) -> Sequence[Case]:
-        """The cases whose explanations are added up, as an answer's start and end are."""
-        return self.others or (self,)
+    def components(self) -> tuple[Target, ...]:
+        """The targets whose explanations are added up, as an answer's start and end are; mostly the one."""
+        return tuple(self._components or (self.target,))
+
+    @property
+    def component_cases(self) -> list[Case]:
+        """A case for every component of the target, this one among them."""
+        if self._components is None or len(self._components) == 1:
+            return [self]
+        return [self if target == self.target else self._sibling(target) for target in self._components]
+
+    def _sibling(self, target: Target) -> Case:
+        view = self.passes.toward([target] * len(self.passes.encodings))
+        return Case(view, self.row, level=self.level, components=self._components, count=self.own_count)
+
+    def once(self, key: object, compute: Callable[[], Shared]) -> Shared:
+        """What is computed once for all components of this text's target."""
+        return self.passes.once((self.row, self.level, self.components, key), compute)
 
     @property
     def target(self) -> Target:
-        return self.group.targets[self.row]
+        return self.view.targets[self.row]
 
     @property
     def logits(self) -> Tensor:
         """(class,), or (2, token) for the two ends of an answer."""
-        logits = self.group.answer[self.row]
+        logits = self.passes.logits[self.row]
         return logits if logits.ndim == 1 else logits[:, : len(self.encoding)]
 
     @property
@@ -88,13 +109,15 @@ class Case:
 
     @cached_property
     def capture(self) -> Capture:
-        record, _ = self.group.recorded
-        return self._slice(Capture(self.group.leaf, [*record.inputs, record.outputs[-1]], record.attention))
+        record = self._record("gradients")
+        return self._slice(Capture(self.passes.leaf, [*record.inputs, record.outputs[-1]], record.attention))
+
+    def _record(self, need: Reads) -> Recording:
+        return self.passes.forward(need).recording
 
     def attention(self, *, scores: bool) -> list[Tensor]:
         """Every layer's attention, before the softmax or behind it, without a graph. (head, query, key) a layer"""
-        n, group = len(self.encoding), self.group
-        layers = (group.scored if scores else group.watched).attention
+        n, layers = len(self.encoding), self._record("scores" if scores else "attention").attention
         return [self._of_row(layer.scores if scores else layer.probs)[:, :n, :n] for layer in layers]
 
     def parts(self, *, second_norm: bool = False) -> list[Parts]:
@@ -102,7 +125,7 @@ class Case:
         gradient.
         """
         if second_norm not in self._parts:
-            record, n = self.group.watched, len(self.encoding)
+            record, n = self._record("attention"), len(self.encoding)
             self._parts[second_norm] = [
                 decompose(
                     self.anatomy.block_of(module),
@@ -117,7 +140,7 @@ class Case:
 
     def parts_error(self) -> float:
         """How far the blocks' outputs are from what the sums of their parts give, relative to the largest output."""
-        record, n, worst = self.group.watched, len(self.encoding), 0.0
+        record, n, worst = self._record("attention"), len(self.encoding), 0.0
         for parts, module, x, y in zip(self.parts(), record.blocks, record.inputs, record.outputs, strict=True):
             x, y = x[self.row, :n].detach(), y[self.row, :n].detach()
             with torch.no_grad():
@@ -128,12 +151,12 @@ class Case:
     @cached_property
     def gradients(self) -> Capture:
         """The gradient of the target's score at everything captured."""
-        return self._slice(self.group.gradients())
+        return self._slice(self.view.gradients)
 
     def relevance(
         self,
         rules: RuleSet,
-        at: Place,
+        at: RelevancePlace,
         *,
         heads: tuple[tuple[float, ...], ...] | None = None,
         variant: MaskVariant = "paper",
@@ -149,7 +172,7 @@ class Case:
             `wherefrom.model.relevance.rules.through_heads`.
         wide: in double precision, also with a model in single precision. trace: a list that is given every operation.
         """
-        found = self.group.relevance(Way(rules, heads, variant, wide), at, trace)
+        found = self.view.relevance(Way(rules, heads, variant, wide), at, trace)
         if at in ("words", "blocks"):
             return [part[self.row, : len(self.encoding)] for part in found]
         n = len(self.encoding)
@@ -157,28 +180,29 @@ class Case:
 
     def heads(self, *, wide: bool) -> tuple[int, int]:
         """How many layers, and how many heads in each, relevance goes through."""
-        layers, rows = [layer.probs for layer in self.group.with_rules(wide)[0].attention], len(self.group.encodings)
+        layers = [layer.probs for layer in self._record("relevance_double" if wide else "relevance").attention]
+        rows = len(self.passes.encodings)
         return len(layers), layers[0].shape[-3] // (rows if layers[0].ndim == 3 else 1)
 
-    def mixed(self, way: Way) -> list[Tensor]:
-        """Every layer's attention counted by its gradient and its relevance, E_h (dy/dA * R_A)+. (query, key) each"""
+    def weighted_attention(self, way: Way) -> list[Tensor]:
+        """Every layer's attention weighted by its gradient and its relevance, E_h (dy/dA * R_A)+. (query, key) each"""
         n = len(self.encoding)
-        return [part[self.row, :n, :n] for part in self.group.mixed(way)]
+        return [part[self.row, :n, :n] for part in self.view.weighted_attention(way)]
 
     def _of_row(self, tensor: Tensor) -> Tensor:
         """Some families fold batch and heads into one dimension."""
-        rows = len(self.group.encodings)
+        rows = len(self.passes.encodings)
         return (tensor if tensor.ndim == 4 else tensor.view(rows, -1, *tensor.shape[1:]))[self.row].detach()
 
     @property
     def embeddings(self) -> Tensor:
         """(token, size)"""
-        return self.group.leaf[self.row, : len(self.encoding)].detach()
+        return self.passes.leaf[self.row, : len(self.encoding)].detach()
 
     @property
     def embedding_gradient(self) -> Tensor:
         """The gradient of the target's score at the word embeddings. (token, size)"""
-        return self.group.embedding_gradient[self.row, : len(self.encoding)]
+        return self.view.embedding_gradient[self.row, : len(self.encoding)]
 
     def _slice(self, batched: Capture) -> Capture:
         row, n, of_row = self.row, len(self.encoding), self._of_row
@@ -198,11 +222,7 @@ class Case:
     @cached_property
     def row_read(self) -> Tensor:
         """How much of each position the decision reads: mostly one at a single position. (token,)"""
-        if isinstance(self.target, Boundary):  # an answer's start is read where it starts
-            return torch.eye(len(self.encoding), dtype=self.model.network.dtype, device=self.model.device)[
-                self.target.index
-            ]
-        return self.model.row_read(self.encoding)
+        return self.model.row_read(self.encoding, self.target)
 
     def _repeated(self, rows: int) -> dict[str, Tensor]:
         return {name: value.expand(rows, -1) for name, value in self.model.batch([self.encoding]).items()}
@@ -216,31 +236,17 @@ class Case:
     @torch.no_grad()
     def score_along(self, embeddings: Tensor) -> Tensor:
         """Scores when the word embeddings are these. (row, token, size) -> (row,)"""
-        return self.target.score(self.model.logits(self._repeated(len(embeddings)), self.asking, embeddings))
+        return self.target.score(self.model.logits(self._repeated(len(embeddings)), self.own_count, embeddings))
 
     def gradient_along(self, embeddings: Tensor) -> tuple[Tensor, Tensor]:
         """Scores and their gradients when the word embeddings are these. (row, token, size) -> (row,), (row, token,
         size)
         """
-        leaf, logits = self._path(embeddings)
+        leaf, logits = self.passes.along(embeddings, self._repeated(len(embeddings)), self.own_count)
         scores = self.target.score(logits)
-        self.asking.backwards += len(embeddings)
-        slope = torch.autograd.grad(scores.sum(), leaf, retain_graph=self.group.path is not None)[0]
+        self.own_count.backwards += len(embeddings)
+        slope = torch.autograd.grad(scores.sum(), leaf, retain_graph=self.passes.keeps_path)[0]
         return scores.detach(), slope
-
-    def _path(self, embeddings: Tensor) -> tuple[Tensor, Tensor]:
-        """A forward pass with its graph; the last one, where it went through the same embeddings and is kept for other
-        targets.
-        """
-        kept = self.group.path
-        if kept and kept[0][0].shape == embeddings.shape and torch.equal(kept[0][0], embeddings):
-            return kept[0]
-        with torch.enable_grad():
-            leaf = embeddings.detach().requires_grad_()
-            logits = self.model.logits(self._repeated(len(embeddings)), self.asking, leaf)
-        if kept is not None:
-            kept[:] = [(leaf, logits)]
-        return leaf, logits
 
     def ask(self, keep: Tensor, fill: str) -> Tensor:
         """The target's score when only the tokens of `keep` are left, the others hidden by `fill`. (row, token) bool ->
@@ -250,54 +256,48 @@ class Case:
 
     def answers(self, keep: Tensor, fill: str) -> Tensor:
         """The logits of every row; no question is put twice. (row, token) bool -> (row, class)"""
-        asker = self.group.asker
+        asker = self.passes.asker
         asker.know(self.encoding, self.logits)
         asked, before = asker.note(self.encoding, keep, fill), asker.rows
         asker.run()
-        self.asking.forwards += asker.rows - before
+        self.own_count.forwards += asker.rows - before
         return asked.logits
 
     def rebuild_error(self) -> float:
         """How far the blocks are from what their recorded parts give back (see `anatomy`)."""
-        record, _ = self.group.recorded
-        capture = self.capture
+        record, capture = self._record("gradients"), self.capture
         outputs = [y[self.row, : len(self.encoding)] for y in record.outputs]
         alone = Recording(capture.hidden[:-1], outputs, capture.attention, record.blocks)
         return rebuild_error(self.anatomy, alone)
 
 
-@contextmanager
-def together(cases: Sequence[Case]) -> Iterator[None]:
-    """Within, these know of each other (`Case.together`); not longer, or none of them would be let go with its
-    passes.
-    """
-    for case in cases:
-        case.others = cases
-    try:
-        yield
-    finally:
-        for case in cases:
-            case.others = ()
-
-
 def make_cases(
     model: TextModel,
     encodings: Sequence[Encoding],
-    asked: Sequence[Target | None],
+    targets: Sequence[Target | None],
     *,
     level: Level = "token",
     asker: Asker | None = None,
+    reads: Iterable[Reads] = (),
 ) -> Iterator[dict[int, Case]]:
-    """Cases by their place in `encodings`, in groups of similar length, each group small enough for one pass.
+    """Cases by their place in `encodings`, a batch of texts of similar length at a time.
 
-    asker: who asks the questions of all of them; unless given, each group has its own.
+    asker: who asks the questions of all of them; unless given, each batch has its own.
+    reads: what will be read of each, so that one pass serves all of it.
     """
-    order = sorted(range(len(encodings)), key=lambda i: len(encodings[i]))
+    for places in batches_by_length(model, [len(encoding) for encoding in encodings]):
+        passes = Passes(model, [encodings[place] for place in places], asker)
+        passes.announce(reads)
+        view = passes.toward([targets[place] for place in places])
+        yield {place: Case(view, row, level=level) for row, place in enumerate(places)}
+
+
+def batches_by_length(model: TextModel, lengths: Sequence[int]) -> list[list[int]]:
+    """Places of texts in groups of similar length, each small enough for one pass."""
     groups: list[list[int]] = []
-    for i in order:
-        if not groups or not model.takes_batches or (len(groups[-1]) + 1) * len(encodings[i]) > model.batch_tokens:
+    for place in sorted(range(len(lengths)), key=lambda place: lengths[place]):
+        fits = groups and model.takes_batches and (len(groups[-1]) + 1) * lengths[place] <= model.batch_tokens
+        if not fits:
             groups.append([])
-        groups[-1].append(i)
-    for places in groups:
-        group = Group(model, [encodings[i] for i in places], [asked[i] for i in places], asker)
-        yield {place: Case(group, row, level=level) for row, place in enumerate(places)}
+        groups[-1].append(place)
+    return groups

@@ -1,123 +1,210 @@
-"""From what a method gives to an explanation: the target's parts added up, tokens pooled into words or sentences,
-passes counted.
+"""From what a method gives to an explanation: its scores checked, a target's components added up, tokens pooled into
+words or sentences, passes counted.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
-from wherefrom.case.case import Attribution, Case, together
-from wherefrom.case.passes import Group
+from wherefrom.case.case import Attribution, Case, batches_by_length
+from wherefrom.case.memory import in_halves
+from wherefrom.case.passes import Passes
+from wherefrom.core.encoding import Encoding
 from wherefrom.core.explanation import Explanation
-from wherefrom.core.target import Boundary, Target
-from wherefrom.core.units import POOL
+from wherefrom.core.target import Target
+from wherefrom.core.units import POOL, Level
 from wherefrom.errors import WherefromError
-from wherefrom.model.tasks import Asked
+from wherefrom.model.tasks import TargetSpec
+from wherefrom.model.text_model import TextModel
 from wherefrom.registry import Method
 
-Said = TypeVar("Said")
-Aims = dict[int, list[Case]]  # the cases of each text, by its place: one for every part of what is explained
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+ComponentCases = dict[int, list[Case]]  # the cases of each text by its place: one for every component of its target
 
 
-def aimed(cases: dict[int, Case], targets: Mapping[int, Asked], *, recorded: bool) -> Aims:
-    """The cases themselves; where what is explained depends on the text, as an answer's start and end do, one for every
-    part of it.
+def explain_texts(
+    model: TextModel,
+    encodings: Sequence[Encoding],
+    spec: TargetSpec,
+    method: Method,
+    options: Mapping[str, Any],
+    level: Level,
+) -> list[Explanation]:
+    """One method's explanation of every text, in batches of similar length."""
+    model.task.fixed_target(model, spec)  # a label that the model does not have is an error before anything runs
 
-    recorded: whether a pass with everything recorded will be needed, which then also says what is predicted.
-    """
-    group = next(iter(cases.values())).group
-    task = group.model.task
-    if not task.depends_on_text:
-        return {place: [case] for place, case in cases.items()}
-    if recorded:
-        _ = group.recorded
-    aims = {place: task.aims(group.model, targets[place], case.logits, case.encoding) for place, case in cases.items()}
-    return retargeted(cases, aims)
+    def work(places: Sequence[int]) -> dict[int, Explanation]:
+        passes = Passes(model, [encodings[place] for place in places])
+        meter = CostMeter(passes)
+        passes.announce(method.needs(options))
+        cases = cases_of(passes, places, [spec] * len(places), level)
+        return explained(cases, method, options, meter)
+
+    found = by_batches(model, encodings, work)
+    return [found[place] for place in range(len(encodings))]
 
 
-def retargeted(cases: dict[int, Case], aims: Mapping[int, Sequence[Target]]) -> Aims:
-    """The same texts with other targets, as many for each: passes are shared, only going back is new."""
-    group = next(iter(cases.values())).group
-    found: Aims = {place: [] for place in cases}
-    for part in range(len(next(iter(aims.values())))):
-        other = group.aimed([aims[place][part] for place in cases])
-        for place, case in cases.items():
-            found[place].append(Case(other, case.row, level=case.level))
+def explain_targets(
+    model: TextModel,
+    encoding: Encoding,
+    specs: Sequence[TargetSpec],
+    method: Method,
+    options: Mapping[str, Any],
+    level: Level,
+) -> list[Explanation]:
+    """One method's explanation of one text for every target, from the same forward passes."""
+    for spec in specs:
+        model.task.fixed_target(model, spec)
+    passes = Passes(model, [encoding])
+    passes.announce(method.needs(options), several_targets=len(specs) > 1)
+    return [explained(cases_of(passes, [0], [spec], level), method, options)[0] for spec in specs]
+
+
+def by_batches(
+    model: TextModel, encodings: Sequence[Encoding], work: Callable[[Sequence[int]], dict[int, Result]]
+) -> dict[int, Result]:
+    """What `work` gives for every text, a batch of similar length at a time; halved where memory does not suffice."""
+    found: dict[int, Result] = {}
+    lengths = [len(encoding) for encoding in encodings]
+    with torch.inference_mode(False):  # the caller may be inside of one, where nothing could be differentiated
+        for places in batches_by_length(model, lengths):
+            found |= in_halves(places, lengths, work)
     return found
 
 
-class Spent:
-    """Time and passes that a group of texts shares, from now on."""
+def cases_of(passes: Passes, places: Sequence[int], specs: Sequence[TargetSpec], level: Level) -> ComponentCases:
+    """The cases of what is asked about each text, which may depend on what the model answers."""
+    model, targets = passes.model, []
+    for row, (encoding, spec) in enumerate(zip(passes.encodings, specs, strict=True)):
+        logits = passes.logits[row]
+        own = logits if logits.ndim == 1 else logits[:, : len(encoding)]
+        targets.append(model.task.targets(model, spec, own, encoding))
+    return cases_toward(passes, places, targets, level)
 
-    def __init__(self, group: Group) -> None:
-        self.group, self.started = group, time.perf_counter()
-        self.forwards, self.backwards = group.passes.forwards, group.passes.backwards
 
-    def each(self) -> tuple[float, float, float]:
-        """Seconds, rows forth and rows back, for one of the texts."""
-        seconds, passes = time.perf_counter() - self.started, self.group.passes
-        spent = (seconds, passes.forwards - self.forwards, passes.backwards - self.backwards)
+def cases_toward(
+    passes: Passes, places: Sequence[int], targets: Sequence[Sequence[Target]], level: Level
+) -> ComponentCases:
+    """The cases of these targets: the components of each text's own."""
+    most = max(map(len, targets))
+    if most > 1:
+        passes.announce((), several_targets=True)
+    found: ComponentCases = {place: [] for place in places}
+    for number in range(most):
+        view = passes.toward([components[min(number, len(components) - 1)] for components in targets])
+        for row, (place, components) in enumerate(zip(places, targets, strict=True)):
+            if number < len(components):
+                found[place].append(Case(view, row, level=level, components=components))
+    return found
+
+
+class CostMeter:
+    """Time and passes that a batch of texts shares, from now on."""
+
+    def __init__(self, passes: Passes) -> None:
+        self.count, self.rows, self.started = passes.count, len(passes.encodings), time.perf_counter()
+        self.forwards, self.backwards = passes.count.forwards, passes.count.backwards
+
+    def per_text(self) -> tuple[float, float, float]:
+        """Seconds, forward rows and backward rows, for one of the texts."""
+        spent = (
+            time.perf_counter() - self.started,
+            self.count.forwards - self.forwards,
+            self.count.backwards - self.backwards,
+        )
         return spent[0] / self.rows, spent[1] / self.rows, spent[2] / self.rows
-
-    @property
-    def rows(self) -> int:
-        return len(self.group.encodings)
 
 
 def explained(
-    aims: Aims, row: Method, options: Mapping[str, Any], spent: Spent | None = None
+    cases: ComponentCases, method: Method, options: Mapping[str, Any], meter: CostMeter | None = None
 ) -> dict[int, Explanation]:
     """One method's explanation of every text."""
-    spent = spent or Spent(next(iter(aims.values()))[0].group)
-    before = {place: _asked(cases) for place, cases in aims.items()}
-    given = {}
-    for place, cases in aims.items():
-        with together(cases):
-            given[place] = [row(case, **options) for case in cases]
-    _ = spent.group.answer  # which every explanation tells, also where the method did not need it
-    seconds, forwards, backwards = spent.each()
+    meter = meter or CostMeter(next(iter(cases.values()))[0].passes)
+    before = {place: _own_rows(own) for place, own in cases.items()}
+    given = {place: attributions(own, method, options) for place, own in cases.items()}
+    seconds, forwards, backwards = meter.per_text()
     found = {}
-    for place, cases in aims.items():
-        own = _asked(cases)
-        cost = (seconds, round(forwards + own[0] - before[place][0]), round(backwards + own[1] - before[place][1]))
-        found[place] = explanation(cases, row, options, given[place], cost)
+    for place, own in cases.items():
+        more = _own_rows(own)
+        cost = (seconds, round(forwards + more[0] - before[place][0]), round(backwards + more[1] - before[place][1]))
+        found[place] = explanation(own, method, options, given[place], cost)
     return found
 
 
-def _asked(cases: Sequence[Case]) -> tuple[int, int]:
-    """Rows that these cases had of their own, forth and back."""
-    return sum(case.asking.forwards for case in cases), sum(case.asking.backwards for case in cases)
+def _own_rows(cases: Sequence[Case]) -> tuple[int, int]:
+    """Rows that these cases had of their own, forward and backward."""
+    return sum(case.own_count.forwards for case in cases), sum(case.own_count.backwards for case in cases)
+
+
+def attributions(cases: Sequence[Case], method: Method, options: Mapping[str, Any]) -> list[Attribution]:
+    """What a method gives for every component of a target, checked, in double precision."""
+    return [_attribution(case, method, options) for case in cases]
+
+
+def _attribution(case: Case, method: Method, options: Mapping[str, Any]) -> Attribution:
+    given = method(case, **options)
+    found = given if isinstance(given, Attribution) else Attribution(given)
+    scores = found.scores.detach().double().cpu()  # (token,), (layer, token), or (unit,)
+    expected = len(case.units) if scores_units(method, case) else len(case.encoding)
+    if scores.ndim not in (1, 2) or scores.shape[-1] != expected:
+        raise WherefromError(
+            f"{method.name} gave scores of shape {tuple(scores.shape)} for a text of {expected}"
+            f" {case.level if scores_units(method, case) else 'token'}s: a method gives one score for each,"
+            " or one for each in every layer."
+        )
+    if not bool(scores.isfinite().all()):
+        raise WherefromError(
+            f"{method.name} gave scores that are not finite for this text; the model's gradients may have overflowed."
+        )
+    return replace(found, scores=scores, signed=method.signed if found.signed is None else found.signed)
+
+
+def scores_units(method: Method, case: Case) -> bool:
+    """Whether the method gave the scores of words or sentences itself, so that none are pooled."""
+    return method.scores_units and case.level != "token"
+
+
+def unit_scores(case: Case, method: Method, attribution: Attribution) -> Tensor:
+    """A checked attribution as one score for every unit of the case's level: layers added up, tokens pooled. (unit,)"""
+    scores = attribution.scores.sum(0) if attribution.scores.ndim == 2 else attribution.scores
+    return scores if scores_units(method, case) else pooled(case, scores)
+
+
+def pooled(case: Case, scores: Tensor) -> Tensor:
+    """Tokens' scores as those of words (their sum) or sentences (their mean). (..., token) -> (..., unit)"""
+    if case.level == "token":
+        return scores
+    share = case.units.cpu().to(scores.dtype)  # (unit, token)
+    if POOL[case.level] == "mean":
+        share = share / share.sum(-1, keepdim=True)
+    return scores @ share.T
 
 
 def explanation(
     cases: Sequence[Case],
-    row: Method,
+    method: Method,
     options: Mapping[str, Any],
-    given: Sequence[Tensor | Attribution],
+    given: Sequence[Attribution],
     cost: tuple[float, int, int] = (0.0, 0, 0),
 ) -> Explanation:
-    """One explanation of one text. Where it has several parts, such as an answer's start and end, their scores add
-    up.
+    """One explanation of one text. Where its target has several components, such as an answer's start and end, their
+    scores add up.
     """
-    case, target = cases[0], cases[0].target
-    parts = [one if isinstance(one, Attribution) else Attribution(one) for one in given]
-    attribution = parts[0]
-    scores, layers = torch.stack([part.scores.detach().double().cpu() for part in parts]).sum(0), None
+    case, first = cases[0], given[0]
+    scores, layers = torch.stack([one.scores for one in given]).sum(0), None
     if scores.ndim == 2:
         layers = tuple(tuple(layer) for layer in scores.tolist())
         scores = scores.sum(0)
-    if not bool(scores.isfinite().all()):
-        raise WherefromError(
-            f"{row.name} gave scores that are not finite for this text; the model's gradients may have overflowed."
-        )
     encoding, task = case.encoding, case.model.task
-    by_unit = row.scores_units and case.level != "token"
+    by_unit = scores_units(method, case)
     found = Explanation(
         text=encoding.text,
         pair=encoding.pair,
@@ -125,20 +212,20 @@ def explanation(
         scores=(0.0,) * len(encoding) if by_unit else tuple(scores.tolist()),
         offsets=encoding.offsets,
         segment=encoding.segment,
-        target=target.label,
-        aims=tuple(_aim(one.target) for one in cases),
+        target=case.target.label,
+        aims=tuple(one.target.saved() for one in cases),
         probability=prod(one.target.probability(case.logits[None]).item() for one in cases),
         prediction=task.predicted(case.model, case.logits, encoding).label,
         probabilities=task.probabilities(case.model, case.logits),
-        method=row.name,
-        params={**options, **attribution.params},
-        signed=row.signed if attribution.signed is None else attribution.signed,
+        method=method.name,
+        params={**options, **first.params},
+        signed=method.signed if first.signed is None else first.signed,
         layers=layers,
-        gap=_total([part.gap for part in parts]),
-        unassigned=_total([part.unassigned for part in parts]),
+        gap=_total([one.gap for one in given]),
+        unassigned=_total([one.unassigned for one in given]),
         cut=encoding.cut,
-        notes=_once(note for part in parts for note in part.notes),
-        selection=_once(part.selection for part in parts if part.selection),
+        notes=_distinct(note for one in given for note in one.notes),
+        selection=_distinct(one.selection for one in given if one.selection),
         model=case.model.name,
         seconds=cost[0],
         forwards=cost[1],
@@ -151,17 +238,13 @@ def explanation(
     return found.at(case.level)
 
 
-def _once(said: Iterable[Said]) -> tuple[Said, ...]:
-    """What several parts say alike is said once."""
-    found: list[Said] = []
-    for one in said:
-        if one not in found:
-            found.append(one)
+def _distinct(items: Iterable[Item]) -> tuple[Item, ...]:
+    """In their order, each once; they need not be hashable."""
+    found: list[Item] = []
+    for item in items:
+        if item not in found:
+            found.append(item)
     return tuple(found)
-
-
-def _aim(target: Target) -> tuple[int, int | None, bool | None]:
-    return target.index, target.versus, target.end if isinstance(target, Boundary) else None
 
 
 def _total(parts: Sequence[float | None]) -> float | None:

@@ -1,11 +1,17 @@
-"""Texts that go through the model together. Each pass is made once, for all of them, when the first of them asks."""
+"""Texts that go through the model together, and the passes over them.
+
+What will be read is announced first. Then the cheapest forward pass that serves everything announced is made once, when
+the first of it is read: which passes are made does not depend on the order in which methods read them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal, TypeVar
+from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor
@@ -13,12 +19,15 @@ from torch import Tensor
 from wherefrom.case.asking import Asker
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import Target
-from wherefrom.errors import NotSeen
+from wherefrom.errors import NotSeen, WrongModel
 from wherefrom.model.recording import Attention, Recording, recording
 from wherefrom.model.relevance.double import bare, shown
 from wherefrom.model.relevance.mode import Rules, ruled
 from wherefrom.model.relevance.rules import Engine, Operation, Way
-from wherefrom.model.text_model import Passes, TextModel
+from wherefrom.model.text_model import PassCount, TextModel
+from wherefrom.registry import Reads
+
+Shared = TypeVar("Shared")
 
 
 @dataclass(frozen=True)
@@ -30,37 +39,83 @@ class Capture:
     attention: list[Attention]  # one a layer
 
 
-Place = Literal["words", "blocks", "attention", "top", "contexts"]  # where relevance is read: see `Case.relevance`
+@dataclass(frozen=True)
+class ForwardPass:
+    """What one forward pass left behind, with a batch in front."""
 
-
-class Group:
-    """Texts that share one padded forward pass and one backward pass: whichever case asks first, asks for all."""
-
-    def __init__(
-        self,
-        model: TextModel,
-        encodings: Sequence[Encoding],
-        asked: Sequence[Target | None],
-        asker: Asker | None = None,
-    ) -> None:
-        self.model, self.encodings, self.asked = model, encodings, asked
-        self.asker = asker or Asker(model)
-        self.passes = Passes()
-        self._origin: Group | None = None  # see `origin`
-        self.path: list[tuple[Tensor, Tensor]] | None = (
-            None  # a list keeps the last pass along a path for other targets: see `Case._path`
-        )
-        self._answer: Tensor | None = None  # (row, class), without a graph
-        self._gradients: dict[tuple[Target, ...], Capture] = {}
-        self._ruled: dict[bool, tuple[Recording, Tensor, Engine]] = {}
-        self._relevance: dict[object, list[Tensor]] = {}
+    logits: Tensor  # with its autograd graph, where the pass keeps one
+    record: Recording | None = None
+    rules: Engine | None = None  # what relevance is propagated with, for passes that leave rules behind
 
     @property
-    def origin(self) -> Group:
-        """Whose passes these are: see `aimed`. A group does not hold itself, or its graphs would stay until garbage is
-        collected.
+    def recording(self) -> Recording:
+        """What was recorded, of a pass that `SERVES` names as one that records."""
+        assert self.record is not None
+        return self.record
+
+    @property
+    def propagation(self) -> Engine:
+        """What relevance is propagated with, of a pass made for it."""
+        assert self.rules is not None
+        return self.rules
+
+
+# Where relevance is read: see `Case.relevance`.
+RelevancePlace = Literal["words", "blocks", "attention", "top", "contexts"]
+PassKind = Literal["plain", "embeddings", "attention", "scores", "gradients", "relevance", "relevance_double"]
+
+_PLAIN: frozenset[Reads] = frozenset({"nothing", "answers", "path"})  # these read nothing of it but the logits
+_ATTENTION: frozenset[Reads] = _PLAIN | {"attention"}
+_SCORES: frozenset[Reads] = _ATTENTION | {"scores"}
+_GRADIENTS: frozenset[Reads] = _SCORES | {"embeddings", "gradients"}
+# What each kind of pass serves, from the cheapest to the richest. The pass in double precision stands apart: its
+# attention is one step of the backward pass, so that nobody can read probabilities from it.
+SERVES: dict[PassKind, frozenset[Reads]] = {
+    "plain": _PLAIN,
+    "embeddings": _PLAIN | {"embeddings"},
+    "attention": _ATTENTION,
+    "scores": _SCORES,
+    "gradients": _GRADIENTS,
+    "relevance": _GRADIENTS | {"relevance"},
+    "relevance_double": _PLAIN | {"relevance_double"},
+}
+
+
+class Passes:
+    """Texts in one padded batch and the forward passes over them, each made once. It knows no target."""
+
+    def __init__(self, model: TextModel, encodings: Sequence[Encoding], asker: Asker | None = None) -> None:
+        self.model, self.encodings = model, encodings
+        self.asker = asker or Asker(model)
+        self.count = PassCount()
+        self._announced: set[Reads] = set()
+        self._several_targets = False
+        self._made: dict[PassKind, ForwardPass] = {}
+        self._failed: dict[PassKind, WrongModel] = {}
+        self._path: tuple[Tensor, Tensor] | None = None
+        self._shared: dict[object, Any] = {}
+        # Weak, because these hold the passes: with a reference cycle, whole autograd graphs would stay in memory until
+        # the garbage collector comes by.
+        self._toward: WeakValueDictionary[tuple[Target, ...], TargetedPasses] = WeakValueDictionary()
+
+    def announce(self, needs: Iterable[Reads], *, several_targets: bool = False) -> None:
+        """Say what will be read, before anything is.
+
+        several_targets: the same texts will be explained towards several targets, so that a forward pass along a path
+            of embeddings is worth keeping for the next of them.
         """
-        return self._origin or self
+        self._announced |= set(needs)
+        self._several_targets = self._several_targets or several_targets
+
+    def available(self, need: Reads) -> bool:
+        """Whether this was announced and the model lets it be read."""
+        if need not in self._announced:
+            return False
+        try:
+            self.forward(need)
+        except WrongModel:
+            return False
+        return True
 
     @cached_property
     def inputs(self) -> dict[str, Tensor]:
@@ -68,162 +123,182 @@ class Group:
 
     @cached_property
     def leaf(self) -> Tensor:
-        if self.origin is not self:
-            return self.origin.leaf
+        """The word embeddings, which every gradient reaches. (row, token, size)"""
         with torch.no_grad():
             return self.model.embed(self.inputs["input_ids"]).requires_grad_()
 
-    @property
-    def answer(self) -> Tensor:
-        """The logits, from whatever pass has been made; a plain one if none has. (row, class)"""
-        if self.origin is not self:
-            return self.origin.answer
-        if self._answer is None:
+    @cached_property
+    def logits(self) -> Tensor:
+        """What the model answers, by the pass that will be read anyway; by a plain one if none will. (row, class)"""
+        inside = sorted(self._announced - _PLAIN, key=lambda need: (need == "relevance_double", need))
+        for need in inside:
+            # A model that cannot be looked into still answers; the method that looks into it gets the error.
+            with suppress(WrongModel):
+                return self.forward(need).logits.detach().to(self.leaf.dtype)
+        return self.forward("nothing").logits.detach().to(self.leaf.dtype)
+
+    def forward(self, need: Reads) -> ForwardPass:
+        """The pass that serves a need: one that was made, else the cheapest that also serves all that was announced."""
+        serving = [kind for kind, serves in SERVES.items() if need in serves]
+        for kind in serving:
+            if kind in self._made:
+                return self._made[kind]
+        waiting = {other for other in self._announced if not any(other in SERVES[kind] for kind in self._made)}
+        for kind in sorted(serving, key=lambda kind: len((waiting - {"relevance_double"}) - SERVES[kind])):
+            if kind in self._failed:
+                continue
+            try:
+                self._made[kind] = self._make(kind)
+            except WrongModel as error:
+                self._failed[kind] = error.with_traceback(None)
+            else:
+                return self._made[kind]
+        raise self._failed[serving[0]]
+
+    def _make(self, kind: PassKind) -> ForwardPass:
+        if kind == "plain":
             with torch.no_grad():
-                self._answer = self.model.logits(self.inputs, self.passes)
-        return self._answer
+                return ForwardPass(self.model.logits(self.inputs, self.count))
+        if kind == "embeddings":
+            with torch.enable_grad():
+                return ForwardPass(self.model.logits(self.inputs, self.count, self.leaf))
+        if kind in ("relevance", "relevance_double"):
+            return self._with_rules(double=kind == "relevance_double")
+        with torch.set_grad_enabled(kind == "gradients"):
+            record, logits = self._record(self.leaf, scores=kind != "attention")
+            return ForwardPass(logits, record)
 
-    @cached_property
-    def targets(self) -> tuple[Target, ...]:
-        """What each row is asked about; what it predicts, where nothing was said."""
-        predicted = self.model.task.predicted
-        rows = zip(self.asked, self.answer, self.encodings, strict=True)
-        return tuple(asked or predicted(self.model, logits, encoding) for asked, logits, encoding in rows)
-
-    def aimed(self, asked: Sequence[Target | None]) -> Group:
-        """The same texts with other targets: everything but the backward pass is shared."""
-        other = Group(self.model, self.encodings, asked, self.asker)
-        other._origin, other.passes, other.path = self.origin, self.passes, self.path
-        other._gradients, other._ruled, other._relevance = self._gradients, self._ruled, self._relevance
-        return other
-
-    @cached_property
-    def recorded(self) -> tuple[Recording, Tensor]:
-        """One forward pass with everything recorded and its graph kept; and its logits."""
-        if self.origin is not self:
-            return self.origin.recorded
-        if False in self._ruled:  # its gradients are the same
-            return self._ruled[False][:2]
-        with torch.enable_grad():
-            return self._record(self.leaf)
-
-    @cached_property
-    def watched(self) -> Recording:
-        """The same without graph and scores, which take several times the memory: for what needs neither. Not made
-        where `recorded` is.
-        """
-        if self.origin is not self:
-            return self.origin.watched
-        if "recorded" in self.__dict__:
-            return self.recorded[0]
-        if "scored" in self.__dict__:
-            return self.scored
-        with torch.no_grad():
-            return self._record(self.leaf, scores=False)[0]
-
-    @cached_property
-    def scored(self) -> Recording:
-        """The same with scores: for what looks at attention before the softmax, and at no gradient."""
-        if self.origin is not self:
-            return self.origin.scored
-        if "recorded" in self.__dict__:
-            return self.recorded[0]
-        with torch.no_grad():
-            return self._record(self.leaf)[0]
+    def _with_rules(self, *, double: bool) -> ForwardPass:
+        """The forward pass that relevance goes back through; its values in double precision if asked for."""
+        with torch.enable_grad(), ruled(self.model.network, len(self.encodings), wide=double) as mode:
+            leaf = shown(self.leaf, self.leaf.detach().double()) if double else self.leaf
+            record, logits = self._record(leaf, mode)
+            record.contexts = mode.contexts
+            return ForwardPass(logits, record, mode.engine)
 
     def _record(self, leaf: Tensor, mode: Rules | None = None, *, scores: bool = True) -> tuple[Recording, Tensor]:
         blocks, ways = self.model.anatomy.blocks, () if mode is None else (mode.gate, mode.attend)
         with recording([b.module for b in blocks], [b.attention for b in blocks], *ways, scores=scores) as record:
-            logits = bare(self.model.logits(self.inputs, self.passes, leaf, whole=mode is None or not mode.wide))
+            logits = bare(self.model.logits(self.inputs, self.count, leaf, whole=mode is None or not mode.wide))
         if not record.attention or len(record.attention) != len(record.blocks):
             raise NotSeen(
-                f"{len(record.blocks)} blocks ran but {len(record.attention)} attentions"
-                " were seen, so nothing is explained rather than"
-                " something wrong. Load the model with attn_implementation='eager' or 'sdpa', not compiled."
+                f"{len(record.blocks)} blocks ran but {len(record.attention)} attentions were seen, so nothing is"
+                " explained rather than something wrong. Load the model with attn_implementation='eager' or 'sdpa',"
+                " not compiled."
             )
-        self.origin._answer = logits.detach().to(self.leaf.dtype)
         return record, logits
 
-    def gradients(self) -> Capture:
-        """One backward pass over what was recorded: the gradient of every row's own target. With a batch in front."""
-        record, logits = self.recorded  # first, because it also says what is predicted
-        targets = self.targets
-        if targets not in self._gradients:
-            attention = [t for layer in record.attention for t in (layer.scores, layer.probs, layer.value)]
-            wanted = [self.leaf, *record.inputs, record.outputs[-1], *attention]
-            found = self._backward(logits, targets, wanted)
-            edge = 2 + len(record.inputs)
-            layers = [Attention(*found[i : i + 3]) for i in range(edge, len(found), 3)]
-            self._gradients[targets] = Capture(found[0], list(found[1:edge]), layers)
-        return self._gradients[targets]
+    def along(self, embeddings: Tensor, inputs: dict[str, Tensor], count: PassCount) -> tuple[Tensor, Tensor]:
+        """A forward pass of one text with other word embeddings, and its autograd graph: the leaf, and the logits.
 
-    def relevance(self, way: Way, at: Place, trace: list[Operation] | None = None) -> list[Tensor]:
-        """What the rules carry from every row's own target to `at`, with a batch in front. All rules share one forward
-        pass.
+        The last one is kept where several targets were announced, because the next of them goes along the same path.
         """
-        record, logits, engine = self.with_rules(way.wide)  # first, because it also says what is predicted
-        key, layers = (self.targets, way, at), [layer.probs for layer in record.attention]
+        if self._path is not None:
+            leaf, logits = self._path
+            if leaf.shape == embeddings.shape and torch.equal(leaf, embeddings):
+                return leaf, logits
+        with torch.enable_grad():
+            leaf = embeddings.detach().requires_grad_()
+            logits = self.model.logits(inputs, count, leaf)
+        if self._several_targets:
+            self._path = (leaf, logits)
+        return leaf, logits
+
+    @property
+    def keeps_path(self) -> bool:
+        """Whether the autograd graph of a pass along a path is still needed after a backward pass over it."""
+        return self._several_targets
+
+    def once(self, key: object, compute: Callable[[], Shared]) -> Shared:
+        """What is computed once for these texts. It must not hold on to a case, which would be a reference cycle."""
+        if key not in self._shared:
+            self._shared[key] = compute()
+        found: Shared = self._shared[key]
+        return found
+
+    def toward(self, targets: Sequence[Target | None]) -> TargetedPasses:
+        """The same passes towards one target a row; None stands for what the model predicts."""
+        known = tuple(target for target in targets if target is not None)
+        if len(known) < len(targets):
+            return TargetedPasses(self, targets)
+        found = self._toward.get(known)
+        if found is None:
+            found = self._toward[known] = TargetedPasses(self, targets)
+        return found
+
+
+class TargetedPasses:
+    """The passes over a batch of texts, seen towards one target a row: everything that needs a backward pass."""
+
+    def __init__(self, passes: Passes, asked: Sequence[Target | None]) -> None:
+        self.passes, self.asked = passes, asked
+        self._relevance: dict[object, list[Tensor]] = {}
+
+    @cached_property
+    def targets(self) -> tuple[Target, ...]:
+        """What each row is asked about; what it predicts, where nothing was said."""
+        model, logits = self.passes.model, self.passes.logits
+        rows = zip(self.asked, logits, self.passes.encodings, strict=True)
+        return tuple(asked or model.task.predicted(model, row, encoding) for asked, row, encoding in rows)
+
+    @cached_property
+    def gradients(self) -> Capture:
+        """The gradient of every row's own target at everything recorded: one backward pass. With a batch in front."""
+        made = self.passes.forward("gradients")
+        record = made.recording
+        attention = [t for layer in record.attention for t in (layer.scores, layer.probs, layer.value)]
+        found = self._backward(made.logits, [self.passes.leaf, *record.inputs, record.outputs[-1], *attention])
+        edge = 2 + len(record.inputs)
+        layers = [Attention(*found[i : i + 3]) for i in range(edge, len(found), 3)]
+        return Capture(found[0], list(found[1:edge]), layers)
+
+    @cached_property
+    def embedding_gradient(self) -> Tensor:
+        """The gradient at the word embeddings alone: cheaper than `gradients`, and the family need not be known."""
+        if self.passes.available("gradients"):  # whose backward pass serves this, too
+            return self.gradients.embeddings
+        return self._backward(self.passes.forward("embeddings").logits, [self.passes.leaf])[0]
+
+    def relevance(self, way: Way, at: RelevancePlace, trace: list[Operation] | None = None) -> list[Tensor]:
+        """What the rules carry from every row's own target to `at`, with a batch in front."""
+        made = self.passes.forward("relevance_double" if way.wide else "relevance")
+        record, engine = made.recording, made.propagation
+        key, layers = (way, at), [layer.probs for layer in record.attention]
         if key not in self._relevance or trace is not None:
-            blocks = [*record.inputs, record.outputs[-1]]
             wanted = {
-                "words": [self.leaf],
-                "blocks": blocks,
+                "words": [self.passes.leaf],
+                "blocks": [*record.inputs, record.outputs[-1]],
                 "attention": layers,
                 "top": layers[-1:],
                 "contexts": record.contexts,
             }[at]
             last = {"attention": 0, "top": len(layers) - 1}.get(at)
             with engine.carrying(way, trace=trace, last=last, keeps_attention=last is not None):
-                self._relevance[key] = list(self._backward(logits, self.targets, wanted))
+                self._relevance[key] = list(self._backward(made.logits, wanted))
         return self._relevance[key]
 
-    def mixed(self, way: Way) -> list[Tensor]:
+    def weighted_attention(self, way: Way) -> list[Tensor]:
         """Every layer's E_h (dy/dA * R_A)+: the gradient of its attention times its relevance, the mean over heads.
         (row, query, key)
         """
-        record, logits, engine = self.with_rules(way.wide)
-        key, layers, plain = (
-            (self.targets, way, "mixed"),
-            [layer.probs for layer in record.attention],
-            Way(wide=way.wide),
-        )
-        if key not in self._relevance and len(record.contexts) == len(
-            layers
-        ):  # so that neither of the two is ever whole in memory
-            with engine.carrying(way, last=0, gradients=self.relevance(plain, "contexts")):
-                self._backward(logits, self.targets, layers, may_be_nothing=True)
-                self._relevance[key] = [engine.mixed[layer] for layer in range(len(layers))]
-        elif key not in self._relevance:
-            pairs = zip(self.relevance(way, "attention"), self.relevance(plain, "attention"), strict=True)
-            by_head = [(a * b).clamp_(min=0) for a, b in pairs]
-            self._relevance[key] = [part.view(len(self.encodings), -1, *part.shape[-2:]).mean(1) for part in by_head]
+        key = (way, "weighted attention")
+        if key not in self._relevance:
+            self._relevance[key] = self._weighted_attention(way)
         return self._relevance[key]
 
-    def with_rules(self, wide: bool) -> tuple[Recording, Tensor, Engine]:
-        """The forward pass that relevance goes back through; its values in double precision if it is to be wide."""
-        if wide not in self._ruled:
-            with torch.enable_grad(), ruled(self.model.network, len(self.encodings), wide=wide) as mode:
-                leaf = shown(self.leaf, self.leaf.detach().double()) if wide else self.leaf
-                record, logits = self._record(leaf, mode)
-                record.contexts = mode.contexts
-                self._ruled[wide] = record, logits, mode.engine
-        return self._ruled[wide]
+    def _weighted_attention(self, way: Way) -> list[Tensor]:
+        made = self.passes.forward("relevance_double" if way.wide else "relevance")
+        record, engine = made.recording, made.propagation
+        layers, plain = [layer.probs for layer in record.attention], Way(wide=way.wide)
+        if len(record.contexts) == len(layers):  # so that neither of the two factors is ever whole in memory
+            with engine.carrying(way, last=0, gradients=self.relevance(plain, "contexts")):
+                self._backward(made.logits, layers, may_be_nothing=True)
+                return [engine.mixed[layer] for layer in range(len(layers))]
+        pairs = zip(self.relevance(way, "attention"), self.relevance(plain, "attention"), strict=True)
+        by_head = [(a * b).clamp_(min=0) for a, b in pairs]
+        return [part.view(len(self.asked), -1, *part.shape[-2:]).mean(1) for part in by_head]
 
-    @cached_property
-    def embedding_gradient(self) -> Tensor:
-        """The gradient at the word embeddings alone: cheaper than `gradients`, and it needs no knowledge of the
-        model.
-        """
-        if "recorded" in self.origin.__dict__:
-            return self.gradients().embeddings
-        with torch.enable_grad():
-            logits = self.model.logits(self.inputs, self.passes, self.leaf)
-        self.origin._answer = logits.detach()
-        return self._backward(logits, self.targets, [self.leaf])[0]
-
-    def _backward(
-        self, logits: Tensor, targets: Sequence[Target], wanted: list[Tensor], *, may_be_nothing: bool = False
-    ) -> tuple[Tensor, ...]:
-        self.passes.backwards += len(targets)
-        score = torch.stack([target.score(logits[i : i + 1])[0] for i, target in enumerate(targets)]).sum()
+    def _backward(self, logits: Tensor, wanted: list[Tensor], *, may_be_nothing: bool = False) -> tuple[Tensor, ...]:
+        self.passes.count.backwards += len(self.targets)
+        score = torch.stack([target.score(logits[i : i + 1])[0] for i, target in enumerate(self.targets)]).sum()
         return torch.autograd.grad(score, wanted, retain_graph=True, allow_unused=may_be_nothing)

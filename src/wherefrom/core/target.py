@@ -11,11 +11,13 @@ from wherefrom.errors import UnknownName
 if TYPE_CHECKING:
     from torch import Tensor
 
+SavedTarget = tuple[int, int | None, bool | None]  # index, versus, and whether it is an answer's end: as plain data
+
 
 @dataclass(frozen=True)
 class Target:
     """One class of a single-label model, one label of a multi-label model (`independent`: labels do not exclude each
-    other), or one token that a language model may say; with `versus`, how much more likely it is than another.
+    other), or one token that a language model may predict; with `versus`, how much more likely it is than another.
     """
 
     index: int
@@ -23,12 +25,26 @@ class Target:
     independent: bool = False
     versus: int | None = None
 
+    @property
+    def position(self) -> int | None:
+        """The token position that this target itself is read at; None where the task says which it is."""
+        return None
+
+    @property
+    def component(self) -> str:
+        """What this is of a target that has several components: "start" or "end" of an answer; else nothing."""
+        return ""
+
+    def saved(self) -> SavedTarget:
+        """As plain data, from which the task restores it."""
+        return self.index, self.versus, None
+
     def score(self, logits: Tensor) -> Tensor:
         """What gradients and relevance start from: the logit, or the difference of two. (row, class) -> (row,)"""
         return logits[:, self.index] if self.versus is None else logits[:, self.index] - logits[:, self.versus]
 
     def probability(self, logits: Tensor) -> Tensor:
-        """Between all classes, or between the two that are compared. (row, class) -> (row,)"""
+        """Among all classes, or between the two that are compared. (row, class) -> (row,)"""
         logits = logits.double()
         if self.versus is not None:
             return self.score(logits).sigmoid()
@@ -40,6 +56,17 @@ class Boundary(Target):
     """The token where an answer starts or ends. Its logits are (row, 2, token): starts and ends."""
 
     end: bool = False
+
+    @property
+    def position(self) -> int | None:
+        return self.index
+
+    @property
+    def component(self) -> str:
+        return "end" if self.end else "start"
+
+    def saved(self) -> SavedTarget:
+        return self.index, None, self.end
 
     def score(self, logits: Tensor) -> Tensor:
         return logits[:, int(self.end), self.index]
@@ -57,9 +84,8 @@ def resolve_target(asked: str | int, labels: Sequence[str], *, independent: bool
             )
         return Target(asked % len(labels), labels[asked], independent)
     name = str(asked)
-    matches = [i for i, label in enumerate(labels) if label == name] or [
-        i for i, label in enumerate(labels) if label.lower() == name.lower()
-    ]
+    matches = [i for i, label in enumerate(labels) if label == name]
+    matches = matches or [i for i, label in enumerate(labels) if label.lower() == name.lower()]
     if len(matches) == 1:
         return Target(matches[0], labels[matches[0]], independent)
     if not matches and name.isdecimal():

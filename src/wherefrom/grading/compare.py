@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 
 from wherefrom.case.asking import Asker, Progress
-from wherefrom.case.case import Case, make_cases
-from wherefrom.case.explain import Aims, aimed, explained, retargeted
+from wherefrom.case.case import Case
+from wherefrom.case.explain import ComponentCases, by_batches, cases_of, cases_toward, explained
+from wherefrom.case.passes import Passes
 from wherefrom.core.comparison import Comparison
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.explanation import Explanation
-from wherefrom.core.target import Boundary, Target
 from wherefrom.core.units import Level, Span
 from wherefrom.errors import BadOption, NotDefined, UnknownName, WherefromError
 from wherefrom.grading.evidence import Graded
 from wherefrom.grading.grade import Chosen, Job, grade
-from wherefrom.model.tasks import Asked
+from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
-from wherefrom.registry import Choice, Method, all_methods, all_metrics, choose, find_method, options_of
+from wherefrom.registry import Choice, Method, Reference, all_methods, all_metrics, choose, find_method, options_of
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Query:
     """One text to compare methods on, and what people said of it: spans of characters in the text and in its pair."""
 
     encoding: Encoding
-    target: Asked = None
+    target: TargetSpec = None
     rationale: tuple[Sequence[Span], Sequence[Span]] | None = None
     answer: str | Sequence[Span] | None = None
 
@@ -63,19 +64,20 @@ def chosen_methods(asked: str | Sequence[str]) -> list[Choice[Method]]:
     names = every if asked == "all" else _listed(asked)
     if not names:
         raise BadOption("Name at least one method, or say 'all'.")
-    return _unlike([choose("method", name) for name in names])
+    return _without_duplicates([choose("method", name) for name in names])
 
 
-def chosen_metrics(asked: str | Sequence[str] | None, *, has: Mapping[str, bool] | None = None) -> list[Chosen]:
-    """Metrics as `name:option=value`; `all`, or nothing said, is every metric for which there is what it needs."""
+def chosen_metrics(asked: str | Sequence[str] | None, *, offered: Collection[Reference] = frozenset()) -> list[Chosen]:
+    """Metrics as `name:option=value`; `all`, or nothing said, is every metric that can be measured on what is offered.
+
+    offered: what scores can be held against, beside the model: other classes, a rationale, an answer, another model.
+    """
     if asked is None or asked == "all":
-        return [
-            Chosen.read(row.name) for row in all_metrics() if row.needs is None or (has or {}).get(row.needs, False)
-        ]
+        return [Chosen.read(row.name) for row in all_metrics() if row.needs is None or row.needs in offered]
     found = [Chosen.read(name) for name in _listed(asked)]
     if not found:
         raise BadOption("Name at least one metric, or say 'all'.")
-    _unlike([one.choice for one in found])
+    _without_duplicates([one.choice for one in found])
     return found
 
 
@@ -83,7 +85,7 @@ def _listed(asked: str | Sequence[str]) -> list[str]:
     return [name.strip() for name in (asked.split(",") if isinstance(asked, str) else asked) if name.strip()]
 
 
-def _unlike(choices: list[Choice[Any]]) -> list[Choice[Any]]:
+def _without_duplicates(choices: list[Choice[Any]]) -> list[Choice[Any]]:
     for number, choice in enumerate(choices):
         if any(choice.asked == other.asked for other in choices[:number]):
             raise BadOption(f"{choice.asked!r} is named twice.")
@@ -98,7 +100,7 @@ class Gathered(NamedTuple):
     jobs: list[Job]
 
 
-Second = Callable[[Encoding, Choice[Method], Asked], Explanation]  # the same explanation by another model
+Second = Callable[[Encoding, Choice[Method], TargetSpec], Explanation]  # the same explanation by another model
 
 
 @dataclass(frozen=True)
@@ -116,21 +118,20 @@ class Comparer:
         self, queries: Sequence[Query], *, asker: Asker | None = None, progress: Progress | None = None
     ) -> list[Comparison]:
         """One comparison a text. The counts of questions are of all of them together."""
-        asker = asker or Asker(self.model)
-        found: dict[int, Gathered] = {}
-        fixed = [
-            None if q.target is None or self.model.task.depends_on_text else self.model.target(q.target)
-            for q in queries
-        ]
-        with torch.inference_mode(False):  # the caller may be inside of one, where nothing could be differentiated
-            for cases in make_cases(self.model, [q.encoding for q in queries], fixed, level=self.level, asker=asker):
-                found |= self._gathered(cases, {place: queries[place] for place in cases})
+        shared = asker or Asker(self.model)
+        for query in queries:  # what cannot be explained is an error before anything runs
+            self.model.task.fixed_target(self.model, query.target)
+
+        def work(places: Sequence[int]) -> dict[int, Gathered]:
+            return self._gathered(places, queries, shared)
+
+        found = by_batches(self.model, [query.encoding for query in queries], work)
         ordered = [found[place] for place in range(len(queries))]
-        before, started = (asker.asked, asker.distinct, asker.rows), time.perf_counter()
-        grades = iter(grade([job for one in ordered for job in one.jobs], self.metrics, asker, progress))
+        before, started = (shared.asked, shared.distinct, shared.rows), time.perf_counter()
+        grades = iter(grade([job for one in ordered for job in one.jobs], self.metrics, shared, progress))
         seconds = (time.perf_counter() - started) / len(queries)
         asked, distinct, rows = (
-            now - then for now, then in zip((asker.asked, asker.distinct, asker.rows), before, strict=True)
+            now - then for now, then in zip((shared.asked, shared.distinct, shared.rows), before, strict=True)
         )
         return [
             Comparison(
@@ -151,21 +152,11 @@ class Comparer:
     ) -> Comparison:
         """Grades of explanations of one text that are there already."""
         asker, started = Asker(self.model), time.perf_counter()
-        whole: dict[Level, dict[int, Case]] = {}
-        jobs = []
         with torch.inference_mode(False):
-            for explanation in explanations:
-                if explanation.level not in whole:
-                    (whole[explanation.level],) = make_cases(
-                        self.model, [query.encoding], [None], level=explanation.level, asker=asker
-                    )
-                cases = self._as_it_was(explanation, whole[explanation.level])
-                others, missing = self._elsewhere(explanation, cases)
-                answer = self._answer(query, cases[0]) if self._needs("answer") else None
-                graded = Graded.of(
-                    explanation, others=others, rationale=query.rationale, answer=answer, missing=missing
-                )
-                jobs.append(Job.of(cases, graded))
+            passes = Passes(self.model, [query.encoding], asker)
+            if self._needs("others"):
+                self._announce_again(explanations, passes)
+            jobs = [self._job_of(explanation, query, passes) for explanation in explanations]
             grades = grade(jobs, self.metrics, asker, progress)
         return Comparison(
             tuple(explanations),
@@ -177,57 +168,62 @@ class Comparer:
             seconds=time.perf_counter() - started,
         )
 
-    def _needs(self, what: str) -> bool:
+    def _needs(self, what: Reference) -> bool:
         return any(chosen.choice.row.needs == what for chosen in self.metrics)
 
-    def _as_it_was(self, explanation: Explanation, cases: dict[int, Case]) -> list[Case]:
+    def _announce_again(self, explanations: Sequence[Explanation], passes: Passes) -> None:
+        """What the methods of these explanations read, for explaining the other classes."""
+        for explanation in explanations:
+            with suppress(UnknownName):  # made by hand or elsewhere: its other classes are not explained
+                method = find_method(explanation.method)
+                passes.announce(method.needs(_options_again(method, explanation)), several_targets=True)
+
+    def _job_of(self, explanation: Explanation, query: Query, passes: Passes) -> Job:
+        cases = self._saved_cases(explanation, passes)
+        others, missing = self._explain_others(explanation, cases)
+        answer = self._answer(query, cases[0]) if self._needs("answer") else None
+        graded = Graded.of(explanation, others=others, rationale=query.rationale, answer=answer, missing=missing)
+        return Job.of(cases, graded)
+
+    def _saved_cases(self, explanation: Explanation, passes: Passes) -> list[Case]:
         """The cases of an explanation's own target."""
-        encoding, level = cases[0].encoding, explanation.level
+        encoding, level, task = passes.encodings[0], explanation.level, self.model.task
         if len(encoding.members(level)) != len(explanation.scores):
             raise BadOption(
-                f"The explanation has {len(explanation.scores)} {level}s, but this model"
-                f" reads {len(encoding.members(level))} in its text."
-                " Was it made with another tokenizer?"
+                f"The explanation has {len(explanation.scores)} {level}s, but this model reads"
+                f" {len(encoding.members(level))} in its text. Was it made with another tokenizer?"
             )
-        task, case = self.model.task, cases[0]
-        aims = [
-            Target(index, explanation.target, self.model.independent and task.name == "classification", versus)
-            if end is None
-            else Boundary(index, explanation.target, end=end)
-            for index, versus, end in explanation.aims
-        ] or task.aims(self.model, explanation.target, case.logits, encoding)
-        classes = len(encoding) if task.depends_on_text else case.logits.shape[-1]
-        if any(not 0 <= aim.index < classes or (isinstance(aim, Boundary) != task.depends_on_text) for aim in aims):
-            raise BadOption(f"The explanation is of {explanation.target!r}, which this model has not.")
-        return retargeted(cases, {0: aims})[0]
+        targets = task.restored(self.model, explanation.target, explanation.aims, passes.logits[0], encoding)
+        return cases_toward(passes, [0], [targets], level)[0]
 
-    def _elsewhere(self, explanation: Explanation, cases: Sequence[Case]) -> tuple[list[Explanation], dict[str, str]]:
+    def _explain_others(
+        self, explanation: Explanation, cases: Sequence[Case]
+    ) -> tuple[list[Explanation], dict[str, str]]:
         """The same method's explanations of every other class, where a metric compares with them; and why there are
         none.
         """
         if not self._needs("others"):
             return [], {}
+        case = cases[0]
         try:
-            row = find_method(explanation.method)
-            others = self.model.task.others(self.model, cases[0].target)
+            method = find_method(explanation.method)
+            others = self.model.task.others(self.model, case.target)
         except (UnknownName, NotDefined) as error:
             return [], {"others": str(error)}
-        options = {name: explanation.params.get(name, p.default) for name, p in options_of(row.function).items()}
-        return _of_others(row, options, retargeted({0: cases[0]}, {0: others})[0])
+        return _of_others(method, _options_again(method, explanation), [case.toward(target) for target in others])
 
-    def _gathered(self, cases: dict[int, Case], queries: Mapping[int, Query]) -> dict[int, Gathered]:
+    def _gathered(self, places: Sequence[int], queries: Sequence[Query], asker: Asker) -> dict[int, Gathered]:
         """Every method's explanations of texts that share their passes, and what there is to grade."""
-        if self._needs("others") and len(cases) == 1:
-            next(iter(cases.values())).group.path = []
-        aims = aimed(
-            cases,
-            {place: query.target for place, query in queries.items()},
-            recorded=self.methods[0].row.reads == "attention",
-        )
-        others, why = self._others(cases, aims) if self._needs("others") else ({}, "")
-        found = {place: Gathered({}, {}, []) for place in cases}
+        passes = Passes(self.model, [queries[place].encoding for place in places], asker)
         for choice in self.methods:
-            for place, explanation in self._by(choice, aims, found).items():
+            passes.announce(choice.row.needs(choice.options))
+        if self._needs("others") and len(places) == 1:
+            passes.announce((), several_targets=True)
+        cases = cases_of(passes, places, [queries[place].target for place in places], self.level)
+        others, why = self._cases_of_others(cases) if self._needs("others") else ({}, "")
+        found = {place: Gathered({}, {}, []) for place in places}
+        for choice in self.methods:
+            for place, explanation in self._by(choice, cases, found).items():
                 query = queries[place]
                 elsewhere, missing = (
                     _of_others(choice.row, choice.options, others[place]) if others else ([], {"others": why})
@@ -235,7 +231,7 @@ class Comparer:
                 second = None
                 if self._needs("second") and self.second is not None:
                     second, missing["second"] = self._second(explanation, query, choice)
-                answer = self._answer(query, cases[place]) if self._needs("answer") else None
+                answer = self._answer(query, cases[place][0]) if self._needs("answer") else None
                 graded = Graded.of(
                     explanation,
                     others=elsewhere,
@@ -245,30 +241,32 @@ class Comparer:
                     missing=missing,
                 )
                 found[place].explanations[choice.asked] = explanation
-                found[place].jobs.append(Job.of(aims[place], graded))
+                found[place].jobs.append(Job.of(cases[place], graded))
         return found
 
-    def _by(self, choice: Choice[Method], aims: Aims, found: Mapping[int, Gathered]) -> dict[int, Explanation]:
+    def _by(
+        self, choice: Choice[Method], cases: ComponentCases, found: Mapping[int, Gathered]
+    ) -> dict[int, Explanation]:
         """One method's explanations; of one text after the other, where not all can be explained."""
         try:
-            return explained(aims, choice.row, choice.options)
+            return explained(cases, choice.row, choice.options)
         except WherefromError as error:
-            if len(aims) > 1:
-                return {
-                    place: one for alone in aims for place, one in self._by(choice, {alone: aims[alone]}, found).items()
-                }
+            if len(cases) > 1:
+                alone = [self._by(choice, {place: own}, found) for place, own in cases.items()]
+                return {place: one for part in alone for place, one in part.items()}
             if not self.skip:
                 raise
-            found[next(iter(aims))].failed[choice.asked] = str(error)
+            found[next(iter(cases))].failed[choice.asked] = str(error)
             return {}
 
-    def _others(self, cases: dict[int, Case], aims: Aims) -> tuple[Aims, str]:
+    def _cases_of_others(self, cases: ComponentCases) -> tuple[ComponentCases, str]:
         """The cases of every other class, and why there are none."""
         task = self.model.task
         try:
-            return retargeted(
-                cases, {place: task.others(self.model, parts[0].target) for place, parts in aims.items()}
-            ), ""
+            return {
+                place: [own[0].toward(target) for target in task.others(self.model, own[0].target)]
+                for place, own in cases.items()
+            }, ""
         except NotDefined as error:
             return {}, str(error)
 
@@ -292,6 +290,11 @@ class Comparer:
             spans = [(first, first + len(spans))]
         spans = spans or self.model.task.answer(self.model, case.logits, query.encoding)
         return None if spans is None else [(), spans]
+
+
+def _options_again(method: Method, explanation: Explanation) -> dict[str, Any]:
+    """The options that an explanation was made with."""
+    return {name: explanation.params.get(name, p.default) for name, p in options_of(method.function).items()}
 
 
 def _of_others(

@@ -41,10 +41,10 @@ def find_heads(
         )
     positions, relations = PositionCounts(), RelationCounts()
     encodings = [model.encode(tree.text) for tree in trees]
-    for cases in make_cases(model, encodings, [None] * len(encodings)):
+    for cases in make_cases(model, encodings, [None] * len(encodings), reads=["attention"]):
         with torch.no_grad():
             for place, case in cases.items():
-                attention = [layer.probs for layer in case.capture.attention]
+                attention = case.attention(scores=False)
                 positions.add(attention, torch.ones_like(case.special) if special else ~case.special)
                 tree = trees[place]
                 if syntax and tree.words:

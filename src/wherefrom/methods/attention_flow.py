@@ -25,8 +25,7 @@ UNIT = 2**30  # the solver takes whole numbers: all that leaves one node, as a 3
 )
 def attention_flow(case: Case) -> Tensor:
     layers = [
-        0.5 * layer.probs.mean(0) + 0.5 * torch.eye(len(case.encoding)).to(layer.probs)
-        for layer in case.capture.attention
+        0.5 * probs.mean(0) + 0.5 * torch.eye(len(case.encoding)).to(probs) for probs in case.attention(scores=False)
     ]
     widths = torch.stack(layers).double().cpu().numpy()  # (layer, query, key)
     depth, tokens, _ = widths.shape

@@ -11,6 +11,6 @@ from wherefrom.case.case import Case
 from wherefrom.registry import method
 
 
-@method(family="attention", signed=True, per_class=True, reads="attention", paper="Qiang et al. 2022 (AttCAT), 'Grads'")
+@method(family="attention", signed=True, per_class=True, reads="gradients", paper="Qiang et al. 2022 (AttCAT), 'Grads'")
 def attention_gradients(case: Case) -> Tensor:
     return case.read(case.gradients.attention[-1].probs.mean(0))

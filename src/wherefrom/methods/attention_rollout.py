@@ -17,10 +17,10 @@ from wherefrom.registry import method
     family="attention", signed=False, per_class=False, reads="attention", paper="Abnar & Zuidema 2020, arXiv:2005.00928"
 )
 def attention_rollout(case: Case) -> Attribution:
-    layers = case.capture.attention
+    layers = case.attention(scores=False)
     residual = torch.eye(len(case.encoding)).to(case.embeddings)
 
     def measure(layer: int, rows: Tensor) -> Tensor:
-        return 0.5 * residual[rows] + 0.5 * layers[layer].probs[:, rows].to(residual).mean(0)
+        return 0.5 * residual[rows] + 0.5 * layers[layer][:, rows].to(residual).mean(0)
 
     return carried(case, len(layers), measure)

@@ -17,7 +17,7 @@ from wherefrom.registry import method
     family="attention",
     signed=True,
     per_class=True,
-    reads="attention",
+    reads="gradients",
     paper="Barkan et al. 2021 (Grad-SAM), arXiv:2204.11073",
 )
 def attention_x_gradient(case: Case, *, relu: bool = False) -> Attribution:

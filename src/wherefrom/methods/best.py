@@ -12,14 +12,14 @@ from __future__ import annotations
 from wherefrom.case.case import Attribution, Case
 from wherefrom.optimus.search import faithfulness
 from wherefrom.registry import method
-from wherefrom.selection.best import Found, candidates_of, find_best, judges_of
+from wherefrom.selection.best import Winner, candidates_of, find_best, judges_of, reads_of
 
 
 @method(
     family="selection",
     signed=True,
     per_class=True,
-    reads="answers",
+    reads=reads_of,
     paper="Wherefrom, after Mylonas et al. 2023, arXiv:2209.10876",
     scores_units=True,
 )
@@ -30,13 +30,13 @@ def best(
     metric: str = "comprehensiveness",
     judges: object = "rft,sufficiency,faithfulness",
 ) -> Attribution:
-    memo = case.together[0].memo  # an answer's start and end have one winner, found once
-    key = ("best", str(candidates), metric, str(judges))
-    if key not in memo:
-        grader = faithfulness(metric)
-        memo[key] = find_best(case.together, candidates_of(candidates), grader, judges_of(judges, grader))
-    found: Found = memo[key]
-    own, report = found.parts[list(case.together).index(case)], found.report
+    grader = faithfulness(metric)
+
+    def find() -> Winner:
+        return find_best(case.component_cases, candidates_of(candidates), grader, judges_of(judges, grader))
+
+    found = case.once(("best", str(candidates), metric, str(judges)), find)  # a start and an end have one winner
+    own, report = found.components[case.components.index(case.target)], found.report
     beside = (
         f"; the runner-up, {report['runner_up']}, has {report['runner_up_score']:.4g}"
         if report["runner_up_score"] is not None

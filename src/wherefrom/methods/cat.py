@@ -15,7 +15,7 @@ from wherefrom.case.case import Case
 from wherefrom.registry import method
 
 
-@method(family="gradient", signed=True, per_class=True, reads="attention", paper="Qiang et al. 2022 (AttCAT)")
+@method(family="gradient", signed=True, per_class=True, reads="gradients", paper="Qiang et al. 2022 (AttCAT)")
 def cat(case: Case, *, hidden: Literal["input", "output"] = "input") -> Tensor:
     places = slice(0, -1) if hidden == "input" else slice(1, None)
     states, slopes = torch.stack(case.capture.hidden[places]), torch.stack(case.gradients.hidden[places])

@@ -6,7 +6,6 @@ R <- R + E_h (dy/dA^l * A^l)+ R, from R = I, the deciding position's row. (What 
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from wherefrom.case.case import Case
@@ -14,16 +13,11 @@ from wherefrom.registry import method
 
 
 @method(
-    family="relevance", signed=False, per_class=True, reads="attention", paper="Chefer et al. 2021, arXiv:2103.15679"
+    family="relevance", signed=False, per_class=True, reads="gradients", paper="Chefer et al. 2021, arXiv:2103.15679"
 )
 def gae(case: Case) -> Tensor:
-    row: Tensor | None = None
+    row = case.row_read
     for layer, gradient in zip(reversed(case.capture.attention), reversed(case.gradients.attention), strict=True):
         weighted = (layer.probs * gradient.probs).clamp(min=0).mean(0)  # (query, key)
-        row = (
-            case.read(weighted + torch.eye(len(weighted), dtype=weighted.dtype, device=weighted.device))
-            if row is None
-            else row + row @ weighted
-        )
-    assert row is not None  # a model has layers
+        row = row + row.to(weighted.dtype) @ weighted
     return row

@@ -12,7 +12,7 @@ from wherefrom.registry import method
 
 
 @method(
-    family="attention", signed=False, per_class=True, reads="attention", paper="Selvaraju et al. 2017, arXiv:1610.02391"
+    family="attention", signed=False, per_class=True, reads="gradients", paper="Selvaraju et al. 2017, arXiv:1610.02391"
 )
 def gradcam(case: Case) -> Tensor:
     weight = case.gradients.attention[-1].probs.mean((1, 2), keepdim=True)  # (head, 1, 1)

@@ -23,7 +23,7 @@ Baseline = Literal["auto", "mask", "pad", "unk", "eos", "zero"]
     family="gradient",
     signed=True,
     per_class=True,
-    reads="embeddings",
+    reads="path",
     paper="Sundararajan et al. 2017, arXiv:1703.01365",
 )
 def integrated_gradients(

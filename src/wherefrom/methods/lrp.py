@@ -7,23 +7,28 @@ it adds up to one; at the words, positions and token types take their share, whi
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import torch
 
 from wherefrom.case.case import Attribution, Case
-from wherefrom.registry import method
+from wherefrom.registry import Reads, method
 
-Precision = Literal[
-    "double", "model"
-]  # of the forward pass; see docs/methods/relevance.md on why single precision is not enough
+# Of the forward pass; see docs/methods/relevance.md on why single precision is not enough.
+Precision = Literal["double", "model"]
+
+
+def relevance_reads(options: Mapping[str, Any]) -> set[Reads]:
+    """Which forward pass relevance goes back through, by the option `precision`."""
+    return {"relevance_double" if options["precision"] == "double" else "relevance"}
 
 
 @method(
     family="relevance",
     signed=True,
     per_class=True,
-    reads="relevance",
+    reads=relevance_reads,
     paper="Bach et al. 2015; rules of Chefer et al. 2021, arXiv:2012.09838",
 )
 def lrp(case: Case, *, at: Literal["encoder", "words"] = "encoder", precision: Precision = "double") -> Attribution:

@@ -16,7 +16,7 @@ from typing import Literal
 from wherefrom.case.case import Attribution, Case
 from wherefrom.errors import BadOption
 from wherefrom.heads.masks import mask_of
-from wherefrom.methods.lrp import Precision
+from wherefrom.methods.lrp import Precision, relevance_reads
 from wherefrom.methods.transatt import rolled_out
 from wherefrom.model.relevance.rules import MaskVariant, Way
 from wherefrom.registry import method
@@ -24,7 +24,9 @@ from wherefrom.registry import method
 UNMASKED = "No heads were given, so all of them count, as in transatt: see 'wherefrom heads'."
 
 
-@method(family="relevance", signed=False, per_class=True, reads="relevance", paper="Song et al. 2024, arXiv:2401.09972")
+@method(
+    family="relevance", signed=False, per_class=True, reads=relevance_reads, paper="Song et al. 2024, arXiv:2401.09972"
+)
 def mask_lrp(
     case: Case,
     *,
@@ -43,7 +45,7 @@ def mask_lrp(
             " relevance has no way through its attention."
             " Lower the thresholds of 'wherefrom heads', or let relevance pass by the residual alone: bare=residual."
         )
-    mixed = case.mixed(Way("zplus", mask, variant, wide))
+    mixed = case.weighted_attention(Way("zplus", mask, variant, wide))
     if variant == "published":
         mixed = [2 * part for part in mixed]  # it does not halve what attention is given
     notes = [UNMASKED] if mask is None else []

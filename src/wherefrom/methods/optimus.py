@@ -17,12 +17,14 @@ same, or the baseline, as the paper's algorithm has it. all_scores: keep every c
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from wherefrom.case.case import Attribution, Case
-from wherefrom.core.target import Boundary
 from wherefrom.errors import BadOption
 from wherefrom.optimus.fit import combination_of
 from wherefrom.optimus.search import Choice, Fallback, Select, chosen, faithfulness, search, weights_by
-from wherefrom.registry import method
+from wherefrom.registry import Reads, method
 
 _NONE = "No combination scores above zero: hiding what it weighs most does not lower the probability. "
 HOPELESS: dict[Fallback, str] = {
@@ -31,11 +33,16 @@ HOPELESS: dict[Fallback, str] = {
 }
 
 
+def reads_of(options: Mapping[str, Any]) -> set[Reads]:
+    """Attention before the softmax (A*) takes a pass that records the scores, too."""
+    return {"answers", "attention" if options["raw"] == "A" else "scores"}
+
+
 @method(
     family="attention",
     signed=False,
     per_class=True,
-    reads="attention",
+    reads=reads_of,
     paper="Mylonas et al. 2023, Optimus, arXiv:2209.10876",
     scores_units=True,
 )
@@ -61,8 +68,8 @@ def optimus(
     found = search(case, select, raw, grader)
     best = chosen(found.scores, grader, fallback)
     winner = found.combinations[best]
-    alone = len(found.aims[0]) < len(case.together)  # one end of an answer, searched for on its own
-    end = ("End: " if case.target.end else "Start: ") if alone and isinstance(case.target, Boundary) else ""
+    alone = len(found.aims[0]) < len(case.components)  # one end of an answer, searched for on its own
+    end = f"{case.target.component.capitalize()}: " if alone else ""
     note = (
         f"{end}{winner}: {found.scores[best]:.4g} by {metric}, chosen among {len(found.scores)};"
         f" the baseline has {found.scores[0]:.4g}."

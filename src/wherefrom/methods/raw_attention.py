@@ -13,10 +13,10 @@ from wherefrom.registry import method
     family="attention", signed=False, per_class=False, reads="attention", paper="Bahdanau et al. 2015, arXiv:1409.0473"
 )
 def raw_attention(case: Case, *, layer: int = -1, head: int | None = None) -> Tensor:
-    layers = case.capture.attention
+    layers = case.attention(scores=False)
     if not -len(layers) <= layer < len(layers):
         raise BadOption(f"There is no layer {layer}: the model has {len(layers)}, numbered from 0.")
-    probs = layers[layer].probs  # (head, query, key)
+    probs = layers[layer]  # (head, query, key)
     if head is None:
         return case.read(probs.mean(0))
     if not -len(probs) <= head < len(probs):

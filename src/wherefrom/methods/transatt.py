@@ -13,27 +13,30 @@ import torch
 from torch import Tensor
 
 from wherefrom.case.case import Case
-from wherefrom.methods.lrp import Precision
+from wherefrom.methods.lrp import Precision, relevance_reads
 from wherefrom.model.relevance.rules import Way
 from wherefrom.registry import method
 
 
 @method(
-    family="relevance", signed=False, per_class=True, reads="relevance", paper="Chefer et al. 2021, arXiv:2012.09838"
+    family="relevance",
+    signed=False,
+    per_class=True,
+    reads=relevance_reads,
+    paper="Chefer et al. 2021, arXiv:2012.09838",
 )
 def transatt(case: Case, *, normalise: bool = True, precision: Precision = "double") -> Tensor:
-    return rolled_out(case, case.mixed(Way("zplus", wide=precision == "double")), normalise)
+    return rolled_out(case, case.weighted_attention(Way("zplus", wide=precision == "double")), normalise)
 
 
 def rolled_out(case: Case, layers: Sequence[Tensor], normalise: bool) -> Tensor:
     """The deciding position's row of the product of all A_bar, carried from the top layer down. Each given without I:
     (query, key).
     """
-    row: Tensor | None = None
+    row = case.row_read
     for part in reversed(layers):
         mixed = part + torch.eye(len(part), dtype=part.dtype, device=part.device)
         if normalise:
             mixed = mixed / mixed.sum(-1, keepdim=True)
-        row = case.read(mixed) if row is None else row @ mixed
-    assert row is not None  # a model has layers
+        row = row.to(mixed.dtype) @ mixed
     return row

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -15,15 +15,15 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import Target
-from wherefrom.errors import EmptyText, MissingToken, ModelFailed, ModelIsTraining, WrongModel
+from wherefrom.errors import BadOption, EmptyText, MissingToken, ModelFailed, ModelIsTraining, WrongModel
 from wherefrom.model.anatomy import Anatomy, Block, dissect
-from wherefrom.model.tasks import TASKS, Asked, Task
+from wherefrom.model.tasks import TASKS, TargetSpec, Task
 
 UNLIMITED = 100_000  # tokenizers without a limit of their own say something like 1e30
 
 
 @dataclass
-class Passes:
+class PassCount:
     """Rows sent through the model, forth and back."""
 
     forwards: int = 0
@@ -37,6 +37,7 @@ class TextModel:
     name: str = "model"
     task: Task = TASKS["classification"]
     batch_tokens: int = 4096  # how many tokens, with padding, go through the model at once
+    skips_unread: bool = field(init=False, default=False)  # whether what the decision does not read is left out
 
     def __post_init__(self) -> None:
         if not getattr(self.tokenizer, "is_fast", False):
@@ -44,7 +45,8 @@ class TextModel:
                 "Wherefrom needs a fast tokenizer, because only that says where each token stands in the text."
             )
         self.check_mode()
-        _ = self.shortened  # found out once, here, so that no explanation pays for it
+        # Found out once, when the model is loaded, so that no explanation pays for it.
+        object.__setattr__(self, "skips_unread", self._may_skip_unread())
 
     def check_mode(self) -> None:
         if self.network.training:
@@ -94,7 +96,7 @@ class TextModel:
     @property
     def takes_batches(self) -> bool:
         """Decoders that classify find the last token by the padding id; without one they answer one row at a time."""
-        return self.task.name != "classification" or self.network.config.get_text_config().pad_token_id is not None
+        return not self.task.finds_end_by_padding or self.network.config.get_text_config().pad_token_id is not None
 
     # Reading
 
@@ -124,20 +126,27 @@ class TextModel:
             segment=segment,
             cut=length - len(read["input_ids"]),
         )
-        return self.task.checked(self, encoding)
+        return self.task.check_text(self, encoding)
 
-    def target(self, asked: Asked) -> Target:
-        return self.task.target(self, asked)
+    def target(self, spec: TargetSpec) -> Target:
+        """A target that does not depend on the text: a label or a token."""
+        found = self.task.fixed_target(self, spec)
+        if found is None:
+            raise BadOption(f"What {spec!r} is depends on the text, so it is no target by itself.")
+        return found
 
-    def row_read(self, encoding: Encoding) -> Tensor:
-        """How much of each position the decision reads: one at [CLS], the mask or the last token, or all alike.
-        (token,)
+    def row_read(self, encoding: Encoding, target: Target) -> Tensor:
+        """How much of each position the decision reads: one at [CLS], the mask, the last token or the answer's own
+        token, or all alike. (token,)
         """
         weights = torch.zeros(len(encoding), dtype=self.network.dtype, device=self.device)
-        places = self.task.places(self, self.batch([encoding]))
-        if places is None:
+        if target.position is not None:
+            weights[target.position] = 1
+            return weights
+        positions = self.task.positions(self, self.batch([encoding]))
+        if positions is None:
             return weights + 1 / len(encoding)
-        weights[places] = 1
+        weights[positions] = 1
         return weights
 
     # Asking
@@ -164,7 +173,7 @@ class TextModel:
         return embedded
 
     def logits(
-        self, inputs: dict[str, Tensor], passes: Passes, embeddings: Tensor | None = None, *, whole: bool = False
+        self, inputs: dict[str, Tensor], count: PassCount, embeddings: Tensor | None = None, *, whole: bool = False
     ) -> Tensor:
         """One forward pass. With `embeddings`, these stand in for the words, while the ids still say positions and
         padding.
@@ -172,18 +181,21 @@ class TextModel:
         Unless the `whole` model has to run, what the decision does not read is left out (see `_only_what_is_read`).
         """
         self.check_mode()
-        ids = inputs["input_ids"]
-        passes.forwards += len(ids)
-        places = None if self._reads_unknown else self.task.places(self, inputs)
-        with self._embeddings_are(ids, embeddings), nullcontext() if whole else self._only_what_is_read(places):
-            logits = self.task.logits(self.network(**inputs), inputs, places)
-        found = logits.detach()  # padding is -inf where places compete, so only the largest has to be finite
+        count.forwards += len(inputs["input_ids"])
+        logits = self._logits(inputs, embeddings, skip_unread=self.skips_unread and not whole)
+        found = logits.detach()  # padding is -inf where positions compete, so only the largest has to be finite
         if bool(torch.isnan(found).any()) or not bool(torch.isfinite(found.amax(-1)).all()):
             raise ModelFailed(
                 "The model answered NaN or infinity. Its weights may be damaged,"
                 " or its precision too low for this text."
             )
         return logits
+
+    def _logits(self, inputs: dict[str, Tensor], embeddings: Tensor | None, *, skip_unread: bool) -> Tensor:
+        positions = None if self._position_unknown else self.task.positions(self, inputs)
+        only = self._only_what_is_read(positions) if skip_unread else nullcontext()
+        with self._embeddings_are(inputs["input_ids"], embeddings), only:
+            return self.task.logits(self.network(**inputs), inputs, positions)
 
     @contextmanager
     def _embeddings_are(self, ids: Tensor, embeddings: Tensor | None) -> Iterator[None]:
@@ -204,7 +216,7 @@ class TextModel:
             yield
 
     @contextmanager
-    def _only_what_is_read(self, places: Tensor | None) -> Iterator[None]:
+    def _only_what_is_read(self, positions: Tensor | None) -> Iterator[None]:
         """The last block's MLP runs at the position that the decision reads, and nowhere else: a ninth of a six-layer
         model's work.
 
@@ -212,13 +224,13 @@ class TextModel:
         the others are never looked at again.
         """
         block = self._last_block
-        if block is None or places is None or not self.__dict__.get("shortened", True):
+        if block is None or positions is None:
             yield
             return
-        rows, thread = torch.arange(len(places), device=places.device), threading.get_ident()
+        rows, thread = torch.arange(len(positions), device=positions.device), threading.get_ident()
 
         def narrow(_: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-            return (args[0][rows, places].unsqueeze(1), *args[1:]) if threading.get_ident() == thread else None
+            return (args[0][rows, positions].unsqueeze(1), *args[1:]) if threading.get_ident() == thread else None
 
         handle = block.mlp[0].register_forward_pre_hook(narrow)
         try:
@@ -226,8 +238,7 @@ class TextModel:
         finally:
             handle.remove()
 
-    @cached_property
-    def shortened(self) -> bool:
+    def _may_skip_unread(self) -> bool:
         """Whether leaving out what is not read gives the same answer. Tried, because a model may have a head unlike its
         family's.
         """
@@ -237,10 +248,8 @@ class TextModel:
             sample = self.task.sample.format(mask=self.tokenizer.mask_token)
             inputs = self.batch([self.encode(text) for text in (sample, f"Well. {sample}")[: 1 + self.takes_batches]])
             with torch.no_grad():
-                short, full = (self.logits(inputs, Passes(), whole=whole) for whole in (False, True))
-        except (
-            Exception
-        ):  # whatever a block unlike its family's makes of it, or a model that answers NaN: then it runs as it is
+                short, full = (self._logits(inputs, None, skip_unread=skip) for skip in (True, False))
+        except Exception:  # whatever a block unlike its family's makes of it: then the model runs as it is
             return False
         return torch.allclose(short, full, rtol=1e-3, atol=1e-4 * float(full.abs().max()))
 
@@ -251,15 +260,13 @@ class TextModel:
             blocks = self.anatomy.blocks
         except WrongModel:
             return None
-        shared = (
-            len(blocks) != self.network.config.num_hidden_layers
-        )  # a block that serves several layers has no last turn
-        return None if shared else blocks[-1]
+        # A block that serves several layers has no last turn.
+        return blocks[-1] if len(blocks) == self.network.config.num_hidden_layers else None
 
     @cached_property
-    def _reads_unknown(self) -> bool:
+    def _position_unknown(self) -> bool:
         """Whether the position that is read depends on a family that is not known."""
-        if self.task.name != "classification":
+        if not self.task.position_depends_on_family:
             return False
         try:
             return not self.anatomy.blocks

@@ -7,16 +7,17 @@ from os import PathLike
 from typing import Protocol
 
 import numpy as np
-import torch
 
-from wherefrom.case.case import Case, make_cases, together
+from wherefrom.case.case import Case
+from wherefrom.case.explain import by_batches, cases_of
+from wherefrom.case.passes import Passes
 from wherefrom.core.units import Level
 from wherefrom.errors import BadOption, EmptyText
 from wherefrom.grading.evidence import Numbers
 from wherefrom.model.fingerprint import fingerprint
 from wherefrom.model.text_model import TextModel
 from wherefrom.optimus.combination import Combination, Fitted
-from wherefrom.optimus.search import Choice, Fallback, ask_together, chosen, faithfulness, search
+from wherefrom.optimus.search import Choice, Fallback, Search, ask_together, chosen, faithfulness, search
 
 Text = str | tuple[str, str]
 
@@ -47,17 +48,21 @@ def fit(
     reader = model.text_model
     encodings = [reader.encode(*((text,) if isinstance(text, str) else text)) for text in texts]
     grader = faithfulness(metric)
-    totals: list[Numbers] = []
-    with torch.inference_mode(False):
-        for cases in make_cases(reader, encodings, [None] * len(encodings), level=level):
-            _ = next(iter(cases.values())).attention(scores=raw != "A")  # first: this pass also says what is predicted
-            ask_together(list(cases.values()), grader)
-            for case in cases.values():
-                layers = case.attention(scores=raw != "A")
-                parts = [case.toward(target) for target in reader.task.aims(reader, None, case.logits, case.encoding)]
-                with together(parts):
-                    found = search(parts[0], "prime", raw, grader)
-                totals.append(found.scores)
+
+    def work(places: Sequence[int]) -> dict[int, tuple[Search, tuple[int, int]]]:
+        passes = Passes(reader, [encodings[place] for place in places])
+        passes.announce({"answers", "attention" if raw == "A" else "scores"})
+        cases = {place: own[0] for place, own in cases_of(passes, places, [None] * len(places), level).items()}
+        ask_together(list(cases.values()), grader)
+        shape = {place: case.attention(scores=raw != "A") for place, case in cases.items()}
+        return {
+            place: (search(case, "prime", raw, grader), (len(shape[place]), len(shape[place][0])))
+            for place, case in cases.items()
+        }
+
+    searched = by_batches(reader, encodings, work)
+    found, (layers, heads) = searched[0]
+    totals: list[Numbers] = [searched[place][0].scores for place in range(len(encodings))]
     scores = np.mean(totals, 0)
     best = chosen(scores, grader, fallback)
     return Fitted(
@@ -66,8 +71,8 @@ def fit(
         baseline=float(scores[0]),
         metric=metric,
         level=level,
-        layers=len(layers),
-        heads=len(layers[0]),
+        layers=layers,
+        heads=heads,
         texts=len(texts),
         model=reader.name,
         fingerprint=fingerprint(reader.network),

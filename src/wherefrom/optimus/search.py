@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from wherefrom.case.case import Case
-from wherefrom.core.target import Boundary, Target
-from wherefrom.core.units import POOL
+from wherefrom.case.explain import pooled
+from wherefrom.core.target import Target
 from wherefrom.errors import BadOption, NotDefined
 from wherefrom.grading.evidence import Flags, Graded, Numbers
 from wherefrom.grading.grade import Chosen, Job, fill_of, grade
@@ -83,7 +83,9 @@ def search(case: Case, select: Select, raw: Choice, metric: Chosen) -> Search:
     own = all_candidates(case, raw)
     aims = searched(case, select)
     others = (
-        [all_candidates(other, raw).weights for other in case.together if other is not case] if len(aims[0]) > 1 else []
+        [all_candidates(other, raw).weights for other in case.component_cases if other is not case]
+        if len(aims[0]) > 1
+        else []
     )
     whole = own.weights + sum(others, torch.zeros_like(own.weights))
     return Search(own.combinations, own.weights, scores_of(case, whole, aims, metric), aims)
@@ -122,21 +124,11 @@ def settled(case: Case, weights: Tensor) -> Tensor:
     rank would take that for meaning. None becomes zero by it.
     """
     weights = pooled(case, weights)
-    if isinstance(case.target, Boundary):
+    if case.target.position is not None:
         total = weights[..., real_units(case)].abs().sum(-1, keepdim=True)
         weights = weights / total.masked_fill(total == 0, 1)
     mantissa, exponent = torch.frexp(weights)
     return torch.ldexp((mantissa * 2**BITS).round() / 2**BITS, exponent)
-
-
-def pooled(case: Case, weights: Tensor) -> Tensor:
-    """Tokens' weights as those of words (their sum) or sentences (their mean). (..., token) -> (..., unit)"""
-    if case.level == "token":
-        return weights
-    share = case.units.cpu().to(weights.dtype)  # (unit, token)
-    if POOL[case.level] == "mean":
-        share = share / share.sum(-1, keepdim=True)
-    return weights @ share.T
 
 
 def real_units(case: Case) -> Tensor:
@@ -151,8 +143,8 @@ def searched(case: Case, select: Select) -> list[Aim]:
     target, model = case.target, case.model
     if select == "label":
         return [(target,)]
-    if len(case.together) > 1 or not target.independent or target.versus is not None:
-        return [tuple(one.target for one in case.together)]
+    if len(case.components) > 1 or not target.independent or target.versus is not None:
+        return [case.components]
     chances = case.logits.double().sigmoid()
     predicted: list[Aim] = [(model.target(label),) for label in (chances >= PREDICTED).nonzero().flatten().tolist()]
     return predicted if (target,) in predicted else [(target,)]
@@ -204,10 +196,10 @@ def scores_of(
         for row in numbers
         for aim in aims
     ]
-    asker = case.group.asker
+    asker = case.passes.asker
     before = asker.rows
     grades = grade(jobs, [metric], asker)
-    case.asking.forwards += asker.rows - before
+    case.own_count.forwards += asker.rows - before
     values = np.array([np.nan if one.value is None else one.value for (one,) in grades])
     found: Numbers = values.reshape(len(numbers), len(aims)).mean(-1)
     return found
@@ -226,7 +218,7 @@ def _by_rft(case: Case, weights: Tensor, aims: Sequence[Aim], metric: Chosen) ->
 def ask_together(cases: Sequence[Case], metric: Chosen) -> None:
     """Put RFT's questions about several texts in full batches; whoever asks them afterwards finds the answers there."""
     if isinstance(metric.metric, Rft):
-        asker = cases[0].group.asker
+        asker = cases[0].passes.asker
         for case in cases:
             asker.note(case.encoding, _one_hidden(case), fill_of(metric, case.model))
         asker.run()

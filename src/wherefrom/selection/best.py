@@ -1,8 +1,8 @@
-"""The search of Optimus with methods of every family as candidates: which of them is the most faithful for one text."""
+"""Which method is the most faithful for one text: every candidate explains it, one metric chooses, others judge."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,35 +11,43 @@ import torch
 from torch import Tensor
 
 from wherefrom.case.case import Attribution, Case
+from wherefrom.case.explain import attributions, unit_scores
 from wherefrom.errors import BadOption, WherefromError
 from wherefrom.grading.evidence import Graded
 from wherefrom.grading.grade import Chosen, Job, grade
-from wherefrom.optimus.search import Aim, chosen, pooled, real_units, scores_of
-from wherefrom.registry import Choice, Method, all_methods, choose
+from wherefrom.optimus.search import chosen, real_units, scores_of
+from wherefrom.registry import Choice, Method, Reads, all_methods, choose
 
 REPRESENTATIVE = ("optimus", "gradcam", "attcat", "integrated_gradients", "alti", "gae", "attn_lrp", "occlusion")
-APART = ("selection", "floor")  # families that "all" leaves out: choosing itself, and scores that know nothing
+NO_CANDIDATES = ("selection", "floor")  # families that "all" leaves out: choosing itself, and scores that know nothing
 
 
 @dataclass(frozen=True)
-class Found:
-    """The winner, what it gives each part of the text, and how it stands among the others: plain data."""
+class Winner:
+    """The method that won, what it gives each component of the target, and how it stands among the others."""
 
     name: str
-    parts: Sequence[Attribution]
-    report: dict[str, Any]
+    components: Sequence[Attribution]
+    report: dict[str, Any]  # plain data
 
 
 def candidates_of(asked: object) -> list[Choice[Method]]:
     """ "representative", "all", or methods as `name:option=value`, in a list or between commas."""
     if asked == "all":
-        asked = [row.name for row in all_methods() if row.family not in APART]
-    found = [
-        choose("method", name) for name in _listed("candidates", REPRESENTATIVE if asked == "representative" else asked)
-    ]
+        asked = [row.name for row in all_methods() if row.family not in NO_CANDIDATES]
+    names = _listed("candidates", REPRESENTATIVE if asked == "representative" else asked)
+    found = [choose("method", name) for name in names]
     for choice in found:
         if choice.row.family == "selection":
             raise BadOption(f"{choice.row.name} chooses among methods, so it is no candidate itself.")
+    return found
+
+
+def reads_of(options: Mapping[str, Any]) -> set[Reads]:
+    """What all candidates together read."""
+    found: set[Reads] = {"answers"}
+    for choice in candidates_of(options["candidates"]):
+        found |= choice.row.needs(choice.options)
     return found
 
 
@@ -63,24 +71,26 @@ def _listed(what: str, asked: object) -> list[str]:
 
 
 def find_best(
-    parts: Sequence[Case], tried: Sequence[Choice[Method]], metric: Chosen, judges: Sequence[Chosen]
-) -> Found:
-    """Explain by every candidate, choose by the metric, and have the judges grade the winner and the runner-up."""
-    given, failed = _explained(parts, tried)
+    cases: Sequence[Case], candidates: Sequence[Choice[Method]], metric: Chosen, judges: Sequence[Chosen]
+) -> Winner:
+    """Explain by every candidate, choose by the metric, and have the judges grade the winner and the runner-up.
+
+    cases: one for every component of the target.
+    """
+    given, failed = _explained(cases, candidates)
     if not given:
-        raise WherefromError(
-            f"No candidate could explain this text. {'; '.join(f'{name}: {why}' for name, why in failed.items())}"
-        )
-    case, names = parts[0], list(given)
-    aim = tuple(part.target for part in parts)
-    weights = torch.stack([_total(one) for one in given.values()])  # (candidate, unit)
-    scores = scores_of(case, weights, [aim], metric)  # (candidate,)
-    first = chosen(scores, metric)
-    falling = np.where(np.isnan(scores), np.inf, scores if metric.choice.row.better == "lower" else -scores)
+        reasons = "; ".join(f"{name}: {why}" for name, why in failed.items())
+        raise WherefromError(f"No candidate could explain this text. {reasons}")
+    case, names = cases[0], list(given)
+    targets = tuple(one.target for one in cases)
+    scores = torch.stack([_added_up(components) for components in given.values()])  # (candidate, unit)
+    values = scores_of(case, scores, [targets], metric)  # (candidate,)
+    first = chosen(values, metric)
+    falling = np.where(np.isnan(values), np.inf, values if metric.choice.row.better == "lower" else -values)
     order = [first, *(int(place) for place in np.argsort(falling, kind="stable") if place != first)]
-    verdicts = _judged(case, aim, weights[order[:2]], judges)
+    judged = _judged(case, targets, scores[order[:2]], judges)
     grades = [
-        [_plain(scores[place]), *(verdicts[rank] if rank < 2 else [None] * len(judges))]
+        [_or_none(values[place]), *(judged[rank] if rank < 2 else [None] * len(judges))]
         for rank, place in enumerate(order)
     ]
     report = {
@@ -90,56 +100,54 @@ def find_best(
         "runner_up": names[order[1]] if len(order) > 1 else None,
         "runner_up_score": grades[1][0] if len(order) > 1 else None,
         "candidates": len(names),
-        "equals": sum(grade[0] == grades[0][0] for grade in grades) - 1,  # others that are as good: the first was taken
+        "equals": sum(row[0] == grades[0][0] for row in grades) - 1,  # others that are as good: the first was taken
         "metrics": [metric.choice.asked, *(judge.choice.asked for judge in judges)],
         "better": [metric.choice.row.better, *(judge.choice.row.better for judge in judges)],
         "grades": dict(zip((names[place] for place in order), grades, strict=True)),
         "failed": failed,
     }
-    return Found(names[first], given[names[first]], report)
+    return Winner(names[first], given[names[first]], report)
 
 
 def _explained(
-    parts: Sequence[Case], tried: Sequence[Choice[Method]]
+    cases: Sequence[Case], candidates: Sequence[Choice[Method]]
 ) -> tuple[dict[str, list[Attribution]], dict[str, str]]:
-    """Every candidate on every part; one that cannot explain this text is left out, and said so."""
+    """Every candidate's scores by unit, for every component; and why some could not explain this text."""
     given: dict[str, list[Attribution]] = {}
     failed: dict[str, str] = {}
-    for choice in tried:
+    for choice in candidates:
         try:
-            given[choice.asked] = [_attribution(part, choice) for part in parts]
+            found = attributions(cases, choice.row, choice.options)
         except WherefromError as error:
             failed[choice.asked] = str(error)
+            continue
+        # Layers stay where they can: by token. `flow` would hold on to the case.
+        by_unit = [
+            one.scores if case.level == "token" else unit_scores(case, choice.row, one)
+            for case, one in zip(cases, found, strict=True)
+        ]
+        given[choice.asked] = [
+            replace(one, scores=scores, flow=None) for one, scores in zip(found, by_unit, strict=True)
+        ]
     return given, failed
 
 
-def _attribution(case: Case, choice: Choice[Method]) -> Attribution:
-    """What a method gives, by the units of the case."""
-    given = choice.row(case, **choice.options)
-    found = given if isinstance(given, Attribution) else Attribution(given)
-    scores = found.scores.detach().double().cpu()
-    if not bool(scores.isfinite().all()):
-        raise WherefromError("its scores are not finite")
-    if case.level != "token" and not choice.row.scores_units:
-        scores = pooled(case, scores.sum(0) if scores.ndim == 2 else scores)
-    return replace(found, scores=scores, signed=choice.row.signed if found.signed is None else found.signed)
+def _added_up(components: Sequence[Attribution]) -> Tensor:
+    """The components added up, and layers if there are any. (unit,)"""
+    return torch.stack([one.scores.sum(0) if one.scores.ndim == 2 else one.scores for one in components]).sum(0)
 
 
-def _total(parts: Sequence[Attribution]) -> Tensor:
-    """The parts added up, and layers if there are any. (unit,)"""
-    return torch.stack([part.scores.sum(0) if part.scores.ndim == 2 else part.scores for part in parts]).sum(0)
-
-
-def _judged(case: Case, aim: Aim, weights: Tensor, judges: Sequence[Chosen]) -> list[list[float | None]]:
+def _judged(case: Case, targets: Any, scores: Tensor, judges: Sequence[Chosen]) -> list[list[float | None]]:
     """(candidate, judge)"""
     special = ~real_units(case).numpy()
-    jobs = [Job(case.encoding, case.level, aim, case.logits, Graded(row, special)) for row in weights.numpy()]
-    asker = case.group.asker
+    jobs = [Job(case.encoding, case.level, targets, case.logits, Graded(row, special)) for row in scores.numpy()]
+    asker = case.passes.asker
     before = asker.rows
     grades = grade(jobs, judges, asker)
-    case.asking.forwards += asker.rows - before
+    case.own_count.forwards += asker.rows - before
     return [[one.value for one in row] for row in grades]
 
 
-def _plain(score: Any) -> float | None:
-    return None if np.isnan(score) else float(score)
+def _or_none(value: Any) -> float | None:
+    """JSON has no NaN."""
+    return None if np.isnan(value) else float(value)

@@ -86,7 +86,7 @@ def probability_drop(case: Case, scores: Tensor, *, fill: str | None = None) -> 
     """How far the target's probability has fallen when the k most important tokens are hidden, k = 0 ... all: as
     Figures 6 and 9.
     """
-    ranked, asker = graded(case, scores), case.group.asker
+    ranked, asker = graded(case, scores), case.passes.asker
     asker.know(case.encoding, case.logits)
     asked = asker.note(case.encoding, ranked.without(range(len(ranked) + 1)), fill or case.model.usual_fill())
     asker.run()
@@ -110,7 +110,7 @@ class Faithfulness(NamedTuple):
 def faithfulness(case: Case, scores: Tensor, *, fill: str = "delete") -> Faithfulness:
     """Equations 12 and 13, by the metrics of these names."""
     metrics = [Chosen.read(f"{name}:fill={fill}") for name in Faithfulness._fields]
-    (grades,) = grade([Job.of([case], graded(case, scores))], metrics, case.group.asker)
+    (grades,) = grade([Job.of([case], graded(case, scores))], metrics, case.passes.asker)
     return Faithfulness(*(one.value if one.value is not None else float("nan") for one in grades))
 
 

@@ -15,7 +15,7 @@ import torch
 from scipy.stats import pearsonr, spearmanr
 
 from wherefrom.api import Model
-from wherefrom.case.case import make_cases
+from wherefrom.case.case import Attribution, make_cases
 from wherefrom.case.explain import explanation as explanation_of
 from wherefrom.core.comparison import Comparison
 from wherefrom.core.explanation import Explanation
@@ -118,11 +118,12 @@ def grades_of_combinations(
     values: dict[str, list[Numbers]] = {metric: [] for metric in metrics}
     names: list[str] = []
     with torch.inference_mode(False):
-        for cases in make_cases(reader, encodings, [None] * len(encodings), level=level):
+        reads = find_method("optimus").needs({"raw": raw})
+        for cases in make_cases(reader, encodings, [None] * len(encodings), level=level, reads=reads):
             for place, case in cases.items():
                 found = all_candidates(case, raw)
                 names = [str(one) for one in found.combinations]
-                shown = explanation_of([case], find_method("optimus"), {}, [found.weights[0]])
+                shown = explanation_of([case], find_method("optimus"), {}, [Attribution(found.weights[0])])
                 spans = marked(shown, [texts[place][1]])
                 for metric in metrics:
                     scores = scores_of(

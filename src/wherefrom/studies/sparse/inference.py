@@ -114,7 +114,8 @@ def ask(model: TextModel, rows: Sequence[tuple[str, int]], projection: Projectio
         for places in track(
             by_length([len(one) for one in encodings], tokens=model.batch_tokens), f"{model.name} with {projection}"
         ):
-            for cases in make_cases(model, [encodings[i] for i in places], [None] * len(places)):
+            texts = [encodings[i] for i in places]
+            for cases in make_cases(model, texts, [None] * len(texts), reads=["gradients", "answers"]):
                 for row, case in cases.items():
                     answers[places[row]] = case.target.index
                     by_text[places[row]] = examine(case)

@@ -1,0 +1,13 @@
+"""What a model was made to do: one file a task, and the table of them."""
+
+from wherefrom.model.tasks.classification import Classification
+from wherefrom.model.tasks.masked_token import MaskedToken
+from wherefrom.model.tasks.next_token import NextToken
+from wherefrom.model.tasks.question_answering import QuestionAnswering
+from wherefrom.model.tasks.task import TargetSpec, Task
+
+TASKS: dict[str, Task] = {
+    task.name: task for task in (Classification(), QuestionAnswering(), MaskedToken(), NextToken())
+}
+
+__all__ = ["TASKS", "TargetSpec", "Task"]

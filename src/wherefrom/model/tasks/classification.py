@@ -1,0 +1,107 @@
+"""Sequence classification: which class, or which labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from wherefrom.core.encoding import Encoding
+from wherefrom.core.target import SavedTarget, Target, resolve_target
+from wherefrom.core.units import Span
+from wherefrom.errors import BadOption, NotDefined
+from wherefrom.model.tasks.task import TargetSpec
+from wherefrom.registry import Reference
+
+if TYPE_CHECKING:
+    from wherefrom.model.text_model import TextModel
+
+
+@dataclass(frozen=True)
+class Classification:
+    name: str = "classification"
+    endings: tuple[str, ...] = ("ForSequenceClassification",)
+    auto: str = "AutoModelForSequenceClassification"
+    sample: str = "Is it so?"
+    has_labels: bool = True
+    position_depends_on_family: bool = True
+    finds_end_by_padding: bool = True
+
+    def check_text(self, _model: TextModel, encoding: Encoding) -> Encoding:
+        return encoding
+
+    def logits(self, output: Any, inputs: dict[str, Tensor], positions: Tensor | None) -> Tensor:
+        del inputs, positions
+        found: Tensor = output.logits
+        return found
+
+    def positions(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
+        reads, ids = model.anatomy.reads, inputs["input_ids"]
+        if reads == "every":
+            return None
+        if reads == "first":
+            return torch.zeros(len(ids), dtype=torch.long, device=ids.device)
+        pad = model.network.config.get_text_config().pad_token_id  # decoders take the last token that is not padding
+        order = torch.arange(ids.shape[1], device=ids.device)
+        return (order * (ids != (-1 if pad is None else pad))).argmax(-1)
+
+    def fixed_target(self, model: TextModel, spec: TargetSpec) -> Target | None:
+        if spec is None:
+            return None
+        if isinstance(spec, tuple):
+            one, other = (resolve_target(part, model.labels, independent=model.independent) for part in spec)
+            return rather_than(one, other)
+        return resolve_target(spec, model.labels, independent=model.independent)
+
+    def targets(self, model: TextModel, spec: TargetSpec, logits: Tensor, encoding: Encoding) -> Sequence[Target]:
+        return [self.fixed_target(model, spec) or self.predicted(model, logits, encoding)]
+
+    def restored(
+        self, model: TextModel, label: str, saved: Sequence[SavedTarget], logits: Tensor, encoding: Encoding
+    ) -> Sequence[Target]:
+        found = restored_classes(label, saved, len(model.labels), independent=model.independent)
+        return found or self.targets(model, label, logits, encoding)
+
+    def predicted(self, model: TextModel, logits: Tensor, _encoding: Encoding) -> Target:
+        return resolve_target(int(logits.argmax()), model.labels, independent=model.independent)
+
+    def predicted_labels(self, model: TextModel, logits: Tensor, encoding: Encoding) -> list[str]:
+        if not model.independent:
+            return [self.predicted(model, logits, encoding).label]
+        likely = [label for label, logit in zip(model.labels, logits.tolist(), strict=True) if logit >= 0]
+        return likely or [self.predicted(model, logits, encoding).label]
+
+    def others(self, model: TextModel, target: Target) -> Sequence[Target]:
+        if target.versus is not None:
+            raise NotDefined("a difference of two classes has no other class to compare with")
+        if len(model.labels) < 2:
+            raise NotDefined("the model has only one class")
+        every = range(len(model.labels))
+        return [resolve_target(i, model.labels, independent=model.independent) for i in every if i != target.index]
+
+    def answer(self, model: TextModel, logits: Tensor, encoding: Encoding) -> Sequence[Span] | None:
+        del model, logits, encoding
+        return None
+
+    def probabilities(self, model: TextModel, logits: Tensor) -> dict[str, float]:
+        chances = logits.double().sigmoid() if model.independent else logits.double().softmax(-1)
+        return dict(zip(model.labels, chances.tolist(), strict=True))
+
+    def offers(self, model: TextModel) -> frozenset[Reference]:
+        return frozenset({"others"} if len(model.labels) > 1 else ())
+
+
+def rather_than(one: Target, other: Target) -> Target:
+    """Why the one rather than the other."""
+    return replace(one, label=f"{one.label} rather than {other.label}", versus=other.index)
+
+
+def restored_classes(label: str, saved: Sequence[SavedTarget], classes: int, *, independent: bool) -> list[Target]:
+    """Targets that are classes or tokens, from plain data; an error where this model cannot have them."""
+    for index, versus, end in saved:
+        if end is not None or not 0 <= index < classes or not 0 <= (versus or 0) < classes:
+            raise BadOption(f"The explanation is of {label!r}, but this model has no such target.")
+    return [Target(index, label, independent, versus) for index, versus, _ in saved]

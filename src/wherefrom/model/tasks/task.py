@@ -1,0 +1,93 @@
+"""What a task has to say: what can be explained, what metrics may be measured against, how outputs become logits.
+
+A task is one file. Nothing else in the tree asks which task a model has; whoever needs to know something that differs
+between tasks asks the task for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from torch import Tensor
+
+from wherefrom.core.encoding import Encoding
+from wherefrom.core.target import SavedTarget, Target
+from wherefrom.core.units import Span
+from wherefrom.registry import Reference
+
+if TYPE_CHECKING:
+    from wherefrom.model.text_model import TextModel
+
+# What a caller asks to have explained: a label, token or answer by name or number; a pair of them (one rather than the
+# other); None for what the model predicts.
+TargetSpec = str | int | tuple[str | int, str | int] | None
+
+
+class Task(Protocol):
+    """Logits are (row, class) for every task but extractive question answering, which has (row, 2, token)."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def endings(self) -> tuple[str, ...]:
+        """How the names of transformers' classes for this task end."""
+
+    @property
+    def auto(self) -> str:
+        """The transformers class that loads a model with this task's head."""
+
+    @property
+    def sample(self) -> str:
+        """A text the task can read, for trying a model out; {mask} stands for the mask token."""
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether targets are the model's own labels, so that those of a data set can be compared with them."""
+
+    @property
+    def position_depends_on_family(self) -> bool:
+        """Whether only the family's row says which position the decision is read at."""
+
+    @property
+    def finds_end_by_padding(self) -> bool:
+        """Whether decoders find the last token by the padding id, so that they need one to answer batches."""
+
+    def check_text(self, model: TextModel, encoding: Encoding) -> Encoding:
+        """The encoding, perhaps with tokens marked special; an error where the task cannot read this text."""
+
+    def logits(self, output: Any, inputs: dict[str, Tensor], positions: Tensor | None) -> Tensor:
+        """The logits of a model's output, at the positions that `positions` gave."""
+
+    def positions(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
+        """The position that each row's decision is read at; None where all are. (row,)"""
+
+    def fixed_target(self, model: TextModel, spec: TargetSpec) -> Target | None:
+        """The target, where it does not depend on the text; None where it does. Raises on what cannot be explained."""
+
+    def targets(self, model: TextModel, spec: TargetSpec, logits: Tensor, encoding: Encoding) -> Sequence[Target]:
+        """The components of what is explained, whose explanations add up: one, but for an answer's start and end."""
+
+    def restored(
+        self, model: TextModel, label: str, saved: Sequence[SavedTarget], logits: Tensor, encoding: Encoding
+    ) -> Sequence[Target]:
+        """The targets of an explanation that was saved, by its label and by what `Target.saved` gave."""
+
+    def predicted(self, model: TextModel, logits: Tensor, encoding: Encoding) -> Target:
+        """What the model predicts: the first component, where there are several."""
+
+    def predicted_labels(self, model: TextModel, logits: Tensor, encoding: Encoding) -> list[str]:
+        """All labels that are predicted: of a multi-label model every one that is likelier than not."""
+
+    def others(self, model: TextModel, target: Target) -> Sequence[Target]:
+        """Every other class, for comparing the explanations of classes. NotDefined says why there is none."""
+
+    def answer(self, model: TextModel, logits: Tensor, encoding: Encoding) -> Sequence[Span] | None:
+        """Where in the second text the predicted answer stands; None for tasks that have no answer."""
+
+    def probabilities(self, model: TextModel, logits: Tensor) -> dict[str, float]:
+        """Of every class, or of the likeliest, for the views. (class,)"""
+
+    def offers(self, model: TextModel) -> frozenset[Reference]:
+        """What metrics can be measured against on every text of this task, beside the model itself."""

@@ -1,0 +1,97 @@
+"""What the two kinds of language model share: their targets are tokens of the vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from wherefrom.core.encoding import Encoding
+from wherefrom.core.target import SavedTarget, Target
+from wherefrom.core.units import Span
+from wherefrom.errors import NotDefined, UnknownName
+from wherefrom.model.tasks.classification import rather_than, restored_classes
+from wherefrom.model.tasks.task import TargetSpec
+from wherefrom.registry import Reference
+
+if TYPE_CHECKING:
+    from wherefrom.model.text_model import TextModel
+
+SHOWN = 5  # of the likeliest tokens, in views
+
+
+class TokenTask:
+    """A task whose targets are tokens; where they are predicted is the task's own matter."""
+
+    has_labels = False
+    position_depends_on_family = False
+    finds_end_by_padding = False
+
+    def logits(self, output: Any, inputs: dict[str, Tensor], positions: Tensor | None) -> Tensor:
+        rows = torch.arange(len(inputs["input_ids"]), device=output.logits.device)
+        found: Tensor = output.logits[rows, positions]
+        return found
+
+    def fixed_target(self, model: TextModel, spec: TargetSpec) -> Target | None:
+        if spec is None:
+            return None
+        if isinstance(spec, tuple):
+            one, other = (_token_target(model, part) for part in spec)
+            return rather_than(one, other)
+        return _token_target(model, spec)
+
+    def targets(self, model: TextModel, spec: TargetSpec, logits: Tensor, encoding: Encoding) -> Sequence[Target]:
+        return [self.fixed_target(model, spec) or self.predicted(model, logits, encoding)]
+
+    def restored(
+        self, model: TextModel, label: str, saved: Sequence[SavedTarget], logits: Tensor, encoding: Encoding
+    ) -> Sequence[Target]:
+        found = restored_classes(label, saved, logits.shape[-1], independent=False)
+        return found or self.targets(model, label, logits, encoding)
+
+    def predicted(self, model: TextModel, logits: Tensor, _encoding: Encoding) -> Target:
+        return _token_target(model, int(logits.argmax()))
+
+    def predicted_labels(self, model: TextModel, logits: Tensor, encoding: Encoding) -> list[str]:
+        return [self.predicted(model, logits, encoding).label]
+
+    def others(self, model: TextModel, target: Target) -> Sequence[Target]:
+        raise NotDefined("a language model's tokens are too many to compare with each")
+
+    def answer(self, model: TextModel, logits: Tensor, encoding: Encoding) -> Sequence[Span] | None:
+        del model, logits, encoding
+        return None
+
+    def probabilities(self, model: TextModel, logits: Tensor) -> dict[str, float]:
+        likely = logits.double().softmax(-1).topk(min(SHOWN, logits.shape[-1]))
+        chances = zip(likely.values.tolist(), likely.indices.tolist(), strict=True)
+        return {_text_of(model, token): chance for chance, token in chances}
+
+    def offers(self, model: TextModel) -> frozenset[Reference]:
+        del model
+        return frozenset()
+
+
+def _token_target(model: TextModel, spec: str | int) -> Target:
+    if isinstance(spec, int):
+        if not 0 <= spec < len(model.tokenizer):
+            raise UnknownName(f"There is no token {spec}: the vocabulary has {len(model.tokenizer)}.")
+        return Target(spec, _text_of(model, spec))
+    return Target(_token_of(model, spec), spec)
+
+
+def _token_of(model: TextModel, word: str) -> int:
+    """A word as one token of the vocabulary, as it stands after a space if the vocabulary tells the difference."""
+    for text in (f" {word.strip()}", word):
+        ids = model.tokenizer(text, add_special_tokens=False)["input_ids"]
+        if len(ids) == 1 and ids[0] != model.tokenizer.unk_token_id:
+            return int(ids[0])
+    if word in model.tokenizer.get_vocab():
+        return int(model.tokenizer.get_vocab()[word])
+    raise UnknownName(f"{word!r} is not one token of this model's vocabulary; only single tokens can be explained.")
+
+
+def _text_of(model: TextModel, token: int) -> str:
+    return str(model.tokenizer.decode([token])).strip() or str(model.tokenizer.convert_ids_to_tokens(token))

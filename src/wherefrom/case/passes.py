@@ -153,7 +153,7 @@ class Passes:
                 self._failed[kind] = error.with_traceback(None)
             else:
                 return self._made[kind]
-        raise self._failed[serving[0]]
+        raise next(self._failed[kind] for kind in serving).with_traceback(None)
 
     def _make(self, kind: PassKind) -> ForwardPass:
         if kind == "plain":

@@ -88,16 +88,16 @@ def relevance_by_layer(model: Model) -> dict[str, Any]:
     (cases,) = make_cases(text_model, [text_model.encode(SENTENCE)], [None])
     trace: list[Operation] = []
     case = cases[0]
-    sums = [part.sum().item() for part in case.relevance("zplus", "blocks", wide=True, trace=trace)]
+    sums = [part.sum().item() for part in case.relevance("zplus", "blocks", double=True, trace=trace)]
     changed = max(
-        (case.group.with_rules(wide=True)[1] - text_model.logits(case.group.inputs, case.asking)).abs().max().item(),
+        (case.group.with_rules(double=True)[1] - text_model.logits(case.group.inputs, case.asking)).abs().max().item(),
         0.0,
     )
     leaks = [o for o in trace if abs(o.entering - o.leaving) > LEAK]
     return {
         "layers": sums[:-1],
         "output": sums[-1],
-        "words": case.relevance("zplus", "words", wide=True)[0].sum().item(),
+        "words": case.relevance("zplus", "words", double=True)[0].sum().item(),
         "logits changed by": changed,
         "leaks": [{"layer": o.layer, "operation": o.name, "entering": o.entering, "leaving": o.leaving} for o in leaks],
         "broken": bool(leaks) or changed > TOLERANCE * case.logits.abs().max().item(),

@@ -17,9 +17,9 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import Boundary, Target
 from wherefrom.core.units import Level
 from wherefrom.model.anatomy import Anatomy, rebuild_error
-from wherefrom.model.decomposition import Parts, decompose
+from wherefrom.model.decomposition import BlockContributions, decompose
 from wherefrom.model.recording import Attention, Recording
-from wherefrom.model.relevance.rules import MaskVariant, Operation, RuleSet, Way
+from wherefrom.model.relevance.rules import MaskVariant, Operation, Propagation, RuleSet
 from wherefrom.model.text_model import Passes, TextModel
 
 
@@ -47,7 +47,7 @@ class Case:
         self.others: Sequence[Case] = ()  # with this one, while they are explained: see `together`
         self.memo: dict[object, Any] = {}  # what a method worked out for all of these at once
         self.asking = Passes()  # rows of this case alone, beside the group's
-        self._parts: dict[bool, list[Parts]] = {}
+        self._parts: dict[bool, list[BlockContributions]] = {}
 
     def toward(self, target: Target) -> Case:
         """The same case with another target; everything but the backward pass is shared."""
@@ -97,7 +97,7 @@ class Case:
         layers = (group.scored if scores else group.watched).attention
         return [self._of_row(layer.scores if scores else layer.probs)[:, :n, :n] for layer in layers]
 
-    def parts(self, *, second_norm: bool = False) -> list[Parts]:
+    def parts(self, *, second_norm: bool = False) -> list[BlockContributions]:
         """Every layer's attention block as a sum of what each token brought (see `model/decomposition`); needs no
         gradient.
         """
@@ -137,7 +137,7 @@ class Case:
         *,
         heads: tuple[tuple[float, ...], ...] | None = None,
         variant: MaskVariant = "paper",
-        wide: bool = False,
+        double: bool = False,
         trace: list[Operation] | None = None,
     ) -> list[Tensor]:
         """What the rules carry from the target's logit to a place in the model.
@@ -147,23 +147,23 @@ class Case:
             of the model is gone through.
         heads: how much each head's relevance counts, by layer. variant: see
             `wherefrom.model.relevance.rules.through_heads`.
-        wide: in double precision, also with a model in single precision. trace: a list that is given every operation.
+        double: in double precision, also with a model in single precision. trace: a list that is given every operation.
         """
-        found = self.group.relevance(Way(rules, heads, variant, wide), at, trace)
+        found = self.group.relevance(Propagation(rules, heads, variant, double), at, trace)
         if at in ("words", "blocks"):
             return [part[self.row, : len(self.encoding)] for part in found]
         n = len(self.encoding)
         return [self._of_row(part)[:, :n, :n] for part in found]
 
-    def heads(self, *, wide: bool) -> tuple[int, int]:
+    def heads(self, *, double: bool) -> tuple[int, int]:
         """How many layers, and how many heads in each, relevance goes through."""
-        layers, rows = [layer.probs for layer in self.group.with_rules(wide)[0].attention], len(self.group.encodings)
+        layers, rows = [layer.probs for layer in self.group.with_rules(double)[0].attention], len(self.group.encodings)
         return len(layers), layers[0].shape[-3] // (rows if layers[0].ndim == 3 else 1)
 
-    def mixed(self, way: Way) -> list[Tensor]:
+    def mixed(self, propagation: Propagation) -> list[Tensor]:
         """Every layer's attention counted by its gradient and its relevance, E_h (dy/dA * R_A)+. (query, key) each"""
         n = len(self.encoding)
-        return [part[self.row, :n, :n] for part in self.group.mixed(way)]
+        return [part[self.row, :n, :n] for part in self.group.mixed(propagation)]
 
     def _of_row(self, tensor: Tensor) -> Tensor:
         """Some families fold batch and heads into one dimension."""

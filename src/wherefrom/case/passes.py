@@ -15,9 +15,9 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import Target
 from wherefrom.errors import NotSeen
 from wherefrom.model.recording import Attention, Recording, recording
-from wherefrom.model.relevance.double import bare, shown
-from wherefrom.model.relevance.mode import Rules, ruled
-from wherefrom.model.relevance.rules import Engine, Operation, Way
+from wherefrom.model.relevance.double import graph_tensor, paired
+from wherefrom.model.relevance.mode import RelevanceMode, relevance_mode
+from wherefrom.model.relevance.rules import Operation, Propagation, PropagationState
 from wherefrom.model.text_model import Passes, TextModel
 
 
@@ -52,7 +52,7 @@ class Group:
         )
         self._answer: Tensor | None = None  # (row, class), without a graph
         self._gradients: dict[tuple[Target, ...], Capture] = {}
-        self._ruled: dict[bool, tuple[Recording, Tensor, Engine]] = {}
+        self._ruled: dict[bool, tuple[Recording, Tensor, PropagationState]] = {}
         self._relevance: dict[object, list[Tensor]] = {}
 
     @property
@@ -131,10 +131,14 @@ class Group:
         with torch.no_grad():
             return self._record(self.leaf)[0]
 
-    def _record(self, leaf: Tensor, mode: Rules | None = None, *, scores: bool = True) -> tuple[Recording, Tensor]:
-        blocks, ways = self.model.anatomy.blocks, () if mode is None else (mode.gate, mode.attend)
+    def _record(
+        self, leaf: Tensor, mode: RelevanceMode | None = None, *, scores: bool = True
+    ) -> tuple[Recording, Tensor]:
+        blocks, ways = self.model.anatomy.blocks, () if mode is None else (mode.hook, mode.attend)
         with recording([b.module for b in blocks], [b.attention for b in blocks], *ways, scores=scores) as record:
-            logits = bare(self.model.logits(self.inputs, self.passes, leaf, whole=mode is None or not mode.wide))
+            logits = graph_tensor(
+                self.model.logits(self.inputs, self.passes, leaf, whole=mode is None or not mode.double)
+            )
         if not record.attention or len(record.attention) != len(record.blocks):
             raise NotSeen(
                 f"{len(record.blocks)} blocks ran but {len(record.attention)} attentions"
@@ -157,12 +161,12 @@ class Group:
             self._gradients[targets] = Capture(found[0], list(found[1:edge]), layers)
         return self._gradients[targets]
 
-    def relevance(self, way: Way, at: Place, trace: list[Operation] | None = None) -> list[Tensor]:
+    def relevance(self, propagation: Propagation, at: Place, trace: list[Operation] | None = None) -> list[Tensor]:
         """What the rules carry from every row's own target to `at`, with a batch in front. All rules share one forward
         pass.
         """
-        record, logits, engine = self.with_rules(way.wide)  # first, because it also says what is predicted
-        key, layers = (self.targets, way, at), [layer.probs for layer in record.attention]
+        record, logits, state = self.with_rules(propagation.double)  # first, because it also says what is predicted
+        key, layers = (self.targets, propagation, at), [layer.probs for layer in record.attention]
         if key not in self._relevance or trace is not None:
             blocks = [*record.inputs, record.outputs[-1]]
             wanted = {
@@ -173,41 +177,41 @@ class Group:
                 "contexts": record.contexts,
             }[at]
             last = {"attention": 0, "top": len(layers) - 1}.get(at)
-            with engine.carrying(way, trace=trace, last=last, keeps_attention=last is not None):
+            with state.propagating(propagation, trace=trace, last=last, keeps_attention=last is not None):
                 self._relevance[key] = list(self._backward(logits, self.targets, wanted))
         return self._relevance[key]
 
-    def mixed(self, way: Way) -> list[Tensor]:
+    def mixed(self, propagation: Propagation) -> list[Tensor]:
         """Every layer's E_h (dy/dA * R_A)+: the gradient of its attention times its relevance, the mean over heads.
         (row, query, key)
         """
-        record, logits, engine = self.with_rules(way.wide)
+        record, logits, state = self.with_rules(propagation.double)
         key, layers, plain = (
-            (self.targets, way, "mixed"),
+            (self.targets, propagation, "mixed"),
             [layer.probs for layer in record.attention],
-            Way(wide=way.wide),
+            Propagation(double=propagation.double),
         )
         if key not in self._relevance and len(record.contexts) == len(
             layers
         ):  # so that neither of the two is ever whole in memory
-            with engine.carrying(way, last=0, gradients=self.relevance(plain, "contexts")):
+            with state.propagating(propagation, last=0, gradients=self.relevance(plain, "contexts")):
                 self._backward(logits, self.targets, layers, may_be_nothing=True)
-                self._relevance[key] = [engine.mixed[layer] for layer in range(len(layers))]
+                self._relevance[key] = [state.mixed[layer] for layer in range(len(layers))]
         elif key not in self._relevance:
-            pairs = zip(self.relevance(way, "attention"), self.relevance(plain, "attention"), strict=True)
+            pairs = zip(self.relevance(propagation, "attention"), self.relevance(plain, "attention"), strict=True)
             by_head = [(a * b).clamp_(min=0) for a, b in pairs]
             self._relevance[key] = [part.view(len(self.encodings), -1, *part.shape[-2:]).mean(1) for part in by_head]
         return self._relevance[key]
 
-    def with_rules(self, wide: bool) -> tuple[Recording, Tensor, Engine]:
-        """The forward pass that relevance goes back through; its values in double precision if it is to be wide."""
-        if wide not in self._ruled:
-            with torch.enable_grad(), ruled(self.model.network, len(self.encodings), wide=wide) as mode:
-                leaf = shown(self.leaf, self.leaf.detach().double()) if wide else self.leaf
+    def with_rules(self, double: bool) -> tuple[Recording, Tensor, PropagationState]:
+        """The forward pass that relevance goes back through; its values in double precision with `double`."""
+        if double not in self._ruled:
+            with torch.enable_grad(), relevance_mode(self.model.network, len(self.encodings), double=double) as mode:
+                leaf = paired(self.leaf, self.leaf.detach().double()) if double else self.leaf
                 record, logits = self._record(leaf, mode)
                 record.contexts = mode.contexts
-                self._ruled[wide] = record, logits, mode.engine
-        return self._ruled[wide]
+                self._ruled[double] = record, logits, mode.state
+        return self._ruled[double]
 
     @cached_property
     def embedding_gradient(self) -> Tensor:

@@ -1,8 +1,8 @@
 """Layer-wise relevance by rules that wrap torch functions: no model is patched, none is written anew.
 
-A forward pass within `ruled` computes what it always computes, but leaves a step behind at every operation that has a
-rule (see `steps`). A backward pass over those steps then carries whatever its rule set hands on, so one forward pass
-serves them all.
+A forward pass within `relevance_mode` computes the same values as without it, but puts a step of its own into the
+autograd graph at every operation that has a rule (see `rules`). A backward pass over those steps propagates relevance
+by the rule set in force, so one forward pass serves all rule sets.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from wherefrom.errors import NotSeen
-from wherefrom.model.recording import Attention, Gate, open_gate, spelled_out
-from wherefrom.model.relevance.attention import Attending, as_bias, fill_scores
-from wherefrom.model.relevance.double import bare, depends, exactly, first_that_depends, shown, taken
-from wherefrom.model.relevance.rules import NORMS, Engine, Linear, Step, Total
+from wherefrom.model.recording import Attention, Hook, explicit_attention, pass_through
+from wherefrom.model.relevance.attention import AttentionStep, as_bias, fill_scores
+from wherefrom.model.relevance.double import depends, first_that_depends, graph_tensor, in_double, paired, side_of
+from wherefrom.model.relevance.rules import NORMS, LinearStep, PropagationState, RuleStep, SumStep
 
 # What a torch function is to the rules, by its name.
 ADDS = {"add", "__add__", "__radd__", "add_", "__iadd__"}
@@ -95,17 +95,17 @@ DIVISORS = {"add", "subtract", "product"}
 CASTS = {Tensor.float, Tensor.double, Tensor.half, Tensor.bfloat16}
 
 
-class Rules(TorchFunctionMode):
+class RelevanceMode(TorchFunctionMode):
     """Within this context every operation on what depends on the words leaves a step with its rule; values stay what
     they are.
 
-    Parameters are held fixed. With `wide`, values are computed in double precision beside the graph (see `exact`), and
+    Parameters are held fixed. With `double`, values are computed in double precision beside the graph (`double.py`) and
     attention is one step; the model itself stays as it is.
     """
 
-    def __init__(self, engine: Engine, *, wide: bool) -> None:
+    def __init__(self, state: PropagationState, *, double: bool) -> None:
         super().__init__()
-        self.engine, self.wide = engine, wide
+        self.state, self.double = state, double
         self.layer = -1
         self.contexts: list[Tensor] = []  # what the heads read, of every recorded layer whose attention is one step
         self.passive = 0  # inside a norm or an activation, which has its rule as a whole
@@ -161,29 +161,31 @@ class Rules(TorchFunctionMode):
     # What torch computes: in the graph, beside it, or both.
 
     def _inside(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return self._on_side(func, "within", args, kwargs) if self.wide else func(*args, **kwargs)
+        return self._on_side(func, "graph", args, kwargs) if self.double else func(*args, **kwargs)
 
     def _beside(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return self._on_side(func, "exact", args, kwargs) if self.wide else None
+        return self._on_side(func, "exact", args, kwargs) if self.double else None
 
     def _on_side(
-        self, func: Any, side: Literal["within", "exact"], args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, func: Any, side: Literal["graph", "exact"], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         known = None if side == "exact" else first_that_depends((*args, *kwargs.values()))
         dtype = torch.float64 if known is None else known.dtype
         if func in CASTS:  # the graph's precision is the same all over
-            return taken(args[0], side, dtype)
-        return func(*[taken(x, side, dtype) for x in args], **{key: taken(x, side, dtype) for key, x in kwargs.items()})
+            return side_of(args[0], side, dtype)
+        return func(
+            *[side_of(x, side, dtype) for x in args], **{key: side_of(x, side, dtype) for key, x in kwargs.items()}
+        )
 
     def _plain(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Without a step: the gradient is the rule."""
         result = self._inside(func, args, kwargs)
-        if not self.wide or first_that_depends((result,)) is None:
+        if not self.double or first_that_depends((result,)) is None:
             return result
-        return shown(result, self._beside(func, args, kwargs))
+        return paired(result, self._beside(func, args, kwargs))
 
-    def _shown(self, result: Tensor, exact: Tensor | None) -> Tensor:
-        found: Tensor = result if exact is None else shown(result, exact)
+    def _paired(self, result: Tensor, exact: Tensor | None) -> Tensor:
+        found: Tensor = result if exact is None else paired(result, exact)
         return found
 
     def _step(
@@ -193,38 +195,38 @@ class Rules(TorchFunctionMode):
         value = result.detach()
         if exact is not None and kind in DIVISORS:
             value.copy_(exact)
-        return self._shown(self._stepped(kind, name, value, result, *operands), exact)
+        return self._paired(self._stepped(kind, name, value, result, *operands), exact)
 
     def _stepped(self, kind: str, name: str, value: Tensor, result: Tensor, *operands: Tensor) -> Tensor:
-        seen = tuple(bare(x) for x in operands)
-        stepped: Tensor = Step.apply(self.engine, kind, (self.layer, name), value, result, *seen)  # type: ignore[no-untyped-call]
+        seen = tuple(graph_tensor(x) for x in operands)
+        stepped: Tensor = RuleStep.apply(self.state, kind, (self.layer, name), value, result, *seen)  # type: ignore[no-untyped-call]
         return stepped
 
     def whole(self, module: nn.Module, y: Tensor, x: Tensor) -> Tensor:
         """A norm's or an activation's one step."""
-        kind, result = "activation" if _is_activation(module) else "norm", bare(y)
-        return self._shown(
+        kind, result = "activation" if _is_activation(module) else "norm", graph_tensor(y)
+        return self._paired(
             self._stepped(kind, type(module).__name__, result.detach(), result, x), getattr(y, "exact", None)
         )
 
-    def gate(self, point: str, layer: int, x: Tensor) -> Tensor:
-        """A `Gate` for `recording`: the engine's, which also tells in which layer the pass is."""
+    def hook(self, point: str, layer: int, x: Tensor) -> Tensor:
+        """A `Hook` for `recording`: the state's, which also tells in which layer the pass is."""
         self.layer = layer
-        return self._shown(self.engine.gate(point, layer, bare(x)), getattr(x, "exact", None))
+        return self._paired(self.state.hook(point, layer, graph_tensor(x)), getattr(x, "exact", None))
 
     def _linear(self, name: str, x: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
-        inner, exact = bare(x), None
+        inner, exact = graph_tensor(x), None
         with torch.no_grad():
-            if self.wide:
-                wide = (
-                    matrix if matrix.dtype is torch.float64 else self.engine.room(matrix, torch.float64).copy_(matrix)
+            if self.double:
+                double = (
+                    matrix if matrix.dtype is torch.float64 else self.state.buffer(matrix, torch.float64).copy_(matrix)
                 )
-                exact = _affine(exactly(x), wide, None if bias is None else bias.double())
-                y, (matrix, bias) = exact.to(inner.dtype), taken((matrix, bias), "within", inner.dtype)
+                exact = _affine(in_double(x), double, None if bias is None else bias.double())
+                y, (matrix, bias) = exact.to(inner.dtype), side_of((matrix, bias), "graph", inner.dtype)
             else:
                 y = _affine(inner, matrix, bias)
-        result: Tensor = Linear.apply(self.engine, (self.layer, name), y, inner, matrix, bias)  # type: ignore[no-untyped-call]
-        return self._shown(result, exact)
+        result: Tensor = LinearStep.apply(self.state, (self.layer, name), y, inner, matrix, bias)  # type: ignore[no-untyped-call]
+        return self._paired(result, exact)
 
     def _product(self, func: Any, name: str, a: Tensor, b: Tensor) -> Tensor:
         if depends(a) and depends(b):
@@ -243,7 +245,9 @@ class Rules(TorchFunctionMode):
         positions = self.layer < 0 and isinstance(a, Tensor) and isinstance(b, Tensor) and a.shape[-2:] == b.shape[-2:]
         if both or positions:  # positions take their share beside the words, other constants take nothing
             kind = "subtract" if name in SUBTRACTS else "add"
-            return self._step(kind, name, func, args, kwargs, *torch.broadcast_tensors(bare(a), bare(b)))
+            return self._step(
+                kind, name, func, args, kwargs, *torch.broadcast_tensors(graph_tensor(a), graph_tensor(b))
+            )
         if name in SUBTRACTS and depends(b):
             return self._step("scale", name, func, args, kwargs, b)
         return self._plain(func, args, kwargs)  # type: ignore[no-any-return]
@@ -252,8 +256,8 @@ class Rules(TorchFunctionMode):
         dims = args[1] if len(args) > 1 else kwargs.get("dim")
         dims = (dims,) if isinstance(dims, int) else dims
         result = self._inside(func, args, kwargs)
-        total: Tensor = Total.apply(self.engine, (self.layer, name), result, bare(args[0]), dims)  # type: ignore[no-untyped-call]
-        return self._shown(total, self._beside(func, args, kwargs))
+        total: Tensor = SumStep.apply(self.state, (self.layer, name), result, graph_tensor(args[0]), dims)  # type: ignore[no-untyped-call]
+        return self._paired(total, self._beside(func, args, kwargs))
 
     def attend(
         self,
@@ -266,13 +270,13 @@ class Rules(TorchFunctionMode):
         *,
         scale: float | None = None,
         enable_gqa: bool = False,
-        gate: Gate = open_gate,
+        hook: Hook = pass_through,
         layer: int | None = None,
     ) -> tuple[Attention, Tensor]:
         """scaled_dot_product_attention: written out, or, where values are exact, as one step."""
-        if not self.wide or query.ndim != 4 or depends(attn_mask):
-            options = {"scale": scale, "enable_gqa": enable_gqa, "gate": gate, "layer": layer or 0}
-            return spelled_out(query, key, value, attn_mask, dropout_p, is_causal, **options)  # type: ignore[arg-type]
+        if not self.double or query.ndim != 4 or depends(attn_mask):
+            options = {"scale": scale, "enable_gqa": enable_gqa, "hook": hook, "layer": layer or 0}
+            return explicit_attention(query, key, value, attn_mask, dropout_p, is_causal, **options)  # type: ignore[arg-type]
         if enable_gqa:
             shared = query.shape[-3] // key.shape[-3]
             key, value = key.repeat_interleave(shared, -3), value.repeat_interleave(shared, -3)
@@ -285,19 +289,24 @@ class Rules(TorchFunctionMode):
     def _attend(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, layer: int | None
     ) -> tuple[Attention, Tensor]:
-        inner = [bare(x) for x in (query, key, value)]
+        inner = [graph_tensor(x) for x in (query, key, value)]
         with torch.no_grad():
             scores = inner[0].new_empty(*query.shape[:-1], key.shape[-2])
             spread, bias = scores.new_empty(*scores.shape[:-1], 1), as_bias(mask, causal, scores)
             exact = fill_scores(
-                scores, spread, exactly(query), exactly(key), exactly(value), None if bias is None else bias.double()
+                scores,
+                spread,
+                in_double(query),
+                in_double(key),
+                in_double(value),
+                None if bias is None else bias.double(),
             )
         anchor = scores.new_zeros(1).expand_as(scores).requires_grad_()
         kept, plain = (scores, spread, bias), exact.to(scores.dtype)
-        context: Tensor = Attending.apply(self.engine, layer, plain, kept, anchor, *inner)  # type: ignore[no-untyped-call]
+        context: Tensor = AttentionStep.apply(self.state, layer, plain, kept, anchor, *inner)  # type: ignore[no-untyped-call]
         if layer is not None:
             self.contexts.append(context)
-        return Attention(scores.new_empty(0), anchor, inner[2]), self._shown(context, exact)
+        return Attention(scores.new_empty(0), anchor, inner[2]), self._paired(context, exact)
 
 
 def _fixed(x: Any) -> Any:
@@ -357,9 +366,9 @@ def _is_norm(module: nn.Module) -> bool:
 
 
 @contextmanager
-def ruled(network: nn.Module, rows: int, *, wide: bool) -> Iterator[Rules]:
+def relevance_mode(network: nn.Module, rows: int, *, double: bool) -> Iterator[RelevanceMode]:
     """Within this context the network's operations leave steps behind."""
-    mode, thread = Rules(Engine(rows), wide=wide), threading.get_ident()
+    mode, thread = RelevanceMode(PropagationState(rows), double=double), threading.get_ident()
 
     def enter(*_: Any) -> None:
         if threading.get_ident() == thread:

@@ -33,7 +33,7 @@ READS = {
 
 
 @dataclass(frozen=True)
-class Way:
+class Propagation:
     """How relevance is carried: by which rules, through which heads, and whether the forward pass is in double
     precision.
     """
@@ -41,7 +41,7 @@ class Way:
     rules: RuleSet = "gradient"
     heads: tuple[tuple[float, ...], ...] | None = None  # how much each head's relevance counts, by layer
     variant: MaskVariant = "paper"  # see `through_heads`
-    wide: bool = False
+    double: bool = False
 
 
 @dataclass
@@ -55,14 +55,14 @@ class Operation:
 
 
 @dataclass
-class Engine:
-    """What the backward passes over one forward pass need to know; set by `carrying`, looked up by every step.
+class PropagationState:
+    """What the backward passes over one forward pass need to know; set by `propagating`, looked up by every step.
 
     It holds no tensor of the graph: the graph holds it, and would never be let go.
     """
 
     rows: int
-    way: Way = field(default_factory=Way)
+    propagation: Propagation = field(default_factory=Propagation)
     trace: list[Operation] | None = None
     last: int | None = None  # the layer at whose attention this pass ends
     keeps_attention: bool = False  # whether what every probability is handed is wanted as it is
@@ -71,12 +71,12 @@ class Engine:
     lost: dict[int, Tensor] = field(
         default_factory=dict
     )  # relevance that found no head to go through, by layer. (row,)
-    _rooms: dict[torch.dtype, Tensor] = field(default_factory=dict)
+    _buffers: dict[torch.dtype, Tensor] = field(default_factory=dict)
 
     @contextmanager
-    def carrying(
+    def propagating(
         self,
-        way: Way,
+        propagation: Propagation,
         *,
         trace: list[Operation] | None = None,
         last: int | None = None,
@@ -84,8 +84,8 @@ class Engine:
         gradients: Sequence[Tensor] | None = None,
     ) -> Iterator[None]:
         """Within this context, backward passes hand on what these rules say."""
-        self.way, self.trace, self.last, self.keeps_attention, self.gradients = (
-            way,
+        self.propagation, self.trace, self.last, self.keeps_attention, self.gradients = (
+            propagation,
             trace,
             last,
             keeps_attention,
@@ -95,26 +95,32 @@ class Engine:
         try:
             yield
         finally:
-            self.way, self.trace, self.last, self.keeps_attention, self.gradients = Way(), None, None, False, None
+            self.propagation, self.trace, self.last, self.keeps_attention, self.gradients = (
+                Propagation(),
+                None,
+                None,
+                False,
+                None,
+            )
             self.lost, self.mixed = {}, {}
 
     @property
     def rules(self) -> RuleSet:
-        return self.way.rules
+        return self.propagation.rules
 
-    def room(self, matrix: Tensor, dtype: torch.dtype) -> Tensor:
+    def buffer(self, matrix: Tensor, dtype: torch.dtype) -> Tensor:
         """Memory for a matrix like this one, used again for the next: asking for it anew each time costs more than
         filling it.
         """
         size, turned = matrix.numel(), matrix.mT.is_contiguous()
-        if dtype not in self._rooms or self._rooms[dtype].numel() < size:
-            self._rooms[dtype] = torch.empty(size, dtype=dtype, device=matrix.device)
-        room = self._rooms[dtype][:size]
-        return room.view(matrix.mT.shape).mT if turned else room.view(matrix.shape)
+        if dtype not in self._buffers or self._buffers[dtype].numel() < size:
+            self._buffers[dtype] = torch.empty(size, dtype=dtype, device=matrix.device)
+        buffer = self._buffers[dtype][:size]
+        return buffer.view(matrix.mT.shape).mT if turned else buffer.view(matrix.shape)
 
-    def gate(self, point: str, layer: int, x: Tensor) -> Tensor:
+    def hook(self, point: str, layer: int, x: Tensor) -> Tensor:
         """Mark a tensor at which relevance is weighted by head (see `through_heads`)."""
-        gated: Tensor = Step.apply(self, point, (layer, point), x.detach(), x, x)  # type: ignore[no-untyped-call]
+        gated: Tensor = RuleStep.apply(self, point, (layer, point), x.detach(), x, x)  # type: ignore[no-untyped-call]
         return gated
 
     def note(self, place: tuple[int, str], entering: Tensor, leaving: Sequence[Tensor | None]) -> None:
@@ -123,55 +129,61 @@ class Engine:
             self.trace.append(Operation(place[0], place[1], entering.sum().item(), handed))
 
 
-class Step(torch.autograd.Function):
+class RuleStep(torch.autograd.Function):
     """An operation beside its relevance: the gradient goes back through `result`, relevance goes to the operands by the
     rule.
     """
 
     @staticmethod
     def forward(
-        ctx: Any, engine: Engine, kind: str, place: tuple[int, str], value: Tensor, result: Tensor, *operands: Tensor
+        ctx: Any,
+        state: PropagationState,
+        kind: str,
+        place: tuple[int, str],
+        value: Tensor,
+        result: Tensor,
+        *operands: Tensor,
     ) -> Tensor:
-        ctx.engine, ctx.kind, ctx.place, ctx.shapes = engine, kind, place, [x.shape for x in operands]
+        ctx.state, ctx.kind, ctx.place, ctx.shapes = state, kind, place, [x.shape for x in operands]
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*((value, *operands) if kind in READS else ()))
         return value
 
     @staticmethod
     def backward(ctx: Any, *handed: Tensor | None) -> tuple[Any, ...]:
-        given, engine, nothing = handed[0], ctx.engine, [None] * len(ctx.shapes)
+        given, state, nothing = handed[0], ctx.state, [None] * len(ctx.shapes)
         if given is None:
             return (None, None, None, None, None, *nothing)
-        if engine.rules == "gradient":
+        if state.rules == "gradient":
             return (None, None, None, None, given, *nothing)
-        if engine.rules == "zplus":
-            parts = [None, *_zplus(engine, ctx.kind, ctx.place[0], given, ctx.shapes, *ctx.saved_tensors)]
+        if state.rules == "zplus":
+            parts = [None, *_zplus(state, ctx.kind, ctx.place[0], given, ctx.shapes, *ctx.saved_tensors)]
         else:
-            parts = [*_gradient_rule(engine.rules, ctx.kind, given, *ctx.saved_tensors), *nothing][: 1 + len(nothing)]
+            parts = [*_gradient_rule(state.rules, ctx.kind, given, *ctx.saved_tensors), *nothing][: 1 + len(nothing)]
         kept = [part if wanted else None for part, wanted in zip(parts, ctx.needs_input_grad[4:], strict=True)]
-        engine.note(ctx.place, given, kept)
+        state.note(ctx.place, given, kept)
         return (None, None, None, None, *kept)
 
 
 def _zplus(
-    engine: Engine, kind: str, layer: int, given: Tensor, shapes: list[torch.Size], *read: Tensor
+    state: PropagationState, kind: str, layer: int, given: Tensor, shapes: list[torch.Size], *read: Tensor
 ) -> Sequence[Tensor | None]:
     """What the operands are handed. `read` is the result and the operands, for the kinds that read them."""
     if kind == "add":
-        return zplus_add(engine.rows, given, *read)
+        return zplus_add(state.rows, given, *read)
     if kind == "subtract":
         result, a, b = read
-        return zplus_add(engine.rows, given, result, a, -b)
+        return zplus_add(state.rows, given, result, a, -b)
     if kind == "product":
         return zplus_product(given, *read)
     if kind == "multiply":
         return [fitted(given / 2, shape) for shape in shapes]
     if kind in ("input", "scores", "context", "value"):
-        return [through_heads(engine, kind, layer, given)]
+        return [through_heads(state, kind, layer, given)]
     return [fitted(given, shapes[0]), *[None] * (len(shapes) - 1)]  # activation, norm, softmax, scale: as it comes
 
 
-def through_heads(engine: Engine, point: str, layer: int, given: Tensor) -> Tensor:
+def through_heads(state: PropagationState, point: str, layer: int, given: Tensor) -> Tensor:
     """Leave relevance only to the heads of the mask.
 
     paper: at the context (what the heads read), rescaled so that nothing is lost. A block of which no head is left
@@ -179,25 +191,25 @@ def through_heads(engine: Engine, point: str, layer: int, given: Tensor) -> Tens
     relevance on by the residual alone: what the attention was given is added, in proportion, at the block's input.
     published: what flows on to scores and values is masked and not rescaled, as the paper's code does.
     """
-    way = engine.way
-    if way.heads is None:
+    propagation = state.propagation
+    if propagation.heads is None:
         return given
-    kept = torch.tensor(way.heads[layer], dtype=given.dtype, device=given.device)
-    by_head = given.reshape(engine.rows, len(kept), *given.shape[-2:]) if point != "input" else given
-    if way.variant == "published":
+    kept = torch.tensor(propagation.heads[layer], dtype=given.dtype, device=given.device)
+    by_head = given.reshape(state.rows, len(kept), *given.shape[-2:]) if point != "input" else given
+    if propagation.variant == "published":
         return (by_head * kept[:, None, None]).view_as(given) if point in ("scores", "value") else given
     if point == "context":
         whole, masked = by_head.flatten(1).sum(1, dtype=torch.float64), by_head * kept[:, None, None]
         if not bool(kept.any()):
-            engine.lost[layer] = whole
+            state.lost[layer] = whole
             return torch.zeros_like(given)
         if bool((kept == 1).all()):
             return given
         factor = ratio(whole, masked.flatten(1).sum(1, dtype=torch.float64)).to(given.dtype)
         return (masked * factor[:, None, None, None]).view_as(given)
-    if point == "input" and layer in engine.lost:
+    if point == "input" and layer in state.lost:
         arrived = given.flatten(1).sum(1, dtype=torch.float64)
-        return given * ratio(arrived + engine.lost[layer], arrived).to(given.dtype)[:, None, None]
+        return given * ratio(arrived + state.lost[layer], arrived).to(given.dtype)[:, None, None]
     return given
 
 
@@ -212,7 +224,7 @@ def _gradient_rule(rules: RuleSet, kind: str, given: Tensor, *read: Tensor) -> l
         return [None, given * ratio(y, x)]
     if kind == "softmax" and rules == "cp_lrp":
         return [torch.zeros_like(given)]
-    if kind == "spread":  # a norm's standard deviation is taken as fixed
+    if kind == "spread":  # a norm's standard deviation is held fixed
         return [torch.zeros_like(given)]
     if kind in NORMS:
         _, x, weight, epsilon = read
@@ -222,42 +234,48 @@ def _gradient_rule(rules: RuleSet, kind: str, given: Tensor, *read: Tensor) -> l
     return [given]
 
 
-class Linear(torch.autograd.Function):
+class LinearStep(torch.autograd.Function):
     """y = x @ matrix + bias. Rows without relevance, as most are in the top block, cost nothing."""
 
     @staticmethod
     def forward(
-        ctx: Any, engine: Engine, place: tuple[int, str], y: Tensor, x: Tensor, matrix: Tensor, bias: Tensor | None
+        ctx: Any,
+        state: PropagationState,
+        place: tuple[int, str],
+        y: Tensor,
+        x: Tensor,
+        matrix: Tensor,
+        bias: Tensor | None,
     ) -> Tensor:
-        ctx.engine, ctx.place = engine, place
+        ctx.state, ctx.place = state, place
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(x, matrix, y, bias)
         return y
 
     @staticmethod
     def backward(ctx: Any, *handed: Tensor | None) -> tuple[Any, ...]:
-        engine, whole = ctx.engine, handed[0]
+        state, whole = ctx.state, handed[0]
         if whole is None:
             return None, None, None, None, None, None
         x, matrix, y, bias = ctx.saved_tensors
         given, shape, rows = whole, x.shape, None
         if matrix.ndim == 2:
-            rows = busy_rows(given)
+            rows = rows_with_relevance(given)
             given, x, y = (t.reshape(-1, t.shape[-1]) for t in (given, x, y))
             if rows is not None:
                 given, x, y = given[rows], x[rows], y[rows]
-        if engine.rules == "zplus":
-            part = zplus_linear(given, x, matrix, y if bias is None else y - bias, engine.room(matrix, matrix.dtype))
+        if state.rules == "zplus":
+            part = zplus_linear(given, x, matrix, y if bias is None else y - bias, state.buffer(matrix, matrix.dtype))
         else:
             part = given @ matrix.mT
         if rows is not None:
             part = part.new_zeros(shape[:-1].numel(), shape[-1]).index_copy_(0, rows, part)
         part = part.view(shape) if matrix.ndim == 2 else fitted(part, shape)
-        engine.note(ctx.place, whole, [part])
+        state.note(ctx.place, whole, [part])
         return None, None, None, part, None, None
 
 
-def busy_rows(given: Tensor) -> Tensor | None:
+def rows_with_relevance(given: Tensor) -> Tensor | None:
     """Which rows, of all but the last dimension, have any relevance; None where most may have. One row is looked at
     before all are.
     """
@@ -268,26 +286,31 @@ def busy_rows(given: Tensor) -> Tensor | None:
     return rows if 2 * len(rows) < len(flat) else None
 
 
-class Total(torch.autograd.Function):
+class SumStep(torch.autograd.Function):
     """A sum or mean over dimensions, beside its relevance."""
 
     @staticmethod
     def forward(
-        ctx: Any, engine: Engine, place: tuple[int, str], result: Tensor, x: Tensor, dims: tuple[int, ...] | None
+        ctx: Any,
+        state: PropagationState,
+        place: tuple[int, str],
+        result: Tensor,
+        x: Tensor,
+        dims: tuple[int, ...] | None,
     ) -> Tensor:
-        ctx.engine, ctx.place, ctx.dims = engine, place, dims
+        ctx.state, ctx.place, ctx.dims = state, place, dims
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(x)
         return result.detach()
 
     @staticmethod
     def backward(ctx: Any, *handed: Tensor | None) -> tuple[Any, ...]:
-        given, engine = handed[0], ctx.engine
-        if given is None or engine.rules != "zplus":
+        given, state = handed[0], ctx.state
+        if given is None or state.rules != "zplus":
             return None, None, given, None, None
         (x,) = ctx.saved_tensors
         dims = ctx.dims if ctx.dims is not None else tuple(range(x.ndim))
         kept = [1 if i in {dim % x.ndim for dim in dims} else size for i, size in enumerate(x.shape)]
         part = zplus_sum(given.reshape(kept), x, dims)
-        engine.note(ctx.place, given, [part])
+        state.note(ctx.place, given, [part])
         return None, None, None, part, None

@@ -10,7 +10,7 @@ from torch import Tensor
 from wherefrom.api import Model
 from wherefrom.case.case import make_cases
 from wherefrom.errors import WherefromError
-from wherefrom.model.relevance.rules import Operation
+from wherefrom.model.relevance.propagation import Operation
 from wherefrom.model.text_model import Passes, TextModel
 from wherefrom.registry import all_methods
 

@@ -25,7 +25,7 @@ from wherefrom.heads.masks import corrupted_mask, random_mask
 from wherefrom.model.loading import quiet
 from wherefrom.model.recording import explicit_attention
 from wherefrom.model.relevance.mode import RelevanceMode
-from wherefrom.model.relevance.rules import Propagation, RuleSet
+from wherefrom.model.relevance.propagation import Propagation, RuleSet
 from wherefrom.model.text_model import TextModel
 from wherefrom.registry import find_method
 

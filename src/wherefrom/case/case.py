@@ -19,7 +19,7 @@ from wherefrom.core.units import Level
 from wherefrom.model.anatomy import Anatomy, rebuild_error
 from wherefrom.model.decomposition import BlockContributions, decompose
 from wherefrom.model.recording import Attention, Recording
-from wherefrom.model.relevance.rules import MaskVariant, Operation, Propagation, RuleSet
+from wherefrom.model.relevance.propagation import MaskVariant, Operation, Propagation, RuleSet
 from wherefrom.model.text_model import Passes, TextModel
 
 

@@ -17,7 +17,7 @@ from wherefrom.errors import NotSeen
 from wherefrom.model.recording import Attention, Recording, recording
 from wherefrom.model.relevance.double import graph_tensor, paired
 from wherefrom.model.relevance.mode import RelevanceMode, relevance_mode
-from wherefrom.model.relevance.rules import Operation, Propagation, PropagationState
+from wherefrom.model.relevance.propagation import Operation, Propagation, PropagationState
 from wherefrom.model.text_model import Passes, TextModel
 
 

@@ -18,7 +18,7 @@ from wherefrom.errors import BadOption
 from wherefrom.heads.masks import mask_of
 from wherefrom.methods.lrp import Precision
 from wherefrom.methods.transatt import rolled_out
-from wherefrom.model.relevance.rules import MaskVariant, Propagation
+from wherefrom.model.relevance.propagation import MaskVariant, Propagation
 from wherefrom.registry import method
 
 UNMASKED = "No heads were given, so all of them count, as in transatt: see 'wherefrom heads'."

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from wherefrom.case.case import Case
 from wherefrom.methods.lrp import Precision
-from wherefrom.model.relevance.rules import Propagation
+from wherefrom.model.relevance.propagation import Propagation
 from wherefrom.registry import method
 
 

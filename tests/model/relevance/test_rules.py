@@ -10,7 +10,7 @@ from torch.nn import functional
 from wherefrom.errors import NotSeen
 from wherefrom.model.relevance.double import graph_tensor, in_double, paired
 from wherefrom.model.relevance.mode import relevance_mode
-from wherefrom.model.relevance.rules import Operation, Propagation, PropagationState, RuleSet
+from wherefrom.model.relevance.propagation import Operation, Propagation, PropagationState, RuleSet
 from wherefrom.model.relevance.zplus import zplus_add, zplus_linear, zplus_product, zplus_sum
 
 

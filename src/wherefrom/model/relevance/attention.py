@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wherefrom.model.relevance.rules import PropagationState, RuleSet, through_heads
+from wherefrom.model.relevance.propagation import PropagationState, RuleSet, through_heads
 from wherefrom.model.relevance.zplus import ratio
 
 TILE = 2**18  # how many scores are worked on at once: what stays near the processor

@@ -10,7 +10,7 @@ from torch import Tensor
 from wherefrom.api import Model
 from wherefrom.case.case import make_cases
 from wherefrom.errors import WherefromError
-from wherefrom.model.relevance.rules import Operation
+from wherefrom.model.relevance.propagation import Operation
 from wherefrom.model.text_model import PassCount, TextModel
 from wherefrom.registry import all_methods
 
@@ -88,7 +88,7 @@ def relevance_by_layer(model: Model) -> dict[str, Any]:
     (cases,) = make_cases(text_model, [text_model.encode(SENTENCE)], [None])
     trace: list[Operation] = []
     case = cases[0]
-    sums = [part.sum().item() for part in case.relevance("zplus", "blocks", wide=True, trace=trace)]
+    sums = [part.sum().item() for part in case.relevance("zplus", "blocks", double=True, trace=trace)]
     changed = max(
         (case.passes.forward("relevance_double").logits - text_model.logits(case.passes.inputs, case.own_count))
         .abs()
@@ -100,7 +100,7 @@ def relevance_by_layer(model: Model) -> dict[str, Any]:
     return {
         "layers": sums[:-1],
         "output": sums[-1],
-        "words": case.relevance("zplus", "words", wide=True)[0].sum().item(),
+        "words": case.relevance("zplus", "words", double=True)[0].sum().item(),
         "logits changed by": changed,
         "leaks": [{"layer": o.layer, "operation": o.name, "entering": o.entering, "leaving": o.leaving} for o in leaks],
         "broken": bool(leaks) or changed > TOLERANCE * case.logits.abs().max().item(),

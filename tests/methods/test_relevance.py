@@ -23,9 +23,9 @@ from wherefrom.case.passes import RelevancePlace
 from wherefrom.errors import BadOption
 from wherefrom.heads.masks import corrupted_mask, random_mask
 from wherefrom.model.loading import quiet
-from wherefrom.model.recording import spelled_out
-from wherefrom.model.relevance.mode import Rules
-from wherefrom.model.relevance.rules import RuleSet, Way
+from wherefrom.model.recording import explicit_attention
+from wherefrom.model.relevance.mode import RelevanceMode
+from wherefrom.model.relevance.propagation import Propagation, RuleSet
 from wherefrom.model.text_model import TextModel
 from wherefrom.registry import find_method
 
@@ -45,7 +45,7 @@ def cases_of(model: TextModel, texts: list[str], label: int = 1) -> list[Case]:
 @pytest.mark.parametrize("family", [f for f in FAMILIES if f not in DECODED])
 def test_relevance_sums_to_one_at_every_block(family: str) -> None:
     for case in cases_of(tiny(family, torch.float64), TEXTS):
-        for hidden in (*case.relevance("zplus", "blocks"), *case.relevance("zplus", "blocks", wide=True)):
+        for hidden in (*case.relevance("zplus", "blocks"), *case.relevance("zplus", "blocks", double=True)):
             assert hidden.sum().item() == pytest.approx(1, abs=1e-6)
 
 
@@ -86,8 +86,8 @@ def test_the_rules_leave_gradients_as_they_are(family: str) -> None:
     torch.testing.assert_close(with_rules.gradients.embeddings, plain.gradients.embeddings, rtol=1e-6, atol=1e-9)
 
 
-def written_out(self: Rules, *args: Any, **kwargs: Any) -> Any:
-    return spelled_out(*args, **{"layer": 0, **kwargs})
+def written_out(self: RelevanceMode, *args: Any, **kwargs: Any) -> Any:
+    return explicit_attention(*args, **{"layer": 0, **kwargs})
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -98,7 +98,7 @@ def test_attention_as_one_step_hands_back_what_it_does_written_out(
     model = tiny(family, torch.float64)
     mine, theirs = cases_of(model, TEXTS)[1], cases_of(model, TEXTS)[1]
     with monkeypatch.context() as patch:
-        patch.setattr(Rules, "attend", written_out)
+        patch.setattr(RelevanceMode, "attend", written_out)
         theirs.passes.forward("relevance_double")
     asked: list[tuple[RuleSet, RelevancePlace]] = [
         ("gradient", "words"),
@@ -108,14 +108,14 @@ def test_attention_as_one_step_hands_back_what_it_does_written_out(
     ]
     for rules, place in [*asked, ("zplus", "blocks"), ("attn_lrp", "words"), ("cp_lrp", "words")]:
         for one, other in zip(
-            mine.relevance(rules, place, wide=True), theirs.relevance(rules, place, wide=True), strict=True
+            mine.relevance(rules, place, double=True), theirs.relevance(rules, place, double=True), strict=True
         ):
             torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-9)
     heads = ((1.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0, 0.0), (0.0, 1.0, 1.0, 0.0))
     for variant in ("paper", "published"):
-        way = Way("zplus", heads, variant, wide=True)
+        propagation = Propagation("zplus", heads, variant, double=True)
         for one, other in zip(
-            mine.weighted_attention(way), theirs.weighted_attention(way), strict=True
+            mine.weighted_attention(propagation), theirs.weighted_attention(propagation), strict=True
         ):  # as it comes by, and afterwards
             torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-12)
 

@@ -60,18 +60,18 @@ def test_logits_and_attcat_equal_the_public_code(end: str) -> None:
 def test_relevance_starts_at_the_row_of_the_end_alone(end: str) -> None:
     """The public code puts it on all thirty tokens, so that its relevance methods are not compared."""
     case = case_of(end)
-    *_, top = case.relevance("zplus", "blocks", wide=True)
+    *_, top = case.relevance("zplus", "blocks", double=True)
     assert top.abs().sum(-1).nonzero()[:, 0].tolist() == [GOLDEN[end]["index"]]
     assert top.sum().item() == pytest.approx(1, abs=1e-9)
-    (attention,) = case.relevance("zplus", "top", wide=True)  # (head, query, key)
+    (attention,) = case.relevance("zplus", "top", double=True)  # (head, query, key)
     assert attention.abs().sum((0, 2)).nonzero()[:, 0].tolist() == [GOLDEN[end]["index"]]
-    for hidden in case.relevance("zplus", "blocks", wide=True):
+    for hidden in case.relevance("zplus", "blocks", double=True):
         assert hidden.sum().item() == pytest.approx(1, abs=1e-6)
 
 
 def test_attention_has_the_same_relevance_as_written_out() -> None:
     case = case_of("start")
     for one, other in zip(
-        case.relevance("zplus", "attention", wide=True), case.relevance("zplus", "attention"), strict=True
+        case.relevance("zplus", "attention", double=True), case.relevance("zplus", "attention"), strict=True
     ):
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-10)

@@ -116,8 +116,8 @@ def test_fused_attention_is_refused() -> None:
 
 def test_attention_that_was_not_seen_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     model = make_model("bert")
-    monkeypatch.setattr("wherefrom.model.recording.AttentionTap._enter", lambda *_: None)
-    monkeypatch.setattr("wherefrom.model.recording.AttentionTap._leave", lambda *_: None)
+    monkeypatch.setattr("wherefrom.model.recording.AttentionRecorder._enter", lambda *_: None)
+    monkeypatch.setattr("wherefrom.model.recording.AttentionRecorder._leave", lambda *_: None)
     with pytest.raises(NotSeen, match="3 blocks ran but 0 attentions were seen"):
         Model(model).explain("a film")
 

@@ -12,12 +12,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from wherefrom.case.case import make_cases
 from wherefrom.errors import NotSeen
 from wherefrom.model import decomposition
-from wherefrom.model.decomposition import Distance, Norm, Parts, _matrix
+from wherefrom.model.decomposition import BlockContributions, Distance, Norm, _matrix
 
 DISTANCES: dict[Distance, int] = {"l1": 1, "l2": 2}
 
 
-def explicit(parts: Parts) -> Tensor:
+def explicit(parts: BlockContributions) -> Tensor:
     """Every T_i(x_j), from the algebra. (query, key, hidden)"""
     own = torch.eye(len(parts.output)).to(parts.output)[:, :, None] * parts.residual[:, None]
     return torch.einsum("hij,jhd->ijd", parts.probs * parts.scale, parts.vectors()) + own
@@ -67,11 +67,11 @@ def test_some_rows_are_those_rows_of_all(rows: list[int]) -> None:
         torch.testing.assert_close(parts.proximity(some, distance), parts.proximity(parts.everywhere, distance)[some])
 
 
-@pytest.mark.parametrize("room", [1, 100, 700])
-def test_the_size_of_the_buffer_changes_nothing(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("buffer", [1, 100, 700])
+def test_the_size_of_the_buffer_changes_nothing(buffer: int, monkeypatch: pytest.MonkeyPatch) -> None:
     parts = case_of(lively("bert")).parts()[0]
     wanted = parts.proximity(parts.everywhere, "l1")
-    monkeypatch.setattr(decomposition, "ROOM", room)
+    monkeypatch.setattr(decomposition, "BUFFER", buffer)
     torch.testing.assert_close(parts.proximity(parts.everywhere, "l1"), wanted)
 
 
@@ -89,7 +89,7 @@ class Largest(TorchDispatchMode):
 
 @pytest.mark.parametrize("distance", ["l1", "l2", None])
 def test_no_tensor_of_tokens_by_tokens_by_hidden(distance: Distance | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decomposition, "ROOM", 2**12)
+    monkeypatch.setattr(decomposition, "BUFFER", 2**12)
     case = case_of(lively("bert"), "film " * 60)
     parts = case.parts()[0]
     tokens, hidden = parts.output.shape
@@ -100,7 +100,7 @@ def test_no_tensor_of_tokens_by_tokens_by_hidden(distance: Distance | None, monk
 
 def test_by_hand() -> None:
     """Two tokens, one head, two dimensions; token 0 holds (2, 0) itself and is brought half of each value."""
-    parts = Parts(
+    parts = BlockContributions(
         probs=torch.tensor([[[0.5, 0.5], [0.0, 1.0]]]),
         scale=torch.tensor([[1.0], [2.0]]),
         value=torch.tensor([[[2.0, 0.0], [0.0, 4.0]]]),

@@ -15,9 +15,9 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import Target
 from wherefrom.core.units import Level
 from wherefrom.model.anatomy import Anatomy, rebuild_error
-from wherefrom.model.decomposition import Parts, decompose
+from wherefrom.model.decomposition import BlockContributions, decompose
 from wherefrom.model.recording import Attention, Recording
-from wherefrom.model.relevance.rules import MaskVariant, Operation, RuleSet, Way
+from wherefrom.model.relevance.propagation import MaskVariant, Operation, Propagation, RuleSet
 from wherefrom.model.text_model import PassCount, TextModel
 from wherefrom.registry import Reads
 
@@ -53,7 +53,7 @@ class Case:
         self.encoding = view.passes.encodings[row]
         self.own_count = count or PassCount()  # rows of this case alone, beside those of the whole batch
         self._components = components
-        self._parts: dict[bool, list[Parts]] = {}
+        self._parts: dict[bool, list[BlockContributions]] = {}
 
     def toward(self, target: Target) -> Case:
         """The same text with another target; everything but the backward pass is shared."""
@@ -120,7 +120,7 @@ class Case:
         n, layers = len(self.encoding), self._record("scores" if scores else "attention").attention
         return [self._of_row(layer.scores if scores else layer.probs)[:, :n, :n] for layer in layers]
 
-    def parts(self, *, second_norm: bool = False) -> list[Parts]:
+    def parts(self, *, second_norm: bool = False) -> list[BlockContributions]:
         """Every layer's attention block as a sum of what each token brought (see `model/decomposition`); needs no
         gradient.
         """
@@ -160,7 +160,7 @@ class Case:
         *,
         heads: tuple[tuple[float, ...], ...] | None = None,
         variant: MaskVariant = "paper",
-        wide: bool = False,
+        double: bool = False,
         trace: list[Operation] | None = None,
     ) -> list[Tensor]:
         """What the rules carry from the target's logit to a place in the model.
@@ -170,24 +170,24 @@ class Case:
             of the model is gone through.
         heads: how much each head's relevance counts, by layer. variant: see
             `wherefrom.model.relevance.rules.through_heads`.
-        wide: in double precision, also with a model in single precision. trace: a list that is given every operation.
+        double: in double precision, also with a model in single precision. trace: a list that is given every operation.
         """
-        found = self.view.relevance(Way(rules, heads, variant, wide), at, trace)
+        found = self.view.relevance(Propagation(rules, heads, variant, double), at, trace)
         if at in ("words", "blocks"):
             return [part[self.row, : len(self.encoding)] for part in found]
         n = len(self.encoding)
         return [self._of_row(part)[:, :n, :n] for part in found]
 
-    def heads(self, *, wide: bool) -> tuple[int, int]:
+    def heads(self, *, double: bool) -> tuple[int, int]:
         """How many layers, and how many heads in each, relevance goes through."""
-        layers = [layer.probs for layer in self._record("relevance_double" if wide else "relevance").attention]
+        layers = [layer.probs for layer in self._record("relevance_double" if double else "relevance").attention]
         rows = len(self.passes.encodings)
         return len(layers), layers[0].shape[-3] // (rows if layers[0].ndim == 3 else 1)
 
-    def weighted_attention(self, way: Way) -> list[Tensor]:
+    def weighted_attention(self, propagation: Propagation) -> list[Tensor]:
         """Every layer's attention weighted by its gradient and its relevance, E_h (dy/dA * R_A)+. (query, key) each"""
         n = len(self.encoding)
-        return [part[self.row, :n, :n] for part in self.view.weighted_attention(way)]
+        return [part[self.row, :n, :n] for part in self.view.weighted_attention(propagation)]
 
     def _of_row(self, tensor: Tensor) -> Tensor:
         """Some families fold batch and heads into one dimension."""

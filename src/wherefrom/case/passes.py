@@ -21,9 +21,9 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import Target
 from wherefrom.errors import NotSeen, WrongModel
 from wherefrom.model.recording import Attention, Recording, recording
-from wherefrom.model.relevance.double import bare, shown
-from wherefrom.model.relevance.mode import Rules, ruled
-from wherefrom.model.relevance.rules import Engine, Operation, Way
+from wherefrom.model.relevance.double import graph_tensor, paired
+from wherefrom.model.relevance.mode import RelevanceMode, relevance_mode
+from wherefrom.model.relevance.propagation import Operation, Propagation, PropagationState
 from wherefrom.model.text_model import PassCount, TextModel
 from wherefrom.registry import Reads
 
@@ -45,7 +45,7 @@ class ForwardPass:
 
     logits: Tensor  # with its autograd graph, where the pass keeps one
     record: Recording | None = None
-    rules: Engine | None = None  # what relevance is propagated with, for passes that leave rules behind
+    propagation: PropagationState | None = None  # what relevance is propagated with, for passes that leave rules behind
 
     @property
     def recording(self) -> Recording:
@@ -54,10 +54,10 @@ class ForwardPass:
         return self.record
 
     @property
-    def propagation(self) -> Engine:
+    def state(self) -> PropagationState:
         """What relevance is propagated with, of a pass made for it."""
-        assert self.rules is not None
-        return self.rules
+        assert self.propagation is not None
+        return self.propagation
 
 
 # Where relevance is read: see `Case.relevance`.
@@ -170,16 +170,20 @@ class Passes:
 
     def _with_rules(self, *, double: bool) -> ForwardPass:
         """The forward pass that relevance goes back through; its values in double precision if asked for."""
-        with torch.enable_grad(), ruled(self.model.network, len(self.encodings), wide=double) as mode:
-            leaf = shown(self.leaf, self.leaf.detach().double()) if double else self.leaf
+        with torch.enable_grad(), relevance_mode(self.model.network, len(self.encodings), double=double) as mode:
+            leaf = paired(self.leaf, self.leaf.detach().double()) if double else self.leaf
             record, logits = self._record(leaf, mode)
             record.contexts = mode.contexts
-            return ForwardPass(logits, record, mode.engine)
+            return ForwardPass(logits, record, mode.state)
 
-    def _record(self, leaf: Tensor, mode: Rules | None = None, *, scores: bool = True) -> tuple[Recording, Tensor]:
-        blocks, ways = self.model.anatomy.blocks, () if mode is None else (mode.gate, mode.attend)
-        with recording([b.module for b in blocks], [b.attention for b in blocks], *ways, scores=scores) as record:
-            logits = bare(self.model.logits(self.inputs, self.count, leaf, whole=mode is None or not mode.wide))
+    def _record(
+        self, leaf: Tensor, mode: RelevanceMode | None = None, *, scores: bool = True
+    ) -> tuple[Recording, Tensor]:
+        blocks, hooks = self.model.anatomy.blocks, () if mode is None else (mode.hook, mode.attend)
+        with recording([b.module for b in blocks], [b.attention for b in blocks], *hooks, scores=scores) as record:
+            logits = graph_tensor(
+                self.model.logits(self.inputs, self.count, leaf, whole=mode is None or not mode.double)
+            )
         if not record.attention or len(record.attention) != len(record.blocks):
             raise NotSeen(
                 f"{len(record.blocks)} blocks ran but {len(record.attention)} attentions were seen, so nothing is"
@@ -259,11 +263,13 @@ class TargetedPasses:
             return self.gradients.embeddings
         return self._backward(self.passes.forward("embeddings").logits, [self.passes.leaf])[0]
 
-    def relevance(self, way: Way, at: RelevancePlace, trace: list[Operation] | None = None) -> list[Tensor]:
+    def relevance(
+        self, propagation: Propagation, at: RelevancePlace, trace: list[Operation] | None = None
+    ) -> list[Tensor]:
         """What the rules carry from every row's own target to `at`, with a batch in front."""
-        made = self.passes.forward("relevance_double" if way.wide else "relevance")
-        record, engine = made.recording, made.propagation
-        key, layers = (way, at), [layer.probs for layer in record.attention]
+        made = self.passes.forward("relevance_double" if propagation.double else "relevance")
+        record, state = made.recording, made.state
+        key, layers = (propagation, at), [layer.probs for layer in record.attention]
         if key not in self._relevance or trace is not None:
             wanted = {
                 "words": [self.passes.leaf],
@@ -273,28 +279,28 @@ class TargetedPasses:
                 "contexts": record.contexts,
             }[at]
             last = {"attention": 0, "top": len(layers) - 1}.get(at)
-            with engine.carrying(way, trace=trace, last=last, keeps_attention=last is not None):
+            with state.propagating(propagation, trace=trace, last=last, keeps_attention=last is not None):
                 self._relevance[key] = list(self._backward(made.logits, wanted))
         return self._relevance[key]
 
-    def weighted_attention(self, way: Way) -> list[Tensor]:
+    def weighted_attention(self, propagation: Propagation) -> list[Tensor]:
         """Every layer's E_h (dy/dA * R_A)+: the gradient of its attention times its relevance, the mean over heads.
         (row, query, key)
         """
-        key = (way, "weighted attention")
+        key = (propagation, "weighted attention")
         if key not in self._relevance:
-            self._relevance[key] = self._weighted_attention(way)
+            self._relevance[key] = self._weighted_attention(propagation)
         return self._relevance[key]
 
-    def _weighted_attention(self, way: Way) -> list[Tensor]:
-        made = self.passes.forward("relevance_double" if way.wide else "relevance")
-        record, engine = made.recording, made.propagation
-        layers, plain = [layer.probs for layer in record.attention], Way(wide=way.wide)
+    def _weighted_attention(self, propagation: Propagation) -> list[Tensor]:
+        made = self.passes.forward("relevance_double" if propagation.double else "relevance")
+        record, state = made.recording, made.state
+        layers, plain = [layer.probs for layer in record.attention], Propagation(double=propagation.double)
         if len(record.contexts) == len(layers):  # so that neither of the two factors is ever whole in memory
-            with engine.carrying(way, last=0, gradients=self.relevance(plain, "contexts")):
+            with state.propagating(propagation, last=0, gradients=self.relevance(plain, "contexts")):
                 self._backward(made.logits, layers, may_be_nothing=True)
-                return [engine.mixed[layer] for layer in range(len(layers))]
-        pairs = zip(self.relevance(way, "attention"), self.relevance(plain, "attention"), strict=True)
+                return [state.mixed[layer] for layer in range(len(layers))]
+        pairs = zip(self.relevance(propagation, "attention"), self.relevance(plain, "attention"), strict=True)
         by_head = [(a * b).clamp_(min=0) for a, b in pairs]
         return [part.view(len(self.asked), -1, *part.shape[-2:]).mean(1) for part in by_head]
 

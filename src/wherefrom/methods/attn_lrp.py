@@ -8,7 +8,7 @@ positions add to the logit goes to no token and is reported as unassigned.
 from __future__ import annotations
 
 from wherefrom.case.case import Attribution, Case
-from wherefrom.model.relevance.rules import RuleSet
+from wherefrom.model.relevance.propagation import RuleSet
 from wherefrom.registry import method
 
 

@@ -33,7 +33,7 @@ def relevance_reads(options: Mapping[str, Any]) -> set[Reads]:
 )
 def lrp(case: Case, *, at: Literal["encoder", "words"] = "encoder", precision: Precision = "double") -> Attribution:
     place: Literal["blocks", "words"] = "blocks" if at == "encoder" else "words"
-    scores = case.relevance("zplus", place, wide=precision == "double")[0].sum(-1)
+    scores = case.relevance("zplus", place, double=precision == "double")[0].sum(-1)
     return Attribution(scores, unassigned=started(case) - scores.sum().item())
 
 

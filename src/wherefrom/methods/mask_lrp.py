@@ -18,7 +18,7 @@ from wherefrom.errors import BadOption
 from wherefrom.heads.masks import mask_of
 from wherefrom.methods.lrp import Precision, relevance_reads
 from wherefrom.methods.transatt import rolled_out
-from wherefrom.model.relevance.rules import MaskVariant, Way
+from wherefrom.model.relevance.propagation import MaskVariant, Propagation
 from wherefrom.registry import method
 
 UNMASKED = "No heads were given, so all of them count, as in transatt: see 'wherefrom heads'."
@@ -36,8 +36,8 @@ def mask_lrp(
     normalise: bool = True,
     precision: Precision = "double",
 ) -> Attribution:
-    wide = precision == "double"
-    mask = None if heads is None else mask_of(heads, case.model.network, shape=case.heads(wide=wide))
+    double = precision == "double"
+    mask = None if heads is None else mask_of(heads, case.model.network, shape=case.heads(double=double))
     without = ", ".join(str(layer) for layer, row in enumerate(mask or ()) if not any(row))
     if without and bare == "error":
         raise BadOption(
@@ -45,7 +45,7 @@ def mask_lrp(
             " relevance has no way through its attention."
             " Lower the thresholds of 'wherefrom heads', or let relevance pass by the residual alone: bare=residual."
         )
-    mixed = case.weighted_attention(Way("zplus", mask, variant, wide))
+    mixed = case.weighted_attention(Propagation("zplus", mask, variant, double))
     if variant == "published":
         mixed = [2 * part for part in mixed]  # it does not halve what attention is given
     notes = [UNMASKED] if mask is None else []

@@ -17,5 +17,5 @@ from wherefrom.registry import method
     family="relevance", signed=False, per_class=True, reads=relevance_reads, paper="Voita et al. 2019, arXiv:1905.09418"
 )
 def partial_lrp(case: Case, *, precision: Precision = "model") -> Tensor:
-    (relevance,) = case.relevance("zplus", "top", wide=precision == "double")  # (head, query, key)
+    (relevance,) = case.relevance("zplus", "top", double=precision == "double")  # (head, query, key)
     return case.read(relevance.clamp(min=0).mean(0))

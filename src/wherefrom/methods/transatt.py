@@ -14,7 +14,7 @@ from torch import Tensor
 
 from wherefrom.case.case import Case
 from wherefrom.methods.lrp import Precision, relevance_reads
-from wherefrom.model.relevance.rules import Way
+from wherefrom.model.relevance.propagation import Propagation
 from wherefrom.registry import method
 
 
@@ -26,7 +26,7 @@ from wherefrom.registry import method
     paper="Chefer et al. 2021, arXiv:2012.09838",
 )
 def transatt(case: Case, *, normalise: bool = True, precision: Precision = "double") -> Tensor:
-    return rolled_out(case, case.weighted_attention(Way("zplus", wide=precision == "double")), normalise)
+    return rolled_out(case, case.weighted_attention(Propagation("zplus", double=precision == "double")), normalise)
 
 
 def rolled_out(case: Case, layers: Sequence[Tensor], normalise: bool) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from wherefrom.errors import NotSeen
-from wherefrom.model.families import Family, Order, Reads, family_of, known_types
+from wherefrom.model.families import DecisionPosition, Family, Order, family_of, known_types
 from wherefrom.model.recording import Recording
 
 FUSED = ("flash", "flex", "paged")  # kernels that never show their probabilities
@@ -70,7 +70,7 @@ class Anatomy:
 
     family: Family
     blocks: tuple[Block, ...]
-    reads: Reads
+    reads: DecisionPosition
 
     def block_of(self, module: nn.Module) -> Block:
         return next(block for block in self.blocks if block.module is module)
@@ -106,7 +106,9 @@ def dissect(network: PreTrainedModel) -> Anatomy:
     if isinstance(network, torch._dynamo.OptimizedModule):
         raise NotSeen("A compiled model does not show its inside. Give the model as it was before torch.compile.")
     order: Order = "parallel" if family.parallel_option and getattr(config, family.parallel_option) else family.order
-    reads: Reads = "every" if family.reads_option and getattr(config, family.reads_option) == "mean" else family.reads
+    reads: DecisionPosition = (
+        "every" if family.reads_option and getattr(config, family.reads_option) == "mean" else family.reads
+    )
     nothing = nn.Identity()
 
     def part(block: nn.Module, path: str | None) -> nn.Module:

@@ -28,7 +28,7 @@ from wherefrom.errors import NotSeen
 from wherefrom.model.anatomy import Block
 
 Distance = Literal["l1", "l2"]
-ROOM = 2**20  # numbers in the one buffer that parts are made in: small enough for a processor's cache to hold
+BUFFER = 2**20  # numbers in the one buffer that parts are made in: small enough for a processor's cache to hold
 CLOSE = 0.02  # how far, in parts of its output, a norm may be from its linear part: half precision rounds by 0.001
 
 
@@ -74,7 +74,7 @@ class Norm:
 
 
 @dataclass(frozen=True)
-class Parts:
+class BlockContributions:
     """One attention block as a sum over tokens; `rows` below are the positions whose sum is wanted."""
 
     probs: Tensor  # (head, query, key): A
@@ -144,8 +144,8 @@ class Parts:
         """
         output, weights = _pick(self.output, rows), self._weights(rows).transpose(0, 1)  # (key, row, head)
         (tokens, hidden), keys = output.shape, len(vectors)
-        height = max(1, min(tokens, ROOM // hidden))
-        width = max(1, ROOM // hidden // height)
+        height = max(1, min(tokens, BUFFER // hidden))
+        width = max(1, BUFFER // hidden // height)
         buffer = output.new_empty(min(width, keys), height, hidden)
         distances = output.new_empty(tokens, keys)
         for top in range(0, tokens, height):
@@ -195,7 +195,9 @@ def _with_own(matrix: Tensor, rows: Tensor, own: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def decompose(block: Block, x: Tensor, probs: Tensor, value: Tensor, *, second_norm: bool = False) -> Parts:
+def decompose(
+    block: Block, x: Tensor, probs: Tensor, value: Tensor, *, second_norm: bool = False
+) -> BlockContributions:
     """A block's parts from what was recorded of it. x (token, hidden), probs (head, query, key), value (head, key,
     size)
 
@@ -206,7 +208,7 @@ def decompose(block: Block, x: Tensor, probs: Tensor, value: Tensor, *, second_n
     mixed = block.mixed(x, attended)
     weight, bias = _matrix(block.attention_out)  # (head * size, hidden), (hidden,)
     exact = torch.promote_types(x.dtype, torch.float32)  # half precision is not enough to tell parts apart
-    parts = Parts(
+    parts = BlockContributions(
         probs=probs.to(exact),
         scale=torch.ones_like(x[:, :1], dtype=exact),
         value=value.to(exact),
@@ -226,7 +228,7 @@ def decompose(block: Block, x: Tensor, probs: Tensor, value: Tensor, *, second_n
     return parts
 
 
-def _through(module: nn.Module, parts: Parts, before: Tensor, after: Tensor) -> Parts:
+def _through(module: nn.Module, parts: BlockContributions, before: Tensor, after: Tensor) -> BlockContributions:
     """The parts behind a norm that was given `before` and gave `after`."""
     norm = Norm.of(module, before)
     scale = norm.scale(before, after)  # (token, 1)

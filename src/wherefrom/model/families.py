@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Order = Literal["post", "pre", "parallel", "sandwich"]
-Reads = Literal["first", "last", "every"]
+DecisionPosition = Literal["first", "last", "every"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,9 @@ class Family:
     mlp: tuple[str, ...]
     mlp_norm: str
     order: Order
-    reads: Reads  # the position a classification head reads; "every" where it reads all, or another stack does
+    reads: (
+        DecisionPosition  # the position a classification head reads; "every" where it reads all, or another stack does
+    )
     reads_option: str | None = None  # a setting of the model's config that says "cls" or "mean" instead
     parallel_option: str | None = None  # a setting of the model's config that makes a pre block parallel
     attention_after: str | None = None  # a sandwich's norms behind attention and mlp

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from wherefrom.model.relevance.double import bare
+from wherefrom.model.relevance.double import graph_tensor
 
 
 @dataclass
@@ -30,10 +30,10 @@ class Attention:
 
 
 # What stands at a point of a layer ("input", "scores", "value" or "context"), replaced by what should stand there.
-Gate = Callable[[str, int, Tensor], Tensor]
+Hook = Callable[[str, int, Tensor], Tensor]
 
 
-def open_gate(_point: str, _layer: int, x: Tensor) -> Tensor:
+def pass_through(_point: str, _layer: int, x: Tensor) -> Tensor:
     return x
 
 
@@ -50,7 +50,7 @@ class Recording:
     )  # what the heads read, where attention was one step: see `relevance`
 
 
-def spelled_out(
+def explicit_attention(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -60,15 +60,15 @@ def spelled_out(
     *,
     scale: float | None = None,
     enable_gqa: bool = False,
-    gate: Gate = open_gate,
+    hook: Hook = pass_through,
     layer: int = 0,
 ) -> tuple[Attention, Tensor]:
     """scaled_dot_product_attention written so that scores and probabilities exist as tensors."""
     if enable_gqa:
         shared = query.shape[-3] // key.shape[-3]
         key, value = key.repeat_interleave(shared, -3), value.repeat_interleave(shared, -3)
-    value = gate("value", layer, value)
-    scores = gate(
+    value = hook("value", layer, value)
+    scores = hook(
         "scores", layer, (query * (query.shape[-1] ** -0.5 if scale is None else scale)) @ key.transpose(-2, -1)
     )
     if is_causal:
@@ -85,14 +85,14 @@ def spelled_out(
     else:
         scores = scores + attn_mask
         probs = functional.softmax(scores, -1)
-    return Attention(scores, probs, value), gate("context", layer, probs @ value)
+    return Attention(scores, probs, value), hook("context", layer, probs @ value)
 
 
-# How scaled_dot_product_attention is computed: takes its arguments, and a gate and a layer as `spelled_out` does.
+# Computes scaled_dot_product_attention: takes its arguments, and a hook and a layer as `explicit_attention` does.
 Attend = Callable[..., tuple[Attention, Tensor]]
 
 
-class AttentionTap(TorchFunctionMode):
+class AttentionRecorder(TorchFunctionMode):
     """While it is open, every attention of `modules` is recorded, in call order.
 
     The mode is switched on only inside these modules, so that the rest of the model runs at full speed. A mode belongs
@@ -100,17 +100,22 @@ class AttentionTap(TorchFunctionMode):
     """
 
     def __init__(
-        self, modules: Sequence[nn.Module], gate: Gate = open_gate, attend: Attend = spelled_out, *, scores: bool = True
+        self,
+        modules: Sequence[nn.Module],
+        hook: Hook = pass_through,
+        attend: Attend = explicit_attention,
+        *,
+        scores: bool = True,
     ) -> None:
         super().__init__()
-        self.modules, self.gate, self.attend, self.keeps_scores = modules, gate, attend, scores
+        self.modules, self.hook, self.attend, self.keeps_scores = modules, hook, attend, scores
         self.records: list[Attention] = []
         self._thread = threading.get_ident()
         self._scores: Tensor | None = None
         self._aliases: list[Tensor] = []
 
     @contextmanager
-    def open(self) -> Iterator[AttentionTap]:
+    def open(self) -> Iterator[AttentionRecorder]:
         with ExitStack() as hooks:
             for module in self.modules:
                 hooks.callback(module.register_forward_pre_hook(self._enter).remove)
@@ -127,7 +132,7 @@ class AttentionTap(TorchFunctionMode):
             self._aliases = []
 
     def _keep(self, record: Attention) -> None:
-        record = Attention(bare(record.scores), bare(record.probs), bare(record.value))
+        record = Attention(graph_tensor(record.scores), graph_tensor(record.probs), graph_tensor(record.value))
         if (
             not self.keeps_scores
         ):  # nothing in their place, so that whoever asks for them after all gets an error, not a wrong number
@@ -137,12 +142,12 @@ class AttentionTap(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func is functional.scaled_dot_product_attention:
-            record, context = self.attend(*args, **kwargs, gate=self.gate, layer=len(self.records))
+            record, context = self.attend(*args, **kwargs, hook=self.hook, layer=len(self.records))
             self._keep(record)
             return context
         name, layer = getattr(func, "__name__", ""), len(self.records)
         if name == "softmax":
-            self._scores = self.gate("scores", layer, args[0])
+            self._scores = self.hook("scores", layer, args[0])
             out = func(self._scores, *args[1:], **kwargs)
             self._aliases = [out]
             return out
@@ -150,10 +155,10 @@ class AttentionTap(TorchFunctionMode):
             return func(*args, **kwargs)
         if name in ("matmul", "bmm", "__matmul__"):
             assert self._scores is not None
-            value = self.gate("value", layer, args[1])
+            value = self.hook("value", layer, args[1])
             self._keep(Attention(self._scores, self._aliases[0], value))
             self._aliases = []
-            return self.gate("context", layer, func(args[0], value, *args[2:], **kwargs))
+            return self.hook("context", layer, func(args[0], value, *args[2:], **kwargs))
         out = func(*args, **kwargs)
         if isinstance(out, Tensor) and out.numel() == self._aliases[0].numel():
             self._aliases.append(out)  # a view, cast or idle dropout of the probabilities
@@ -164,13 +169,13 @@ class AttentionTap(TorchFunctionMode):
 def recording(
     blocks: Sequence[nn.Module],
     attention: Sequence[nn.Module],
-    gate: Gate = open_gate,
-    attend: Attend = spelled_out,
+    hook: Hook = pass_through,
+    attend: Attend = explicit_attention,
     *,
     scores: bool = True,
 ) -> Iterator[Recording]:
     """Within this context the given blocks and their attention are recorded, layer by layer, and what passes is put
-    through the gate.
+    through the hook.
 
     Without scores it takes half the memory.
     """
@@ -184,19 +189,19 @@ def recording(
         ):  # another thread may call it while it is removed, and then without these
             return None
         given = args[0] if args else kwargs["hidden_states"]
-        record.inputs.append(bare(given))
-        passed = gate("input", len(record.inputs) - 1, given)
+        record.inputs.append(graph_tensor(given))
+        passed = hook("input", len(record.inputs) - 1, given)
         return ((passed, *args[1:]), kwargs) if args else (args, {**kwargs, "hidden_states": passed})
 
     def after(block: nn.Module, _: Any, out: Any) -> None:
         if threading.get_ident() == thread:
-            record.outputs.append(bare(out[0] if isinstance(out, tuple) else out))
+            record.outputs.append(graph_tensor(out[0] if isinstance(out, tuple) else out))
             record.blocks.append(block)
 
     with ExitStack() as hooks:
         for block in blocks:
             hooks.callback(block.register_forward_pre_hook(before, with_kwargs=True).remove)
             hooks.callback(block.register_forward_hook(after).remove)
-        tap = hooks.enter_context(AttentionTap(attention, gate, attend, scores=scores).open())
+        tap = hooks.enter_context(AttentionRecorder(attention, hook, attend, scores=scores).open())
         record.attention = tap.records
         yield record

@@ -8,9 +8,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from wherefrom.errors import NotSeen
-from wherefrom.model.relevance.double import bare, exactly, shown
-from wherefrom.model.relevance.mode import ruled
-from wherefrom.model.relevance.rules import Engine, Operation, RuleSet, Way
+from wherefrom.model.relevance.double import graph_tensor, in_double, paired
+from wherefrom.model.relevance.mode import relevance_mode
+from wherefrom.model.relevance.propagation import Operation, Propagation, PropagationState, RuleSet
 from wherefrom.model.relevance.zplus import zplus_add, zplus_linear, zplus_product, zplus_sum
 
 
@@ -108,13 +108,13 @@ def small() -> tuple[Small, Tensor]:
     return Small().double(), random(2, 3, 4, seed=3).requires_grad_()
 
 
-def carried(rules: RuleSet, trace: list[Operation] | None = None) -> tuple[Tensor, Tensor, Engine]:
+def carried(rules: RuleSet, trace: list[Operation] | None = None) -> tuple[Tensor, Tensor, PropagationState]:
     model, x = small()
-    with ruled(model, 2, wide=False) as mode:
+    with relevance_mode(model, 2, double=False) as mode:
         y = model(x)
-    with mode.engine.carrying(Way(rules), trace=trace):
+    with mode.state.propagating(Propagation(rules), trace=trace):
         (found,) = torch.autograd.grad(y[:, 1].sum(), x)
-    return found, y, mode.engine
+    return found, y, mode.state
 
 
 def test_values_and_gradients_stay_what_they_are() -> None:
@@ -135,12 +135,12 @@ def test_relevance_is_conserved_sample_by_sample_and_in_every_operation() -> Non
 
 
 def test_rules_do_not_outlive_their_context() -> None:
-    _, _, engine = carried("zplus")
-    assert engine.rules == "gradient"
-    assert engine.trace is None
-    with pytest.raises(RuntimeError), engine.carrying(Way("zplus")):
+    _, _, state = carried("zplus")
+    assert state.rules == "gradient"
+    assert state.trace is None
+    with pytest.raises(RuntimeError), state.propagating(Propagation("zplus")):
         raise RuntimeError
-    assert engine.rules == "gradient"
+    assert state.rules == "gradient"
 
 
 @pytest.mark.parametrize("rules", ["attn_lrp", "cp_lrp"])
@@ -177,7 +177,7 @@ def test_a_function_without_a_rule_is_not_guessed() -> None:
         def forward(self, x: Tensor) -> Tensor:
             return torch.cumsum(x, 1)
 
-    with pytest.raises(NotSeen, match="no relevance rule for torch's 'cumsum'"), ruled(Odd(), 1, wide=False):
+    with pytest.raises(NotSeen, match="no relevance rule for torch's 'cumsum'"), relevance_mode(Odd(), 1, double=False):
         Odd()(torch.ones(1, 2, requires_grad=True))
     assert torch.overrides._get_current_function_mode() is None
 
@@ -186,7 +186,7 @@ def test_parameters_in_single_precision_meet_words_in_double() -> None:
     torch.manual_seed(0)
     model = Small()
     x = random(2, 3, 4, seed=3).requires_grad_()
-    with ruled(model, 2, wide=True):
+    with relevance_mode(model, 2, double=True):
         y = model(x)
     assert y.dtype is torch.float64
     assert {p.dtype for p in model.parameters()} == {torch.float32}
@@ -197,12 +197,12 @@ def test_values_are_exact_beside_a_graph_in_single_precision() -> None:
     torch.manual_seed(0)
     model = Small()
     x = random(2, 3, 4, seed=3).float().requires_grad_()
-    with ruled(model, 2, wide=True) as mode:
-        y = model(shown(x, x.detach().double()))
+    with relevance_mode(model, 2, double=True) as mode:
+        y = model(paired(x, x.detach().double()))
     expected = model.double()(x.detach().double())
-    assert y.dtype is bare(y).dtype is torch.float32
-    torch.testing.assert_close(exactly(y), expected, rtol=0, atol=1e-14)
-    torch.testing.assert_close(bare(y).double(), expected, rtol=0, atol=1e-6)
-    with mode.engine.carrying(Way("zplus")):
-        (found,) = torch.autograd.grad(bare(y)[:, 1].sum(), x)
+    assert y.dtype is graph_tensor(y).dtype is torch.float32
+    torch.testing.assert_close(in_double(y), expected, rtol=0, atol=1e-14)
+    torch.testing.assert_close(graph_tensor(y).double(), expected, rtol=0, atol=1e-6)
+    with mode.state.propagating(Propagation("zplus")):
+        (found,) = torch.autograd.grad(graph_tensor(y)[:, 1].sum(), x)
     torch.testing.assert_close(found.double().sum((1, 2)), torch.ones(2, dtype=torch.float64), rtol=0, atol=1e-5)

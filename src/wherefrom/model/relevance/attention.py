@@ -1,8 +1,8 @@
 """Attention as one step, with what every rule set hands back through it, a few heads at a time.
 
-Written out as torch functions, attention leaves several tensors as large as its probabilities behind in every layer,
-and as many come and go on the way back. Here only the scores are kept: probabilities are made from them again, and what
-is large is as small as a few heads.
+Written out as torch functions, attention keeps several tensors of the size of its probabilities in every layer, and
+the backward pass allocates as many again. Here only the scores are kept: the probabilities are computed from them once
+more, and temporary tensors hold a few heads only.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wherefrom.model.relevance.rules import Engine, RuleSet, through_heads
+from wherefrom.model.relevance.propagation import PropagationState, RuleSet, through_heads
 from wherefrom.model.relevance.zplus import ratio
 
 TILE = 2**18  # how many scores are worked on at once: what stays near the processor
@@ -61,7 +61,7 @@ def fill_scores(
     return context
 
 
-class Attending(torch.autograd.Function):
+class AttentionStep(torch.autograd.Function):
     """context = softmax(query @ key' + bias) @ value.
 
     `anchor` stands for the probabilities: it has their shape and takes no memory, and what is handed to them is handed
@@ -71,7 +71,7 @@ class Attending(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        engine: Engine,
+        state: PropagationState,
         layer: int | None,  # None for attention that is not recorded
         context: Tensor,
         kept: tuple[Tensor, Tensor, Tensor | None],  # scores, spread, bias
@@ -80,22 +80,22 @@ class Attending(torch.autograd.Function):
         key: Tensor,
         value: Tensor,
     ) -> Tensor:
-        ctx.engine, ctx.layer = engine, layer
+        ctx.state, ctx.layer = state, layer
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*kept, context, query, key, value)
         return context
 
     @staticmethod
     def backward(ctx: Any, *handed: Tensor | None) -> tuple[Any, ...]:
-        engine, layer, whole = ctx.engine, ctx.layer, handed[0]
+        state, layer, whole = ctx.state, ctx.layer, handed[0]
         if whole is None:
             return (None,) * 8
         scores, spread, bias, context, query, key, value = ctx.saved_tensors
-        rules, length, recorded = engine.rules, query.shape[2], layer is not None
+        rules, length, recorded = state.rules, query.shape[2], layer is not None
         by_head = recorded and rules == "zplus"
-        given = through_heads(engine, "context", layer, whole) if by_head else whole
-        toward = engine.gradients[layer] if recorded and engine.gradients is not None else None
-        rows = busy_queries(given)
+        given = through_heads(state, "context", layer, whole) if by_head else whole
+        toward = state.gradients[layer] if recorded and state.gradients is not None else None
+        rows = queries_with_relevance(given)
         if rows is not None:
             given, context, scores, spread, query = (t[:, :, rows] for t in (given, context, scores, spread, query))
             bias = bias if bias is None or bias.shape[2] == 1 else bias[:, :, rows]
@@ -103,9 +103,9 @@ class Attending(torch.autograd.Function):
         # the product of probabilities and values: by z+ each side takes half, in proportion
         share = ratio(given, context).mul_(0.5) if rules == "zplus" else given / 2 if rules == "attn_lrp" else given
 
-        goes_on = not recorded or layer != engine.last
+        goes_on = not recorded or layer != state.last
         back = [torch.zeros_like(t) for t in (query, key, value)] if goes_on else []
-        to_anchor = torch.empty_like(scores) if recorded and engine.keeps_attention else None
+        to_anchor = torch.empty_like(scores) if recorded and state.keeps_attention else None
         mixed = torch.zeros_like(scores[:, 0])
         for heads in _tiles(scores):
             probs = scores[:, heads] - spread[:, heads]
@@ -123,7 +123,7 @@ class Attending(torch.autograd.Function):
                 if to_scores is not None:
                     back[0][:, heads], back[1][:, heads] = to_scores @ key[:, heads], to_scores.mT @ query[:, heads]
         if toward is not None:
-            engine.mixed[layer] = _all_queries(mixed.div_(scores.shape[1]), rows, length)
+            state.mixed[layer] = _all_queries(mixed.div_(scores.shape[1]), rows, length)
         if to_anchor is not None:
             to_anchor = _all_queries(to_anchor, rows, length)
         if not goes_on:
@@ -133,8 +133,8 @@ class Attending(torch.autograd.Function):
         back[0] = _all_queries(back[0], rows, length)
         if by_head:
             points = ("scores", "scores", "value")
-            back = [through_heads(engine, point, layer, part) for point, part in zip(points, back, strict=True)]
-        engine.note((layer if recorded else -1, "attention"), whole, back)
+            back = [through_heads(state, point, layer, part) for point, part in zip(points, back, strict=True)]
+        state.note((layer if recorded else -1, "attention"), whole, back)
         return None, None, None, None, to_anchor, *back
 
 
@@ -149,7 +149,7 @@ def _through_softmax(rules: RuleSet, to_probs: Tensor, probs: Tensor, scores: Te
     return back.mul_(0.5) if rules == "attn_lrp" else back
 
 
-def busy_queries(given: Tensor) -> Tensor | None:
+def queries_with_relevance(given: Tensor) -> Tensor | None:
     """The queries that are given anything, which in the top block are few; None where most may be. (row, head, query,
     size) -> (n,)
     """

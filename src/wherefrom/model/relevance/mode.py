@@ -1,14 +1,14 @@
 """Layer-wise relevance by rules that wrap torch functions: no model is patched, none is written anew.
 
-A forward pass within `ruled` computes what it always computes, but leaves a step behind at every operation that has a
-rule (see `steps`). A backward pass over those steps then carries whatever its rule set hands on, so one forward pass
-serves them all.
+A forward pass within `relevance_mode` computes the same values as without it, but puts a step of its own into the
+autograd graph at every operation that has a rule (see the table in `rules`). A backward pass over those steps
+propagates relevance by the rule set in force, so one forward pass serves all rule sets.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, Literal
 
@@ -18,140 +18,63 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from wherefrom.errors import NotSeen
-from wherefrom.model.recording import Attention, Gate, open_gate, spelled_out
-from wherefrom.model.relevance.attention import Attending, as_bias, fill_scores
-from wherefrom.model.relevance.double import bare, depends, exactly, first_that_depends, shown, taken
-from wherefrom.model.relevance.rules import NORMS, Engine, Linear, Step, Total
+from wherefrom.model.recording import Attention, Hook, explicit_attention, pass_through
+from wherefrom.model.relevance.attention import AttentionStep, as_bias, fill_scores
+from wherefrom.model.relevance.double import depends, first_that_depends, graph_tensor, in_double, paired, side_of
+from wherefrom.model.relevance.propagation import PropagationState
+from wherefrom.model.relevance.rules import BY_FUNCTION, BY_KIND, INSIDE_NORM, OUT_OF_PLACE, REWRITTEN, Form, Rule
+from wherefrom.model.relevance.steps import LinearStep, RuleStep
 
-# What a torch function is to the rules, by its name.
-ADDS = {"add", "__add__", "__radd__", "add_", "__iadd__"}
-SUBTRACTS = {"sub", "__sub__", "subtract", "sub_", "__isub__"}
-PRODUCTS = {"matmul", "__matmul__", "bmm"}
-MULTIPLIES = {"mul", "__mul__", "__rmul__", "multiply", "mul_", "__imul__"}
-SCALES = {"div", "__truediv__", "true_divide", "neg", "__neg__", "negative", "div_", "__itruediv__"}
-POINTWISE = {"gelu", "relu", "silu", "tanh", "sigmoid", "leaky_relu", "elu", "mish", "hardswish"}
-SPREADS = {"rsqrt", "sqrt"}  # inside a norm
-SUMS = {"sum", "mean"}
-# Functions that move numbers about: their gradient moves relevance back the same way.
-MOVES = {
-    *(
-        "view",
-        "reshape",
-        "transpose",
-        "permute",
-        "contiguous",
-        "unsqueeze",
-        "squeeze",
-        "flatten",
-        "unflatten",
-        "expand",
-        "expand_as",
-    ),
-    *(
-        "view_as",
-        "swapaxes",
-        "swapdims",
-        "t",
-        "movedim",
-        "narrow",
-        "select",
-        "clone",
-        "__getitem__",
-        "chunk",
-        "split",
-        "unbind",
-    ),
-    *(
-        "tensor_split",
-        "cat",
-        "concat",
-        "stack",
-        "to",
-        "float",
-        "double",
-        "type_as",
-        "type",
-        "gather",
-        "index_select",
-        "repeat",
-    ),
-    *("repeat_interleave", "masked_fill", "where", "dropout", "T.__get__", "mT.__get__", "roll", "flip", "pad"),
-}
-LOOKS = {
-    "size",
-    "dim",
-    "numel",
-    "__len__",
-    "__get__",
-    "is_floating_point",
-    "stride",
-    "element_size",
-    "data_ptr",
-    "is_contiguous",
-    "__repr__",
-}
-# Sums and products that nearly cancel: what is divided by has to be as exact as it can be.
-DIVISORS = {"add", "subtract", "product"}
 CASTS = {Tensor.float, Tensor.double, Tensor.half, Tensor.bfloat16}
+Arguments = tuple[Any, ...]
+Options = dict[str, Any]
 
 
-class Rules(TorchFunctionMode):
-    """Within this context every operation on what depends on the words leaves a step with its rule; values stay what
-    they are.
+class RelevanceMode(TorchFunctionMode):
+    """Within this context every operation on a tensor that depends on the input gets a step with its rule; the values
+    stay the same.
 
-    Parameters are held fixed. With `wide`, values are computed in double precision beside the graph (see `exact`), and
+    Parameters are held fixed. With `double`, values are computed in double precision beside the graph (`double.py`) and
     attention is one step; the model itself stays as it is.
     """
 
-    def __init__(self, engine: Engine, *, wide: bool) -> None:
+    def __init__(self, state: PropagationState, *, double: bool) -> None:
         super().__init__()
-        self.engine, self.wide = engine, wide
+        self.state, self.double = state, double
         self.layer = -1
         self.contexts: list[Tensor] = []  # what the heads read, of every recorded layer whose attention is one step
-        self.passive = 0  # inside a norm or an activation, which has its rule as a whole
+        self.passive = 0  # how many norms and activations this is inside of: each gets one step as a whole
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name, kwargs = getattr(func, "__name__", ""), kwargs or {}
         if name == "__get__" and not isinstance(found := func(*args), Tensor):
             return found  # a shape, a device
-        args = _fixed(args)
-        kwargs = {key: _fixed(x) for key, x in kwargs.items()} if kwargs else kwargs
+        args = _without_parameters(args)
+        kwargs = {key: _without_parameters(x) for key, x in kwargs.items()} if kwargs else kwargs
         if first_that_depends(args) is None and first_that_depends(kwargs.values()) is None:
             return func(*args, **kwargs)
         if self.passive:
-            return (
-                self._step("spread", name, func, args, kwargs, args[0])
-                if name in SPREADS
-                else self._plain(func, args, kwargs)
-            )
+            rule = INSIDE_NORM.get(name)
+            return self._plain(func, args, kwargs) if rule is None else self._one(rule, func, name, args, kwargs)
         if func is functional.scaled_dot_product_attention:
             with self:
                 return self.attend(*args, **kwargs)[1]
         return self._with_rule(func, name, args, kwargs)
 
-    def _with_rule(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if name == "linear" and not depends(args[1]):
-            return self._linear(name, args[0], args[1].mT, args[2] if len(args) > 2 else kwargs.get("bias"))
-        if name == "addmm" and depends(args[1]) and not depends(args[2]) and not kwargs:
-            return self._linear(name, args[1], args[2], args[0])
-        if name in PRODUCTS:
-            return self._product(func, name, args[0], args[1])
-        if name in ADDS | SUBTRACTS | MULTIPLIES:
-            return self._pair(_fresh(func, name), name, args, kwargs)
-        if name in SCALES and not any(map(depends, args[1:])):
-            return self._step("scale", name, _fresh(func, name), args, kwargs, args[0])
-        if name in POINTWISE:
-            return self._step("activation", name, func, args, kwargs, args[0])
-        if name == "softmax":
-            return self._step("softmax", name, func, args, kwargs, args[0])
-        if name in NORMS:
-            return self._step(name, name, func, args, kwargs, args[0], *_weight_and_epsilon(name, *args, **kwargs))
-        if name in SUMS:
-            return self._total(func, name, args, kwargs)
-        if name in MOVES or name in LOOKS or (name.startswith("__") and name not in ("__pow__", "__rtruediv__")):
-            return self._plain(func, args, kwargs)
+    def _with_rule(self, func: Any, name: str, args: Arguments, kwargs: Options) -> Any:
+        """Look the function up in the table and record it as its row says."""
+        if not args and "input" in kwargs:
+            args, kwargs = (kwargs["input"],), {key: x for key, x in kwargs.items() if key != "input"}
+        rule = BY_FUNCTION.get(name)
+        if rule is not None:
+            found = FORMS[rule.form](self, rule, OUT_OF_PLACE.get(name, func), name, args, kwargs)
+            if found is not NotImplemented:
+                return found
+        if name in REWRITTEN:
+            with self:
+                return REWRITTEN[name](*args, **kwargs)
         result = self._inside(func, args, kwargs)
-        if depends(result):
+        if first_that_depends((result,)) is not None:
             raise NotSeen(
                 f"There is no relevance rule for torch's {name!r}, which this model"
                 " uses, so relevance methods cannot explain it."
@@ -160,100 +83,146 @@ class Rules(TorchFunctionMode):
 
     # What torch computes: in the graph, beside it, or both.
 
-    def _inside(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return self._on_side(func, "within", args, kwargs) if self.wide else func(*args, **kwargs)
+    def _inside(self, func: Any, args: Arguments, kwargs: Options) -> Any:
+        return self._on_side(func, "graph", args, kwargs) if self.double else func(*args, **kwargs)
 
-    def _beside(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return self._on_side(func, "exact", args, kwargs) if self.wide else None
+    def _beside(self, func: Any, args: Arguments, kwargs: Options) -> Any:
+        return self._on_side(func, "exact", args, kwargs) if self.double else None
 
-    def _on_side(
-        self, func: Any, side: Literal["within", "exact"], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
+    def _on_side(self, func: Any, side: Literal["graph", "exact"], args: Arguments, kwargs: Options) -> Any:
         known = None if side == "exact" else first_that_depends((*args, *kwargs.values()))
         dtype = torch.float64 if known is None else known.dtype
-        if func in CASTS:  # the graph's precision is the same all over
-            return taken(args[0], side, dtype)
-        return func(*[taken(x, side, dtype) for x in args], **{key: taken(x, side, dtype) for key, x in kwargs.items()})
-
-    def _plain(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Without a step: the gradient is the rule."""
-        result = self._inside(func, args, kwargs)
-        if not self.wide or first_that_depends((result,)) is None:
-            return result
-        return shown(result, self._beside(func, args, kwargs))
-
-    def _shown(self, result: Tensor, exact: Tensor | None) -> Tensor:
-        found: Tensor = result if exact is None else shown(result, exact)
-        return found
-
-    def _step(
-        self, kind: str, name: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *operands: Tensor
-    ) -> Tensor:
-        result, exact = self._inside(func, args, kwargs), self._beside(func, args, kwargs)
-        value = result.detach()
-        if exact is not None and kind in DIVISORS:
-            value.copy_(exact)
-        return self._shown(self._stepped(kind, name, value, result, *operands), exact)
-
-    def _stepped(self, kind: str, name: str, value: Tensor, result: Tensor, *operands: Tensor) -> Tensor:
-        seen = tuple(bare(x) for x in operands)
-        stepped: Tensor = Step.apply(self.engine, kind, (self.layer, name), value, result, *seen)  # type: ignore[no-untyped-call]
-        return stepped
-
-    def whole(self, module: nn.Module, y: Tensor, x: Tensor) -> Tensor:
-        """A norm's or an activation's one step."""
-        kind, result = "activation" if _is_activation(module) else "norm", bare(y)
-        return self._shown(
-            self._stepped(kind, type(module).__name__, result.detach(), result, x), getattr(y, "exact", None)
+        if func in CASTS:  # all of the graph has one precision
+            return side_of(args[0], side, dtype)
+        return func(
+            *[side_of(x, side, dtype) for x in args], **{key: side_of(x, side, dtype) for key, x in kwargs.items()}
         )
 
-    def gate(self, point: str, layer: int, x: Tensor) -> Tensor:
-        """A `Gate` for `recording`: the engine's, which also tells in which layer the pass is."""
+    def _plain(self, func: Any, args: Arguments, kwargs: Options) -> Any:
+        """Without a step: the gradient is the rule."""
+        result = self._inside(func, args, kwargs)
+        if not self.double or first_that_depends((result,)) is None:
+            return result
+        return paired(result, self._beside(func, args, kwargs))
+
+    def _paired(self, result: Tensor, exact: Tensor | None) -> Tensor:
+        found: Tensor = result if exact is None else paired(result, exact)
+        return found
+
+    def _computed(
+        self,
+        rule: Rule,
+        func: Any,
+        name: str,
+        args: Arguments,
+        kwargs: Options,
+        *operands: Tensor,
+        dims: tuple[int, ...] | None = None,
+    ) -> Tensor:
+        """The function's result, with a step that hands relevance to the operands."""
+        result, exact = self._inside(func, args, kwargs), self._beside(func, args, kwargs)
+        value = result.detach()
+        if exact is not None and rule.exact:
+            value.copy_(exact)
+        return self._paired(self._stepped(rule, (self.layer, name), value, result, *operands, dims=dims), exact)
+
+    def _stepped(
+        self,
+        rule: Rule,
+        place: tuple[int, str],
+        value: Tensor,
+        result: Tensor,
+        *operands: Tensor,
+        dims: tuple[int, ...] | None = None,
+    ) -> Tensor:
+        inner = tuple(graph_tensor(x) for x in operands)
+        stepped: Tensor = RuleStep.apply(self.state, rule, place, dims, value, result, *inner)  # type: ignore[no-untyped-call]
+        return stepped
+
+    def module_step(self, module: nn.Module, y: Tensor, x: Tensor) -> Tensor:
+        """The one step of a norm or an activation, y = module(x)."""
+        rule, result = BY_KIND["activation" if _is_activation(module) else "norm"], graph_tensor(y)
+        stepped = self._stepped(rule, (self.layer, type(module).__name__), result.detach(), result, x)
+        return self._paired(stepped, getattr(y, "exact", None))
+
+    def hook(self, point: str, layer: int, x: Tensor) -> Tensor:
+        """A `Hook` for `recording`: marks a tensor at which relevance is weighted by head. It also tells which layer
+        the pass is in.
+        """
         self.layer = layer
-        return self._shown(self.engine.gate(point, layer, bare(x)), getattr(x, "exact", None))
+        inner = graph_tensor(x)
+        stepped = self._stepped(BY_KIND["head_mask"], (layer, point), inner.detach(), inner, inner)
+        return self._paired(stepped, getattr(x, "exact", None))
 
-    def _linear(self, name: str, x: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
-        inner, exact = bare(x), None
-        with torch.no_grad():
-            if self.wide:
-                wide = (
-                    matrix if matrix.dtype is torch.float64 else self.engine.room(matrix, torch.float64).copy_(matrix)
-                )
-                exact = _affine(exactly(x), wide, None if bias is None else bias.double())
-                y, (matrix, bias) = exact.to(inner.dtype), taken((matrix, bias), "within", inner.dtype)
-            else:
-                y = _affine(inner, matrix, bias)
-        result: Tensor = Linear.apply(self.engine, (self.layer, name), y, inner, matrix, bias)  # type: ignore[no-untyped-call]
-        return self._shown(result, exact)
+    # One method for each form of arguments (see `Form`). NotImplemented: the row does not cover these arguments.
 
-    def _product(self, func: Any, name: str, a: Tensor, b: Tensor) -> Tensor:
-        if depends(a) and depends(b):
-            return self._step("product", name, torch.matmul, (a, b), {}, a, b)
-        if depends(a):
-            return self._linear(name, a, b, None)
-        turned: Tensor = self._linear(name, self._plain(torch.transpose, (b, -1, -2), {}), a.mT, None)
-        return self._plain(torch.transpose, (turned, -1, -2), {})  # type: ignore[no-any-return]
+    def _one(self, rule: Rule, func: Any, name: str, args: Arguments, kwargs: Options) -> Any:
+        if first_that_depends((*args[1:], *kwargs.values())) is not None:
+            return NotImplemented
+        return self._computed(rule, func, name, args, kwargs, args[0])
 
-    def _pair(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+    def _two(self, rule: Rule, func: Any, name: str, args: Arguments, kwargs: Options) -> Any:
+        if len(args) < 2 or kwargs.get("alpha", 1) != 1:
+            return NotImplemented
         a, b = args[:2]
         both = depends(a) and depends(b)
-        if name in MULTIPLIES:
-            kind = "multiply" if both else "scale"
-            return self._step(kind, name, func, args, kwargs, *((a, b) if both else (a,) if depends(a) else (b,)))
-        positions = self.layer < 0 and isinstance(a, Tensor) and isinstance(b, Tensor) and a.shape[-2:] == b.shape[-2:]
-        if both or positions:  # positions take their share beside the words, other constants take nothing
-            kind = "subtract" if name in SUBTRACTS else "add"
-            return self._step(kind, name, func, args, kwargs, *torch.broadcast_tensors(bare(a), bare(b)))
-        if name in SUBTRACTS and depends(b):
-            return self._step("scale", name, func, args, kwargs, b)
-        return self._plain(func, args, kwargs)  # type: ignore[no-any-return]
+        positions = rule.positions and self.layer < 0 and _same_positions(a, b)
+        if both or positions:
+            # a row that reads its operands finds them in the shape of the result
+            operands = torch.broadcast_tensors(graph_tensor(a), graph_tensor(b)) if rule.reads else (a, b)
+            return self._computed(rule, func, name, args, kwargs, *operands)
+        constant = BY_KIND[rule.with_constant or "move"]
+        if constant.form == "no step":
+            return self._plain(func, args, kwargs)
+        return self._computed(constant, func, name, args, kwargs, a if depends(a) else b)
 
-    def _total(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
-        dims = args[1] if len(args) > 1 else kwargs.get("dim")
+    def _matrices(self, rule: Rule, func: Any, name: str, args: Arguments, kwargs: Options) -> Any:
+        if len(args) != 2 or kwargs:
+            return NotImplemented
+        a, b = args
+        if depends(a) and depends(b):
+            return self._computed(rule, torch.matmul, name, (a, b), {}, a, b)
+        if depends(a):
+            return self._affine(name, a, b, None)
+        turned: Tensor = self._affine(name, self._plain(torch.transpose, (b, -1, -2), {}), a.mT, None)
+        return self._plain(torch.transpose, (turned, -1, -2), {})
+
+    def _linear(self, rule: Rule, func: Any, name: str, args: Arguments, kwargs: Options) -> Any:
+        if name == "addmm" and len(args) == 3 and not kwargs:
+            bias, x, matrix = args
+        elif name == "linear" and len(args) > 1:
+            x, matrix, bias = args[0], args[1].mT, args[2] if len(args) > 2 else kwargs.get("bias")
+        else:
+            return NotImplemented
+        return NotImplemented if depends(matrix) or depends(bias) else self._affine(name, x, matrix, bias)
+
+    def _norm(self, rule: Rule, func: Any, name: str, args: Arguments, kwargs: Options) -> Any:
+        return self._computed(rule, func, name, args, kwargs, args[0], *_weight_and_epsilon(name, *args, **kwargs))
+
+    def _sum(self, rule: Rule, func: Any, name: str, args: Arguments, kwargs: Options) -> Any:
+        dims = args[1] if len(args) > 1 else kwargs.get("dim", kwargs.get("axis"))
         dims = (dims,) if isinstance(dims, int) else dims
-        result = self._inside(func, args, kwargs)
-        total: Tensor = Total.apply(self.engine, (self.layer, name), result, bare(args[0]), dims)  # type: ignore[no-untyped-call]
-        return self._shown(total, self._beside(func, args, kwargs))
+        return self._computed(rule, func, name, args, kwargs, args[0], dims=dims)
+
+    def _no_step(self, rule: Rule, func: Any, name: str, args: Arguments, kwargs: Options) -> Any:
+        return self._plain(func, args, kwargs)
+
+    def _affine(self, name: str, x: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
+        """x @ matrix + bias as one step, with a constant matrix and a constant bias."""
+        inner, exact = graph_tensor(x), None
+        with torch.no_grad():
+            if self.double:
+                exact = _affine(in_double(x), self._matrix_in_double(matrix), None if bias is None else bias.double())
+                y, (matrix, bias) = exact.to(inner.dtype), side_of((matrix, bias), "graph", inner.dtype)
+            else:
+                y = _affine(inner, matrix, bias)
+        result: Tensor = LinearStep.apply(self.state, (self.layer, name), y, inner, matrix, bias)  # type: ignore[no-untyped-call]
+        return self._paired(result, exact)
+
+    def _matrix_in_double(self, matrix: Tensor) -> Tensor:
+        if matrix.dtype is torch.float64:
+            return matrix
+        return self.state.buffer(matrix, torch.float64).copy_(matrix)
 
     def attend(
         self,
@@ -266,13 +235,13 @@ class Rules(TorchFunctionMode):
         *,
         scale: float | None = None,
         enable_gqa: bool = False,
-        gate: Gate = open_gate,
+        hook: Hook = pass_through,
         layer: int | None = None,
     ) -> tuple[Attention, Tensor]:
         """scaled_dot_product_attention: written out, or, where values are exact, as one step."""
-        if not self.wide or query.ndim != 4 or depends(attn_mask):
-            options = {"scale": scale, "enable_gqa": enable_gqa, "gate": gate, "layer": layer or 0}
-            return spelled_out(query, key, value, attn_mask, dropout_p, is_causal, **options)  # type: ignore[arg-type]
+        if not self.double or query.ndim != 4 or depends(attn_mask):
+            options = {"scale": scale, "enable_gqa": enable_gqa, "hook": hook, "layer": layer or 0}
+            return explicit_attention(query, key, value, attn_mask, dropout_p, is_causal, **options)  # type: ignore[arg-type]
         if enable_gqa:
             shared = query.shape[-3] // key.shape[-3]
             key, value = key.repeat_interleave(shared, -3), value.repeat_interleave(shared, -3)
@@ -285,26 +254,47 @@ class Rules(TorchFunctionMode):
     def _attend(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, layer: int | None
     ) -> tuple[Attention, Tensor]:
-        inner = [bare(x) for x in (query, key, value)]
+        inner = [graph_tensor(x) for x in (query, key, value)]
         with torch.no_grad():
             scores = inner[0].new_empty(*query.shape[:-1], key.shape[-2])
             spread, bias = scores.new_empty(*scores.shape[:-1], 1), as_bias(mask, causal, scores)
             exact = fill_scores(
-                scores, spread, exactly(query), exactly(key), exactly(value), None if bias is None else bias.double()
+                scores,
+                spread,
+                in_double(query),
+                in_double(key),
+                in_double(value),
+                None if bias is None else bias.double(),
             )
         anchor = scores.new_zeros(1).expand_as(scores).requires_grad_()
         kept, plain = (scores, spread, bias), exact.to(scores.dtype)
-        context: Tensor = Attending.apply(self.engine, layer, plain, kept, anchor, *inner)  # type: ignore[no-untyped-call]
+        context: Tensor = AttentionStep.apply(self.state, layer, plain, kept, anchor, *inner)  # type: ignore[no-untyped-call]
         if layer is not None:
             self.contexts.append(context)
-        return Attention(scores.new_empty(0), anchor, inner[2]), self._shown(context, exact)
+        return Attention(scores.new_empty(0), anchor, inner[2]), self._paired(context, exact)
 
 
-def _fixed(x: Any) -> Any:
-    """Parameters do not depend on the words."""
+FORMS: Mapping[Form, Callable[..., Any]] = {
+    "one": RelevanceMode._one,
+    "two": RelevanceMode._two,
+    "matrices": RelevanceMode._matrices,
+    "linear": RelevanceMode._linear,
+    "norm": RelevanceMode._norm,
+    "sum": RelevanceMode._sum,
+    "no step": RelevanceMode._no_step,
+}
+
+
+def _without_parameters(x: Any) -> Any:
+    """Parameters do not depend on the input: only their values are used."""
     if type(x) is not Tensor and isinstance(x, nn.Parameter):
         return x.detach()
-    return type(x)([_fixed(y) for y in x]) if type(x) in (list, tuple) else x
+    return type(x)([_without_parameters(y) for y in x]) if type(x) in (list, tuple) else x
+
+
+def _same_positions(a: Any, b: Any) -> bool:
+    """Whether both are tensors with as many positions of the same size."""
+    return isinstance(a, Tensor) and isinstance(b, Tensor) and a.shape[-2:] == b.shape[-2:]
 
 
 def _affine(x: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
@@ -325,29 +315,6 @@ def _weight_and_epsilon(
     )
 
 
-IN_PLACE: dict[str, Callable[..., Tensor]] = {
-    "add": torch.add,
-    "sub": torch.sub,
-    "mul": torch.mul,
-    "div": torch.div,
-    "truediv": torch.div,
-}
-
-
-def _fresh(func: Callable[..., Tensor], name: str) -> Callable[..., Tensor]:
-    """`a += b` as `a + b`: what a step has seen must not be overwritten, and the name on the left is bound to the new
-    one anyway.
-    """
-    changed = (
-        name.removeprefix("__i").removesuffix("__")
-        if name.startswith("__i")
-        else name[:-1]
-        if name.endswith("_")
-        else ""
-    )
-    return IN_PLACE.get(changed, func)
-
-
 def _is_activation(module: nn.Module) -> bool:
     return type(module).__module__ in ("transformers.activations", "torch.nn.modules.activation")
 
@@ -357,9 +324,9 @@ def _is_norm(module: nn.Module) -> bool:
 
 
 @contextmanager
-def ruled(network: nn.Module, rows: int, *, wide: bool) -> Iterator[Rules]:
-    """Within this context the network's operations leave steps behind."""
-    mode, thread = Rules(Engine(rows), wide=wide), threading.get_ident()
+def relevance_mode(network: nn.Module, rows: int, *, double: bool) -> Iterator[RelevanceMode]:
+    """Within this context the network's operations put steps with their rules into the graph."""
+    mode, thread = RelevanceMode(PropagationState(rows), double=double), threading.get_ident()
 
     def enter(*_: Any) -> None:
         if threading.get_ident() == thread:
@@ -371,7 +338,7 @@ def ruled(network: nn.Module, rows: int, *, wide: bool) -> Iterator[Rules]:
         mode.passive -= 1
         if mode.passive or not isinstance(y, Tensor) or not args or not depends(args[0]):
             return y
-        return mode.whole(module, y, args[0])
+        return mode.module_step(module, y, args[0])
 
     with ExitStack() as stack:
         for module in network.modules():

@@ -1,293 +1,357 @@
-"""The steps that a forward pass leaves behind for its backward passes, which carry whatever the rules in force hand on.
+"""The table of relevance rules: a row for every kind of operation, a column for every rule set.
 
-- gradient: the ordinary gradient.
-- zplus: relevance. It starts as one at the target's logit and is shared out by the z+ rules; what an operation is
-  given, it hands on.
-- attn_lrp, cp_lrp: gradient times input is relevance (Achtibat et al. 2024; Ali et al. 2022). A norm is a fixed
-  rescaling, an activation the factor y/x, a product of two hands each half; the softmax has its own gradient in
-  attn_lrp and none in cp_lrp.
+A row says which torch functions it is about, what each rule set does in the backward pass, what is saved for it, and
+whether the result has to be exact. To support another torch function, add its name to the row whose rules fit, or add a
+row. A function that is made of others which have rows goes to `REWRITTEN` instead. Nothing else has to change.
+
+scaled_dot_product_attention has no row: it is the rows `product`, `softmax` and `product` one after another. In double
+precision, `attention.py` computes these three as one step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
 
+from wherefrom.model.relevance.propagation import PropagationState, RuleSet, through_heads
 from wherefrom.model.relevance.zplus import fitted, ratio, zplus_add, zplus_linear, zplus_product, zplus_sum
 
-RuleSet = Literal["gradient", "zplus", "attn_lrp", "cp_lrp"]
-MaskVariant = Literal["paper", "published"]
-NORMS = {"layer_norm", "rms_norm"}
-READS = {
-    "add",
-    "subtract",
-    "product",
-    "activation",
-    *NORMS,
-}  # kinds whose rules read result and operands; of others nothing is kept
+
+@dataclass(frozen=True, slots=True)
+class BackwardCall:
+    """What a rule is given in the backward pass."""
+
+    relevance: Tensor  # at the result; with attn_lrp and cp_lrp, the modified gradient there
+    shapes: Sequence[torch.Size]  # of the operands
+    saved: Sequence[Tensor]  # what the row's `reads` names, in this order
+    state: PropagationState
+    place: tuple[int, str]  # the layer, and the name of the function or of the point of a hook
+    dims: tuple[int, ...] | None = None  # over which a sum is taken; None: all
+
+
+# A rule gives back first what goes through the result itself, so that the operation's own gradient takes it further,
+# then what each operand receives. What is left out at the end is None: nothing.
+Share = Callable[[BackwardCall], Sequence[Tensor | None]]
+
+# How the arguments of a row's functions are understood.
+Form = Literal[
+    "one",  # the first argument is the operand, the others are settings
+    "two",  # the first two arguments, broadcast against each other
+    "matrices",  # the matrix product of the first two arguments
+    "linear",  # an input, a constant matrix and a constant bias
+    "norm",  # the first argument, with a weight and an epsilon
+    "sum",  # the first argument, and the dimensions that are summed over
+    "no step",  # all three rules are the gradient, so nothing has to be added to the graph
+]
 
 
 @dataclass(frozen=True)
-class Way:
-    """How relevance is carried: by which rules, through which heads, and whether the forward pass is in double
-    precision.
-    """
+class Rule:
+    """A row: one kind of operation."""
 
-    rules: RuleSet = "gradient"
-    heads: tuple[tuple[float, ...], ...] | None = None  # how much each head's relevance counts, by layer
-    variant: MaskVariant = "paper"  # see `through_heads`
-    wide: bool = False
+    kind: str
+    functions: tuple[str, ...]  # names of torch functions
+    form: Form
+    zplus: Share
+    attn_lrp: Share
+    cp_lrp: Share
+    reads: tuple[Literal["result", "operands"], ...] = ()  # saved for the backward pass
+    exact: bool = False  # whether rules divide by the result, which nearly cancels: kept as exact as it can be
+    with_constant: str | None = None  # the row that holds where only one of two operands depends on the input
+    positions: bool = (
+        False  # before the first block, a constant of the same shape is positions: a summand like the words
+    )
+    inside_norm: bool = False  # holds inside norms and activations, where no other row does: their module has a rule
 
-
-@dataclass
-class Operation:
-    """One operation of one pass: where it stands, and how much relevance came in from above and was handed on."""
-
-    layer: int  # -1 before the first block
-    name: str
-    entering: float
-    leaving: float
-
-
-@dataclass
-class Engine:
-    """What the backward passes over one forward pass need to know; set by `carrying`, looked up by every step.
-
-    It holds no tensor of the graph: the graph holds it, and would never be let go.
-    """
-
-    rows: int
-    way: Way = field(default_factory=Way)
-    trace: list[Operation] | None = None
-    last: int | None = None  # the layer at whose attention this pass ends
-    keeps_attention: bool = False  # whether what every probability is handed is wanted as it is
-    gradients: Sequence[Tensor] | None = None  # at every layer's context, to mix relevance with as it comes by
-    mixed: dict[int, Tensor] = field(default_factory=dict)  # E_h (gradient * relevance)+ by layer. (row, query, key)
-    lost: dict[int, Tensor] = field(
-        default_factory=dict
-    )  # relevance that found no head to go through, by layer. (row,)
-    _rooms: dict[torch.dtype, Tensor] = field(default_factory=dict)
-
-    @contextmanager
-    def carrying(
-        self,
-        way: Way,
-        *,
-        trace: list[Operation] | None = None,
-        last: int | None = None,
-        keeps_attention: bool = False,
-        gradients: Sequence[Tensor] | None = None,
-    ) -> Iterator[None]:
-        """Within this context, backward passes hand on what these rules say."""
-        self.way, self.trace, self.last, self.keeps_attention, self.gradients = (
-            way,
-            trace,
-            last,
-            keeps_attention,
-            gradients,
-        )
-        self.lost, self.mixed = {}, {}
-        try:
-            yield
-        finally:
-            self.way, self.trace, self.last, self.keeps_attention, self.gradients = Way(), None, None, False, None
-            self.lost, self.mixed = {}, {}
-
-    @property
-    def rules(self) -> RuleSet:
-        return self.way.rules
-
-    def room(self, matrix: Tensor, dtype: torch.dtype) -> Tensor:
-        """Memory for a matrix like this one, used again for the next: asking for it anew each time costs more than
-        filling it.
-        """
-        size, turned = matrix.numel(), matrix.mT.is_contiguous()
-        if dtype not in self._rooms or self._rooms[dtype].numel() < size:
-            self._rooms[dtype] = torch.empty(size, dtype=dtype, device=matrix.device)
-        room = self._rooms[dtype][:size]
-        return room.view(matrix.mT.shape).mT if turned else room.view(matrix.shape)
-
-    def gate(self, point: str, layer: int, x: Tensor) -> Tensor:
-        """Mark a tensor at which relevance is weighted by head (see `through_heads`)."""
-        gated: Tensor = Step.apply(self, point, (layer, point), x.detach(), x, x)  # type: ignore[no-untyped-call]
-        return gated
-
-    def note(self, place: tuple[int, str], entering: Tensor, leaving: Sequence[Tensor | None]) -> None:
-        if self.trace is not None:
-            handed = sum(part.sum().item() for part in leaving if part is not None)
-            self.trace.append(Operation(place[0], place[1], entering.sum().item(), handed))
+    def share(self, rules: RuleSet) -> Share:
+        """The column of a rule set."""
+        return gradient if rules == "gradient" else COLUMNS[rules](self)
 
 
-class Step(torch.autograd.Function):
-    """An operation beside its relevance: the gradient goes back through `result`, relevance goes to the operands by the
-    rule.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any, engine: Engine, kind: str, place: tuple[int, str], value: Tensor, result: Tensor, *operands: Tensor
-    ) -> Tensor:
-        ctx.engine, ctx.kind, ctx.place, ctx.shapes = engine, kind, place, [x.shape for x in operands]
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*((value, *operands) if kind in READS else ()))
-        return value
-
-    @staticmethod
-    def backward(ctx: Any, *handed: Tensor | None) -> tuple[Any, ...]:
-        given, engine, nothing = handed[0], ctx.engine, [None] * len(ctx.shapes)
-        if given is None:
-            return (None, None, None, None, None, *nothing)
-        if engine.rules == "gradient":
-            return (None, None, None, None, given, *nothing)
-        if engine.rules == "zplus":
-            parts = [None, *_zplus(engine, ctx.kind, ctx.place[0], given, ctx.shapes, *ctx.saved_tensors)]
-        else:
-            parts = [*_gradient_rule(engine.rules, ctx.kind, given, *ctx.saved_tensors), *nothing][: 1 + len(nothing)]
-        kept = [part if wanted else None for part, wanted in zip(parts, ctx.needs_input_grad[4:], strict=True)]
-        engine.note(ctx.place, given, kept)
-        return (None, None, None, None, *kept)
+COLUMNS: Mapping[str, Callable[[Rule], Share]] = {
+    "zplus": lambda rule: rule.zplus,
+    "attn_lrp": lambda rule: rule.attn_lrp,
+    "cp_lrp": lambda rule: rule.cp_lrp,
+}
 
 
-def _zplus(
-    engine: Engine, kind: str, layer: int, given: Tensor, shapes: list[torch.Size], *read: Tensor
-) -> Sequence[Tensor | None]:
-    """What the operands are handed. `read` is the result and the operands, for the kinds that read them."""
-    if kind == "add":
-        return zplus_add(engine.rows, given, *read)
-    if kind == "subtract":
-        result, a, b = read
-        return zplus_add(engine.rows, given, result, a, -b)
-    if kind == "product":
-        return zplus_product(given, *read)
-    if kind == "multiply":
-        return [fitted(given / 2, shape) for shape in shapes]
-    if kind in ("input", "scores", "context", "value"):
-        return [through_heads(engine, kind, layer, given)]
-    return [fitted(given, shapes[0]), *[None] * (len(shapes) - 1)]  # activation, norm, softmax, scale: as it comes
+# Rules of the gradient kind.
 
 
-def through_heads(engine: Engine, point: str, layer: int, given: Tensor) -> Tensor:
-    """Leave relevance only to the heads of the mask.
-
-    paper: at the context (what the heads read), rescaled so that nothing is lost. A block of which no head is left
-        hands its
-    relevance on by the residual alone: what the attention was given is added, in proportion, at the block's input.
-    published: what flows on to scores and values is masked and not rescaled, as the paper's code does.
-    """
-    way = engine.way
-    if way.heads is None:
-        return given
-    kept = torch.tensor(way.heads[layer], dtype=given.dtype, device=given.device)
-    by_head = given.reshape(engine.rows, len(kept), *given.shape[-2:]) if point != "input" else given
-    if way.variant == "published":
-        return (by_head * kept[:, None, None]).view_as(given) if point in ("scores", "value") else given
-    if point == "context":
-        whole, masked = by_head.flatten(1).sum(1, dtype=torch.float64), by_head * kept[:, None, None]
-        if not bool(kept.any()):
-            engine.lost[layer] = whole
-            return torch.zeros_like(given)
-        if bool((kept == 1).all()):
-            return given
-        factor = ratio(whole, masked.flatten(1).sum(1, dtype=torch.float64)).to(given.dtype)
-        return (masked * factor[:, None, None, None]).view_as(given)
-    if point == "input" and layer in engine.lost:
-        arrived = given.flatten(1).sum(1, dtype=torch.float64)
-        return given * ratio(arrived + engine.lost[layer], arrived).to(given.dtype)[:, None, None]
-    return given
+def gradient(call: BackwardCall) -> Sequence[Tensor | None]:
+    """The operation's own gradient."""
+    return [call.relevance]
 
 
-def _gradient_rule(rules: RuleSet, kind: str, given: Tensor, *read: Tensor) -> list[Tensor | None]:
-    """What goes back through the result itself, and, after it, what goes to the first operand beside it."""
-    if kind == "multiply" or (
-        kind == "product" and rules == "attn_lrp"
-    ):  # in cp_lrp attention is a constant, and takes nothing
-        return [given / 2]
-    if kind == "activation":
-        y, x = read
-        return [None, given * ratio(y, x)]
-    if kind == "softmax" and rules == "cp_lrp":
-        return [torch.zeros_like(given)]
-    if kind == "spread":  # a norm's standard deviation is taken as fixed
-        return [torch.zeros_like(given)]
-    if kind in NORMS:
-        _, x, weight, epsilon = read
-        inner = x - x.mean(-1, keepdim=True) if kind == "layer_norm" else x
-        back = given * weight * (inner.square().mean(-1, keepdim=True) + epsilon).rsqrt()
-        return [None, back - back.mean(-1, keepdim=True) if kind == "layer_norm" else back]
-    return [given]
+def half_gradient(call: BackwardCall) -> Sequence[Tensor | None]:
+    """Half of it, because both operands of a product receive the whole."""
+    return [call.relevance / 2]
 
 
-class Linear(torch.autograd.Function):
-    """y = x @ matrix + bias. Rows without relevance, as most are in the top block, cost nothing."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, engine: Engine, place: tuple[int, str], y: Tensor, x: Tensor, matrix: Tensor, bias: Tensor | None
-    ) -> Tensor:
-        ctx.engine, ctx.place = engine, place
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(x, matrix, y, bias)
-        return y
-
-    @staticmethod
-    def backward(ctx: Any, *handed: Tensor | None) -> tuple[Any, ...]:
-        engine, whole = ctx.engine, handed[0]
-        if whole is None:
-            return None, None, None, None, None, None
-        x, matrix, y, bias = ctx.saved_tensors
-        given, shape, rows = whole, x.shape, None
-        if matrix.ndim == 2:
-            rows = busy_rows(given)
-            given, x, y = (t.reshape(-1, t.shape[-1]) for t in (given, x, y))
-            if rows is not None:
-                given, x, y = given[rows], x[rows], y[rows]
-        if engine.rules == "zplus":
-            part = zplus_linear(given, x, matrix, y if bias is None else y - bias, engine.room(matrix, matrix.dtype))
-        else:
-            part = given @ matrix.mT
-        if rows is not None:
-            part = part.new_zeros(shape[:-1].numel(), shape[-1]).index_copy_(0, rows, part)
-        part = part.view(shape) if matrix.ndim == 2 else fitted(part, shape)
-        engine.note(ctx.place, whole, [part])
-        return None, None, None, part, None, None
+def no_gradient(call: BackwardCall) -> Sequence[Tensor | None]:
+    """The result is held fixed."""
+    return [torch.zeros_like(call.relevance)]
 
 
-def busy_rows(given: Tensor) -> Tensor | None:
-    """Which rows, of all but the last dimension, have any relevance; None where most may have. One row is looked at
-    before all are.
-    """
-    if given.ndim > 1 and bool(given.select(-2, given.shape[-2] // 3).any()):
-        return None
-    flat = given.reshape(-1, given.shape[-1])
-    rows = flat.ne(0).any(-1).nonzero()[:, 0]
-    return rows if 2 * len(rows) < len(flat) else None
+def fixed_factor(call: BackwardCall) -> Sequence[Tensor | None]:
+    """y = x * (y / x) with the factor held fixed."""
+    y, x = call.saved
+    return [None, call.relevance * ratio(y, x)]
 
 
-class Total(torch.autograd.Function):
-    """A sum or mean over dimensions, beside its relevance."""
+def fixed_deviation(call: BackwardCall) -> Sequence[Tensor | None]:
+    """A layer norm whose standard deviation is held fixed."""
+    x, weight, epsilon = call.saved
+    variance = (x - x.mean(-1, keepdim=True)).square().mean(-1, keepdim=True)
+    back = call.relevance * weight * (variance + epsilon).rsqrt()
+    return [None, back - back.mean(-1, keepdim=True)]
 
-    @staticmethod
-    def forward(
-        ctx: Any, engine: Engine, place: tuple[int, str], result: Tensor, x: Tensor, dims: tuple[int, ...] | None
-    ) -> Tensor:
-        ctx.engine, ctx.place, ctx.dims = engine, place, dims
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(x)
-        return result.detach()
 
-    @staticmethod
-    def backward(ctx: Any, *handed: Tensor | None) -> tuple[Any, ...]:
-        given, engine = handed[0], ctx.engine
-        if given is None or engine.rules != "zplus":
-            return None, None, given, None, None
-        (x,) = ctx.saved_tensors
-        dims = ctx.dims if ctx.dims is not None else tuple(range(x.ndim))
-        kept = [1 if i in {dim % x.ndim for dim in dims} else size for i, size in enumerate(x.shape)]
-        part = zplus_sum(given.reshape(kept), x, dims)
-        engine.note(ctx.place, given, [part])
-        return None, None, None, part, None
+def fixed_mean_square(call: BackwardCall) -> Sequence[Tensor | None]:
+    """A root-mean-square norm whose divisor is held fixed."""
+    x, weight, epsilon = call.saved
+    return [None, call.relevance * weight * (x.square().mean(-1, keepdim=True) + epsilon).rsqrt()]
+
+
+# Rules of z+: see `zplus` for those that share in proportion.
+
+
+def unchanged(call: BackwardCall) -> Sequence[Tensor | None]:
+    """The first operand receives the relevance as it is."""
+    return [None, fitted(call.relevance, call.shapes[0])]
+
+
+def halves(call: BackwardCall) -> Sequence[Tensor | None]:
+    """Each of two operands receives half."""
+    return [None, *(fitted(call.relevance / 2, shape) for shape in call.shapes)]
+
+
+def summands(call: BackwardCall) -> Sequence[Tensor | None]:
+    """In proportion to the two summands."""
+    return [None, *zplus_add(call.state.rows, call.relevance, *call.saved)]
+
+
+def difference(call: BackwardCall) -> Sequence[Tensor | None]:
+    """a - b is a sum of a and -b."""
+    result, a, b = call.saved
+    return [None, *zplus_add(call.state.rows, call.relevance, result, a, -b)]
+
+
+def products(call: BackwardCall) -> Sequence[Tensor | None]:
+    """In proportion to the products that a matrix product sums, half to either side."""
+    return [None, *zplus_product(call.relevance, *call.saved)]
+
+
+def positive_products(call: BackwardCall) -> Sequence[Tensor | None]:
+    """In proportion to the positive products of input and weight; the bias receives nothing."""
+    y, x, matrix, *bias = call.saved
+    buffer = call.state.buffer(matrix, matrix.dtype)
+    return [None, zplus_linear(call.relevance, x, matrix, y - bias[0] if bias else y, buffer)]
+
+
+def positive_summands(call: BackwardCall) -> Sequence[Tensor | None]:
+    """In proportion to the positive ones of those that are summed."""
+    (x,) = call.saved
+    dims = tuple(range(x.ndim)) if call.dims is None else call.dims
+    summed = {dim % x.ndim for dim in dims}
+    kept = [1 if i in summed else size for i, size in enumerate(x.shape)]
+    return [None, zplus_sum(call.relevance.reshape(kept), x, dims)]
+
+
+def head_mask(call: BackwardCall) -> Sequence[Tensor | None]:
+    """Weighted by head, where the propagation has a mask."""
+    layer, point = call.place
+    return [None, through_heads(call.state, point, layer, call.relevance)]
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "linear",
+        ("linear", "addmm"),
+        form="linear",
+        zplus=positive_products,
+        attn_lrp=gradient,
+        cp_lrp=gradient,
+        reads=("result", "operands"),
+    ),
+    Rule(
+        "product",
+        ("matmul", "__matmul__", "bmm"),
+        form="matrices",
+        zplus=products,
+        attn_lrp=half_gradient,
+        cp_lrp=gradient,  # of A V and Q K', A is fixed there, so V receives the whole
+        reads=("result", "operands"),
+        exact=True,
+        with_constant="linear",
+    ),
+    Rule(
+        "add",
+        ("add", "__add__", "__radd__", "add_", "__iadd__"),
+        form="two",
+        zplus=summands,
+        attn_lrp=gradient,
+        cp_lrp=gradient,
+        reads=("result", "operands"),
+        exact=True,
+        with_constant="move",
+        positions=True,
+    ),
+    Rule(
+        "subtract",
+        ("sub", "__sub__", "subtract", "sub_", "__isub__"),
+        form="two",
+        zplus=difference,
+        attn_lrp=gradient,
+        cp_lrp=gradient,
+        reads=("result", "operands"),
+        exact=True,
+        with_constant="scale",
+        positions=True,
+    ),
+    Rule(
+        "multiply",
+        ("mul", "__mul__", "__rmul__", "multiply", "mul_", "__imul__"),
+        form="two",
+        zplus=halves,
+        attn_lrp=half_gradient,
+        cp_lrp=half_gradient,
+        with_constant="scale",
+    ),
+    Rule(
+        "scale",
+        ("div", "__truediv__", "true_divide", "div_", "__itruediv__", "neg", "__neg__", "negative", "rsub", "__rsub__"),
+        form="one",
+        zplus=unchanged,
+        attn_lrp=gradient,
+        cp_lrp=gradient,
+    ),
+    Rule(
+        "activation",  # also modules of activations, whatever they are made of
+        ("gelu", "relu", "silu", "tanh", "sigmoid", "leaky_relu", "elu", "mish", "hardswish"),
+        form="one",
+        zplus=unchanged,
+        attn_lrp=fixed_factor,
+        cp_lrp=fixed_factor,
+        reads=("result", "operands"),
+    ),
+    Rule(
+        "power",  # x ** n as x * x ** (n - 1): what `multiply` gives x * x, written as one function
+        ("pow", "__pow__", "square"),
+        form="one",
+        zplus=unchanged,
+        attn_lrp=fixed_factor,
+        cp_lrp=fixed_factor,
+        reads=("result", "operands"),
+    ),
+    Rule(
+        "softmax",
+        ("softmax",),
+        form="one",
+        zplus=unchanged,
+        attn_lrp=gradient,
+        cp_lrp=no_gradient,
+    ),
+    Rule(
+        "layer_norm",
+        ("layer_norm",),
+        form="norm",
+        zplus=unchanged,
+        attn_lrp=fixed_deviation,
+        cp_lrp=fixed_deviation,
+        reads=("operands",),
+    ),
+    Rule(
+        "rms_norm",
+        ("rms_norm",),
+        form="norm",
+        zplus=unchanged,
+        attn_lrp=fixed_mean_square,
+        cp_lrp=fixed_mean_square,
+        reads=("operands",),
+    ),
+    Rule(
+        "norm",  # a module of another norm: its gradient, with the row below inside it
+        (),
+        form="one",
+        zplus=unchanged,
+        attn_lrp=gradient,
+        cp_lrp=gradient,
+    ),
+    Rule(
+        "deviation",
+        ("rsqrt", "sqrt"),
+        form="one",
+        zplus=unchanged,
+        attn_lrp=no_gradient,
+        cp_lrp=no_gradient,
+        inside_norm=True,
+    ),
+    Rule(
+        "sum",
+        ("sum", "mean"),
+        form="sum",
+        zplus=positive_summands,
+        attn_lrp=gradient,
+        cp_lrp=gradient,
+        reads=("operands",),
+    ),
+    Rule(
+        "move",  # numbers change their place: the gradient brings relevance back to where it came from
+        (
+            *("view", "view_as", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze", "expand", "expand_as"),
+            *("transpose", "permute", "swapaxes", "swapdims", "movedim", "t", "__get__", "contiguous", "clone"),
+            *("__getitem__", "narrow", "select", "gather", "index_select", "roll", "flip", "pad"),
+            *("chunk", "split", "unbind", "tensor_split", "cat", "concat", "stack", "repeat", "repeat_interleave"),
+            *("to", "float", "double", "type", "type_as", "masked_fill", "where", "dropout"),
+        ),
+        form="no step",
+        zplus=gradient,
+        attn_lrp=gradient,
+        cp_lrp=gradient,
+    ),
+    Rule(
+        "head_mask",  # no function: put into the graph by `RelevanceMode.hook`
+        (),
+        form="one",
+        zplus=head_mask,
+        attn_lrp=gradient,
+        cp_lrp=gradient,
+    ),
+)
+
+BY_KIND: Mapping[str, Rule] = {rule.kind: rule for rule in RULES}
+BY_FUNCTION: Mapping[str, Rule] = {name: rule for rule in RULES if not rule.inside_norm for name in rule.functions}
+INSIDE_NORM: Mapping[str, Rule] = {name: rule for rule in RULES if rule.inside_norm for name in rule.functions}
+
+
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """beta * input + alpha * batch1 @ batch2"""
+    product = batch1 @ batch2
+    if alpha != 1:
+        product = product * alpha
+    if beta == 0:  # torch ignores the input then, whatever it holds
+        return product
+    return product + (input if beta == 1 else input * beta)
+
+
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """The same without a batch, where it is not simply a linear layer."""
+    return baddbmm(input, mat1, mat2, beta=beta, alpha=alpha)
+
+
+# Functions that are computed by others which have rows.
+REWRITTEN: Mapping[str, Callable[..., Tensor]] = {"addmm": addmm, "baddbmm": baddbmm}
+
+# `a += b` becomes `a + b`: what a step has saved must not be overwritten, and the name on the left is bound to the
+# result anyway.
+OUT_OF_PLACE: Mapping[str, Callable[..., Tensor]] = {
+    **dict.fromkeys(("add_", "__iadd__"), torch.add),
+    **dict.fromkeys(("sub_", "__isub__"), torch.sub),
+    **dict.fromkeys(("mul_", "__imul__"), torch.mul),
+    **dict.fromkeys(("div_", "__itruediv__"), torch.div),
+}

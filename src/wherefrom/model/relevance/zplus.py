@@ -22,14 +22,14 @@ def fitted(x: Tensor, shape: torch.Size) -> Tensor:
     return x if x.shape == shape else x.sum_to_size(shape)
 
 
-def zplus_linear(relevance: Tensor, x: Tensor, matrix: Tensor, plain: Tensor, room: Tensor | None = None) -> Tensor:
+def zplus_linear(relevance: Tensor, x: Tensor, matrix: Tensor, plain: Tensor, buffer: Tensor | None = None) -> Tensor:
     """For plain = x @ matrix: in proportion to the positive products. Twice their sum is x W + |x| |W|; |W| goes to
-    `room`.
+    `buffer`.
 
     Where there is no positive product, which only short sums know, all are negative, and share in proportion to
     themselves.
     """
-    size, weight = x.abs(), torch.abs(matrix, out=room)
+    size, weight = x.abs(), torch.abs(matrix, out=buffer)
     twice = torch.addmm(plain, size, weight) if x.ndim == matrix.ndim == 2 else plain + size @ weight
     if x.shape[-1] >= SHORT:
         share, negative = ratio(relevance, twice), None

@@ -17,13 +17,13 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from wherefrom.errors import NotSeen
-from wherefrom.model.recording import spelled_out
+from wherefrom.model.recording import explicit_attention
 from wherefrom.model.text_model import TextModel
 from wherefrom.studies.sparse.projections import Projection
 
 
 class ProjectedAttention(TorchFunctionMode):
-    """Within this context the attention of `modules` is projected. An AttentionTap entered inside it records the
+    """Within this context the attention of `modules` is projected. An AttentionRecorder entered inside it records the
     projected weights.
     """
 
@@ -59,7 +59,7 @@ class ProjectedAttention(TorchFunctionMode):
         if not self._inside:
             return func(*args, **kwargs)
         if func is functional.scaled_dot_product_attention:
-            record, _ = spelled_out(*args, **kwargs)
+            record, _ = explicit_attention(*args, **kwargs)
             return self._project(record.scores, record.probs.dtype) @ record.value
         if getattr(func, "__name__", "") == "softmax":
             return self._softmax(*args, **kwargs)

@@ -42,7 +42,7 @@ class Method:
         return self.function(case, **options)
 
 
-Needs = Literal["others", "rationale", "answer", "second"]
+Reference = Literal["others", "rationale", "answer", "second"]
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Metric:
     function: Callable[..., Any]
     better: Literal["higher", "lower"]
     paper: str
-    needs: Needs | None = None  # what it is measured against, beside the scores
+    needs: Reference | None = None  # what it is measured against, beside the scores
     summary: str = ""
 
     @property
@@ -88,7 +88,7 @@ def method(
 
 
 def metric(
-    *, better: Literal["higher", "lower"], paper: str, needs: Needs | None = None
+    *, better: Literal["higher", "lower"], paper: str, needs: Reference | None = None
 ) -> Callable[[Function], Function]:
     """Register a class as a metric: LogOdds as log_odds."""
 

@@ -14,9 +14,10 @@ import torch
 from transformers import AutoTokenizer, BertForSequenceClassification
 
 from wherefrom.case.asking import Asker
+from wherefrom.core.arrays import Numbers
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import Target
-from wherefrom.grading.evidence import Graded, Measured, Numbers
+from wherefrom.grading.evidence import Evidence, Measured
 from wherefrom.metrics.aopc import Aopc
 from wherefrom.metrics.auprc import Auprc
 from wherefrom.metrics.comprehensiveness import Comprehensiveness
@@ -60,14 +61,14 @@ def read(model: TextModel, ids: Any, *, separators: bool = False) -> Encoding:
 
 def answered(
     model: TextModel, encoding: Encoding, metric: Any, scores: list[float], label: int
-) -> tuple[Graded, float, Numbers]:
-    graded = Graded(np.asarray(scores, dtype=np.float64), np.asarray(encoding.special))
+) -> tuple[Evidence, float, Numbers]:
+    evidence = Evidence(np.asarray(scores, dtype=np.float64), np.asarray(encoding.special))
     asker = Asker(model)
     whole = asker.note(encoding, np.ones((1, len(encoding)), dtype=np.bool_), metric.fill)
-    asked = asker.note(encoding, metric.questions(graded), metric.fill)
+    asked = asker.note(encoding, metric.questions(evidence), metric.fill)
     asker.run()
     target = [Target(label, "")]
-    return graded, whole.probability(target)[0], asked.probability(target)
+    return evidence, whole.probability(target)[0], asked.probability(target)
 
 
 @pytest.mark.parametrize("place", range(5))
@@ -80,9 +81,9 @@ def test_comprehensiveness_and_sufficiency_without_the_envelope(place: int, scor
         (Comprehensiveness(bins="eraser"), "comp_curve_raw", "comp_no_envelope"),
         (Sufficiency(bins="eraser"), "suff_curve_raw", "suff_no_envelope"),
     ):
-        graded, whole, answers = answered(model, encoding, metric, golden["attr"], value["pred"])
+        evidence, whole, answers = answered(model, encoding, metric, golden["attr"], value["pred"])
         assert answers == pytest.approx(golden[curve][1:], abs=1e-5)
-        found: Measured = metric.score(graded, whole, answers)
+        found: Measured = metric.score(evidence, whole, answers)
         assert found.value == pytest.approx(golden[mean], abs=1e-5)
 
 
@@ -97,19 +98,19 @@ def test_the_metrics_of_optimus(place: int, label: int) -> None:
         if not isinstance(golden, dict):
             continue
         scores = np.asarray(golden["w"], dtype=np.float64)
-        graded = Graded(scores, np.zeros(len(scores), dtype=np.bool_), rationale=rationale)
-        top = effects[graded.order[:1]]
-        assert Faithfulness().score(graded, whole, top) == pytest.approx(golden["F"][label], abs=1e-6), name
-        assert Truthfulness().score(graded, whole, effects) == pytest.approx(golden["truthfulness"][label], abs=1e-6)
-        assert FaithfulTruthfulness(normalise=False).score(graded, whole, effects) == pytest.approx(
+        evidence = Evidence(scores, np.zeros(len(scores), dtype=np.bool_), rationale=rationale)
+        top = effects[evidence.order[:1]]
+        assert Faithfulness().score(evidence, whole, top) == pytest.approx(golden["F"][label], abs=1e-6), name
+        assert Truthfulness().score(evidence, whole, effects) == pytest.approx(golden["truthfulness"][label], abs=1e-6)
+        assert FaithfulTruthfulness(normalise=False).score(evidence, whole, effects) == pytest.approx(
             golden["FT_sum"][label], abs=1e-6
         )
-        assert NonzeroShare().score(graded, whole, effects) == pytest.approx(golden["NZW"][label], abs=1e-6)
-        assert Auprc(variant="published").score(graded, whole, effects) == pytest.approx(
+        assert NonzeroShare().score(evidence, whole, effects) == pytest.approx(golden["NZW"][label], abs=1e-6)
+        assert Auprc(variant="published").score(evidence, whole, effects) == pytest.approx(
             golden["AUPRC"][label], abs=1e-6
         ), name
         if not isinstance(golden["RFT_sum"], str):  # the public code fails where all weights are equal and negative
-            assert Rft(normalise=False).score(graded, whole, effects) == pytest.approx(
+            assert Rft(normalise=False).score(evidence, whole, effects) == pytest.approx(
                 golden["RFT_sum"][label], abs=1e-6
             ), name
 
@@ -137,12 +138,12 @@ def test_aopc_and_log_odds_as_published(name: str) -> None:
             (Aopc(variant="published"), "deleted_probs"),
             (LogOdds(variant="published"), "padded_probs"),
         ):
-            graded, whole, answers = answered(model, encoding, metric, golden["attribution"], label)
+            evidence, whole, answers = answered(model, encoding, metric, golden["attribution"], label)
             expected = np.asarray(golden[probabilities])
             assert whole == pytest.approx(p, abs=1e-8)
             assert answers == pytest.approx(expected, abs=1e-8)
             mean = np.abs(p - expected).mean() if probabilities == "deleted_probs" else np.log(expected / p).mean()
-            assert metric.score(graded, whole, answers).value == pytest.approx(mean, abs=1e-8)
+            assert metric.score(evidence, whole, answers).value == pytest.approx(mean, abs=1e-8)
 
 
 @pytest.mark.parametrize("method", ["AttCAT", "TransAtt"])
@@ -150,7 +151,7 @@ def test_kendall_as_published_and_of_the_ranks(method: str) -> None:
     sentences = [GOLDEN["aopc"]["sentences"][f"{method}/class{label}"] for label in (0, 1)]
     for first, second in zip(*sentences, strict=True):
         scores, other = (np.asarray(one["attribution"]) for one in (first, second))
-        everything = Graded(scores, np.zeros(len(scores), dtype=np.bool_), others=other[None])
+        everything = Evidence(scores, np.zeros(len(scores), dtype=np.bool_), others=other[None])
         place = first["sentence"]
         published = KendallConfidence(variant="published").score(everything, 0, scores)
         if place < 3:  # in longer texts the public code's sort puts special tokens, which tie, in any order

@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from wherefrom.grading.compare import chosen_metrics
-from wherefrom.grading.evidence import Graded, Measured
+from wherefrom.grading.evidence import Evidence, Measured
 
 SCORE = st.sampled_from([-2.0, -1.0, -0.5, 0.0, 0.25, 0.5, 1.0, 3.0])  # few, so that there are ties
 CHANCE = st.floats(0.01, 0.99)
@@ -45,7 +45,7 @@ def chance(text: Text, kept: Any) -> float:
 
 def fast(metric: str, text: Text) -> float:
     flags = np.asarray(text.marked) & ~np.asarray(text.special)
-    graded = Graded(
+    evidence = Evidence(
         np.asarray(text.scores),
         np.asarray(text.special),
         others=np.asarray([text.other]),
@@ -54,8 +54,8 @@ def fast(metric: str, text: Text) -> float:
         second=np.asarray(text.other),
     )
     one = chosen_metrics([metric])[0].metric
-    rows = one.questions(graded) if hasattr(one, "questions") else []
-    found = one.score(graded, text.whole, np.asarray([chance(text, row) for row in rows]))
+    rows = one.questions(evidence) if hasattr(one, "questions") else []
+    found = one.score(evidence, text.whole, np.asarray([chance(text, row) for row in rows]))
     return float(found.value if isinstance(found, Measured) else found)
 
 

@@ -11,7 +11,7 @@ import torch
 
 from optimus.golden import GOLDEN, combination, golden_case, golden_model
 from wherefrom.case.case import Case
-from wherefrom.grading.evidence import Numbers
+from wherefrom.core.arrays import Numbers
 from wherefrom.metrics.rft import rft
 from wherefrom.optimus.combination import Combination, Raw
 from wherefrom.optimus.operations import weights_of

@@ -15,8 +15,8 @@ from toys import case_of
 
 from wherefrom.api import Model
 from wherefrom.case.case import Case
+from wherefrom.core.arrays import Numbers
 from wherefrom.core.target import Target
-from wherefrom.grading.evidence import Numbers
 from wherefrom.metrics.rft import rft
 from wherefrom.model.text_model import TextModel
 from wherefrom.optimus.combination import Combination, Raw, combinations

@@ -18,8 +18,8 @@ from wherefrom.core.explanation import Explanation
 from wherefrom.core.target import Boundary, Target
 from wherefrom.core.units import Level, Span
 from wherefrom.errors import BadOption, NotDefined, UnknownName, WherefromError
-from wherefrom.grading.evidence import Graded
-from wherefrom.grading.grade import Chosen, Job, grade
+from wherefrom.grading.evidence import Evidence
+from wherefrom.grading.grade import ConfiguredMetric, GradingTask, grade
 from wherefrom.model.tasks import Asked
 from wherefrom.model.text_model import TextModel
 from wherefrom.registry import Choice, Method, all_methods, all_metrics, choose, find_method, options_of
@@ -66,13 +66,17 @@ def chosen_methods(asked: str | Sequence[str]) -> list[Choice[Method]]:
     return _unlike([choose("method", name) for name in names])
 
 
-def chosen_metrics(asked: str | Sequence[str] | None, *, has: Mapping[str, bool] | None = None) -> list[Chosen]:
+def chosen_metrics(
+    asked: str | Sequence[str] | None, *, has: Mapping[str, bool] | None = None
+) -> list[ConfiguredMetric]:
     """Metrics as `name:option=value`; `all`, or nothing said, is every metric for which there is what it needs."""
     if asked is None or asked == "all":
         return [
-            Chosen.read(row.name) for row in all_metrics() if row.needs is None or (has or {}).get(row.needs, False)
+            ConfiguredMetric.read(row.name)
+            for row in all_metrics()
+            if row.needs is None or (has or {}).get(row.needs, False)
         ]
-    found = [Chosen.read(name) for name in _listed(asked)]
+    found = [ConfiguredMetric.read(name) for name in _listed(asked)]
     if not found:
         raise BadOption("Name at least one metric, or say 'all'.")
     _unlike([one.choice for one in found])
@@ -95,7 +99,7 @@ class Gathered(NamedTuple):
 
     explanations: dict[str, Explanation]
     failed: dict[str, str]
-    jobs: list[Job]
+    jobs: list[GradingTask]
 
 
 Second = Callable[[Encoding, Choice[Method], Asked], Explanation]  # the same explanation by another model
@@ -107,7 +111,7 @@ class Comparer:
 
     model: TextModel
     methods: Sequence[Choice[Method]]
-    metrics: Sequence[Chosen]
+    metrics: Sequence[ConfiguredMetric]
     level: Level = "token"
     second: Second | None = None
     skip: bool = True  # a method that cannot explain a text is left out, and said so; else it is an error
@@ -162,10 +166,10 @@ class Comparer:
                 cases = self._as_it_was(explanation, whole[explanation.level])
                 others, missing = self._elsewhere(explanation, cases)
                 answer = self._answer(query, cases[0]) if self._needs("answer") else None
-                graded = Graded.of(
+                graded = Evidence.of(
                     explanation, others=others, rationale=query.rationale, answer=answer, missing=missing
                 )
-                jobs.append(Job.of(cases, graded))
+                jobs.append(GradingTask.of(cases, graded))
             grades = grade(jobs, self.metrics, asker, progress)
         return Comparison(
             tuple(explanations),
@@ -236,7 +240,7 @@ class Comparer:
                 if self._needs("second") and self.second is not None:
                     second, missing["second"] = self._second(explanation, query, choice)
                 answer = self._answer(query, cases[place]) if self._needs("answer") else None
-                graded = Graded.of(
+                graded = Evidence.of(
                     explanation,
                     others=elsewhere,
                     rationale=query.rationale,
@@ -245,7 +249,7 @@ class Comparer:
                     missing=missing,
                 )
                 found[place].explanations[choice.asked] = explanation
-                found[place].jobs.append(Job.of(aims[place], graded))
+                found[place].jobs.append(GradingTask.of(aims[place], graded))
         return found
 
     def _by(self, choice: Choice[Method], aims: Aims, found: Mapping[int, Gathered]) -> dict[int, Explanation]:

@@ -8,14 +8,12 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from wherefrom.core.arrays import Flags, Indices, Numbers
 from wherefrom.core.explanation import Explanation
+from wherefrom.core.units import Span
 from wherefrom.errors import NotDefined
 
-Numbers = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
-Span = tuple[int, int]
 Fill = Literal["unk", "mask", "pad", "eos", "delete"]
 Variant = Literal["paper", "published"]
 
@@ -29,7 +27,7 @@ class Measured:
 
 
 @dataclass(frozen=True, eq=False)
-class Graded:
+class Evidence:
     """Scores and what they are held against. Special tokens are there, but are never ranked or hidden."""
 
     scores: Numbers  # (unit,)
@@ -50,7 +48,7 @@ class Graded:
         answer: Sequence[Sequence[Span]] | None = None,
         second: Explanation | None = None,
         missing: Mapping[str, str] | None = None,
-    ) -> Graded:
+    ) -> Evidence:
         """From an explanation; rationale and answer are spans of characters, in the text and in its pair."""
         return cls(
             np.asarray(explanation.scores),
@@ -63,19 +61,19 @@ class Graded:
         )
 
     @cached_property
-    def real(self) -> npt.NDArray[np.int64]:
+    def real(self) -> Indices:
         """The places of what is not special."""
         return np.flatnonzero(~self.special)
 
     @cached_property
-    def order(self) -> npt.NDArray[np.int64]:
+    def order(self) -> Indices:
         """The places of what is not special, the most supporting first, the earlier first where two are equal."""
         return self.real[np.argsort(-self.scores[self.real], kind="stable")]
 
     def __len__(self) -> int:
         return len(self.real)
 
-    def part(self, percent: int) -> int:
+    def count_of(self, percent: int) -> int:
         """How many units are so many percent, rounded up (in whole numbers: 0.7 * 10 is a little more than 7)."""
         return -(-percent * len(self) // 100)
 

@@ -18,13 +18,13 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import Target
 from wherefrom.core.units import Level
 from wherefrom.errors import MissingToken, NotDefined
-from wherefrom.grading.evidence import Graded, Measured
+from wherefrom.grading.evidence import Evidence, Measured
 from wherefrom.model.text_model import TextModel
 from wherefrom.registry import Choice, Metric, choose
 
 
 @dataclass(frozen=True)
-class Job:
+class GradingTask:
     """An explanation to grade: whose text it is, what it explains (in parts, as an answer's start and end), what
     metrics may see of it.
     """
@@ -33,24 +33,24 @@ class Job:
     level: Level
     targets: Sequence[Target]
     logits: Tensor  # with the whole text
-    graded: Graded
+    evidence: Evidence
 
     @classmethod
-    def of(cls, cases: Sequence[Case], graded: Graded) -> Job:
+    def of(cls, cases: Sequence[Case], evidence: Evidence) -> GradingTask:
         """Of one text's cases, which it does not hold on to: they keep whole passes in memory."""
         case = cases[0]
-        return cls(case.encoding, case.level, [one.target for one in cases], case.logits, graded)
+        return cls(case.encoding, case.level, [one.target for one in cases], case.logits, evidence)
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ConfiguredMetric:
     """A metric with its options, ready to be used."""
 
     choice: Choice[Metric]
     metric: Any  # an instance of the metric's class
 
     @classmethod
-    def read(cls, asked: str) -> Chosen:
+    def read(cls, asked: str) -> ConfiguredMetric:
         choice = choose("metric", asked)
         return cls(choice, choice.row.function(**choice.options))
 
@@ -61,35 +61,37 @@ class Chosen:
 
 
 def grade(
-    jobs: Sequence[Job], metrics: Sequence[Chosen], asker: Asker, progress: Progress | None = None
+    tasks: Sequence[GradingTask], metrics: Sequence[ConfiguredMetric], asker: Asker, progress: Progress | None = None
 ) -> list[list[Grade]]:
-    """One grade for every job and metric. (job, metric)"""
-    for job in jobs:
-        asker.know(job.encoding, job.logits)
-    noted = [[_note(job, chosen, asker) for chosen in metrics] for job in jobs]
+    """One grade for every task and metric. (task, metric)"""
+    for task in tasks:
+        asker.know(task.encoding, task.logits)
+    noted = [[_collect_questions(task, chosen, asker) for chosen in metrics] for task in tasks]
     asker.run(progress)
     return [
-        [_grade(job, chosen, *found) for chosen, found in zip(metrics, row, strict=True)]
-        for job, row in zip(jobs, noted, strict=True)
+        [_grade(task, chosen, *found) for chosen, found in zip(metrics, row, strict=True)]
+        for task, row in zip(tasks, noted, strict=True)
     ]
 
 
-def _note(job: Job, chosen: Chosen, asker: Asker) -> tuple[Asked | None, str | None, str]:
+def _collect_questions(
+    task: GradingTask, chosen: ConfiguredMetric, asker: Asker
+) -> tuple[Asked | None, str | None, str]:
     """The questions, how tokens are hidden in them, and why there are none where the metric is not defined."""
     if not hasattr(chosen.metric, "questions"):
         return None, None, ""
     try:
-        keep = chosen.metric.questions(job.graded)
+        keep = chosen.metric.questions(task.evidence)
     except NotDefined as error:
         return None, None, str(error)
     fill = fill_of(chosen, asker.model)
-    units = np.empty(len(job.encoding), dtype=np.int64)  # of each token
-    for number, members in enumerate(job.encoding.members(job.level)):
+    units = np.empty(len(task.encoding), dtype=np.int64)  # of each token
+    for number, members in enumerate(task.encoding.members(task.level)):
         units[list(members)] = number
-    return asker.note(job.encoding, keep[:, units], fill), fill, ""
+    return asker.note(task.encoding, keep[:, units], fill), fill, ""
 
 
-def fill_of(chosen: Chosen, model: TextModel) -> str:
+def fill_of(chosen: ConfiguredMetric, model: TextModel) -> str:
     """The metric's fill; the usual one of a tokenizer that lacks it, unless it was asked for."""
     fill: str = chosen.metric.fill
     if fill == "delete" or chosen.insists:
@@ -101,15 +103,15 @@ def fill_of(chosen: Chosen, model: TextModel) -> str:
     return fill
 
 
-def _grade(job: Job, chosen: Chosen, asked: Asked | None, fill: str | None, why: str) -> Grade:
+def _grade(task: GradingTask, chosen: ConfiguredMetric, asked: Asked | None, fill: str | None, why: str) -> Grade:
     row = chosen.choice.row
     value: float | None = None
     details: dict[str, object] = {}
     if not why:
-        whole = float(np.prod([target.probability(job.logits[None]).item() for target in job.targets]))
+        whole = float(np.prod([target.probability(task.logits[None]).item() for target in task.targets]))
         try:
             found = chosen.metric.score(
-                job.graded, whole, np.zeros(0) if asked is None else asked.probability(job.targets)
+                task.evidence, whole, np.zeros(0) if asked is None else asked.probability(task.targets)
             )
         except NotDefined as error:
             why = str(error)

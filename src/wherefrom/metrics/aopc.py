@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wherefrom.grading.evidence import Fill, Flags, Graded, Measured, Numbers, Variant
+from wherefrom.core.arrays import Flags, Numbers
+from wherefrom.grading.evidence import Evidence, Fill, Measured, Variant
 from wherefrom.registry import metric
 
 PERCENT = tuple(range(10, 101, 10))
@@ -19,28 +20,30 @@ class Aopc:
     fill: Fill = "delete"
     variant: Variant = "paper"
 
-    def questions(self, graded: Graded) -> Flags:
+    def questions(self, evidence: Evidence) -> Flags:
         return (
-            published_rows(graded) if self.variant == "published" else graded.without([graded.part(k) for k in PERCENT])
+            published_rows(evidence)
+            if self.variant == "published"
+            else evidence.without([evidence.count_of(k) for k in PERCENT])
         )
 
-    def score(self, graded: Graded, whole: float, answers: Numbers) -> Measured:
-        del graded
+    def score(self, evidence: Evidence, whole: float, answers: Numbers) -> Measured:
+        del evidence
         if self.variant == "published":  # takes the size of the change, and leaves k = 0 out
             return Measured(float(np.abs(whole - answers).mean()))
         drops = [0.0, *(whole - answers).tolist()]
         return Measured(sum(drops) / len(drops), {"curve": drops})
 
 
-def published_rows(graded: Graded) -> Flags:
+def published_rows(evidence: Evidence) -> Flags:
     """As AttCAT's public code removes: nine steps of a ninth, counted over special tokens too, which are ranked but
     stay.
 
     Whatever is ranked last is never removed. (step, unit)
     """
-    n = len(graded.scores)
-    ranked = np.argsort(-graded.scores, kind="stable")[:-1]
-    removable = ranked[~graded.special[ranked]]
+    n = len(evidence.scores)
+    ranked = np.argsort(-evidence.scores, kind="stable")[:-1]
+    removable = ranked[~evidence.special[ranked]]
     keep = np.ones((STEPS, n), dtype=np.bool_)
     for step, row in enumerate(keep, start=1):
         row[removable[: round(n * step / STEPS)]] = False

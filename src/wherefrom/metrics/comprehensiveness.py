@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from wherefrom.grading.evidence import Fill, Flags, Graded, Measured, Numbers
+from wherefrom.core.arrays import Flags, Numbers
+from wherefrom.grading.evidence import Evidence, Fill, Measured
 from wherefrom.registry import metric
 
 Bins = Literal["alti", "eraser"]
@@ -21,11 +22,11 @@ class Comprehensiveness:
     fill: Fill = "delete"
     bins: Bins = "alti"
 
-    def questions(self, graded: Graded) -> Flags:
-        return graded.without([graded.part(k) for k in PERCENT[self.bins]])
+    def questions(self, evidence: Evidence) -> Flags:
+        return evidence.without([evidence.count_of(k) for k in PERCENT[self.bins]])
 
-    def score(self, graded: Graded, whole: float, answers: Numbers) -> Measured:
-        del graded
+    def score(self, evidence: Evidence, whole: float, answers: Numbers) -> Measured:
+        del evidence
         return mean_drop(whole, answers)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wherefrom.grading.evidence import Fill, Flags, Graded, Numbers
+from wherefrom.core.arrays import Flags, Numbers
+from wherefrom.grading.evidence import Evidence, Fill
 from wherefrom.metrics.rft import agreement
 from wherefrom.registry import metric
 
@@ -15,9 +16,9 @@ class FaithfulTruthfulness:
     fill: Fill = "unk"
     normalise: bool = True
 
-    def questions(self, graded: Graded) -> Flags:
-        return graded.each()
+    def questions(self, evidence: Evidence) -> Flags:
+        return evidence.each()
 
-    def score(self, graded: Graded, whole: float, answers: Numbers) -> float:
-        total = float(agreement(graded.scores[graded.real], whole - answers).sum())
-        return total / len(graded) if self.normalise else total
+    def score(self, evidence: Evidence, whole: float, answers: Numbers) -> float:
+        total = float(agreement(evidence.scores[evidence.real], whole - answers).sum())
+        return total / len(evidence) if self.normalise else total

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from wherefrom.core.arrays import Flags, Numbers
 from wherefrom.errors import NotDefined
-from wherefrom.grading.evidence import Fill, Flags, Graded, Measured, Numbers, Variant
+from wherefrom.grading.evidence import Evidence, Fill, Measured, Variant
 from wherefrom.metrics.aopc import PERCENT, published_rows
 from wherefrom.registry import metric
 
@@ -20,13 +21,15 @@ class LogOdds:
     fill: Fill = "pad"
     variant: Variant = "paper"
 
-    def questions(self, graded: Graded) -> Flags:
+    def questions(self, evidence: Evidence) -> Flags:
         return (
-            published_rows(graded) if self.variant == "published" else graded.without([graded.part(k) for k in PERCENT])
+            published_rows(evidence)
+            if self.variant == "published"
+            else evidence.without([evidence.count_of(k) for k in PERCENT])
         )
 
-    def score(self, graded: Graded, whole: float, answers: Numbers) -> Measured:
-        del graded
+    def score(self, evidence: Evidence, whole: float, answers: Numbers) -> Measured:
+        del evidence
         if whole <= 0 or not bool((answers > 0).all()):
             raise NotDefined("a probability is zero, so it has no logarithm")
         changes = (np.log(answers) - np.log(whole)).tolist()

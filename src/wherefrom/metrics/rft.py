@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import rankdata
 
-from wherefrom.grading.evidence import Fill, Flags, Graded, Numbers
+from wherefrom.core.arrays import Flags, Numbers
+from wherefrom.grading.evidence import Evidence, Fill
 from wherefrom.registry import metric
 
 
@@ -19,11 +20,11 @@ class Rft:
     fill: Fill = "unk"
     normalise: bool = True  # without 1/S, as in the paper's tables, where not
 
-    def questions(self, graded: Graded) -> Flags:
-        return graded.each()
+    def questions(self, evidence: Evidence) -> Flags:
+        return evidence.each()
 
-    def score(self, graded: Graded, whole: float, answers: Numbers) -> float:
-        return float(rft(graded.scores[graded.real], whole - answers, normalise=self.normalise))
+    def score(self, evidence: Evidence, whole: float, answers: Numbers) -> float:
+        return float(rft(evidence.scores[evidence.real], whole - answers, normalise=self.normalise))
 
 
 def rft(scores: Numbers, effects: Numbers, *, normalise: bool = True) -> Numbers:

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from wherefrom.case.case import Case, make_cases, together
+from wherefrom.core.arrays import Numbers
 from wherefrom.core.units import Level
 from wherefrom.errors import BadOption, EmptyText
-from wherefrom.grading.evidence import Numbers
 from wherefrom.model.fingerprint import fingerprint
 from wherefrom.model.text_model import TextModel
 from wherefrom.optimus.combination import Combination, Fitted

@@ -14,11 +14,12 @@ import torch
 from torch import Tensor
 
 from wherefrom.case.case import Case
+from wherefrom.core.arrays import Flags, Numbers
 from wherefrom.core.target import Boundary, Target
 from wherefrom.core.units import POOL
 from wherefrom.errors import BadOption, NotDefined
-from wherefrom.grading.evidence import Flags, Graded, Numbers
-from wherefrom.grading.grade import Chosen, Job, fill_of, grade
+from wherefrom.grading.evidence import Evidence
+from wherefrom.grading.grade import ConfiguredMetric, GradingTask, fill_of, grade
 from wherefrom.metrics.rft import Rft, rft
 from wherefrom.optimus.combination import MATRICES, Combination, Raw, combinations
 from wherefrom.optimus.operations import all_weights, unmasked, weights_of
@@ -78,7 +79,7 @@ class Search(Candidates):
         return found
 
 
-def search(case: Case, select: Select, raw: Choice, metric: Chosen) -> Search:
+def search(case: Case, select: Select, raw: Choice, metric: ConfiguredMetric) -> Search:
     """Every combination's score on one text."""
     own = all_candidates(case, raw)
     aims = searched(case, select)
@@ -158,7 +159,7 @@ def searched(case: Case, select: Select) -> list[Aim]:
     return predicted if (target,) in predicted else [(target,)]
 
 
-def chosen(scores: Numbers, metric: Chosen, fallback: Fallback = "maximum") -> int:
+def chosen(scores: Numbers, metric: ConfiguredMetric, fallback: Fallback = "maximum") -> int:
     """The best, the first of equals; with fallback "baseline" the first of all unless one is better than nothing
     (Algorithm 2).
     """
@@ -178,9 +179,9 @@ def chosen(scores: Numbers, metric: Chosen, fallback: Fallback = "maximum") -> i
     return 0 if fallback == "baseline" and not known[best] > 0 else best
 
 
-def faithfulness(metric: str) -> Chosen:
+def faithfulness(metric: str) -> ConfiguredMetric:
     """A metric that can choose: one that asks the model, and needs nothing but the scores."""
-    found = Chosen.read(metric)
+    found = ConfiguredMetric.read(metric)
     if found.choice.row.needs is not None or not hasattr(found.metric, "questions"):
         known = [row.name for row in all_metrics() if row.needs is None and hasattr(row.function, "questions")]
         raise BadOption(
@@ -190,7 +191,7 @@ def faithfulness(metric: str) -> Chosen:
 
 
 def scores_of(
-    case: Case, weights: Tensor, aims: Sequence[Aim], metric: Chosen, *, rationale: Flags | None = None
+    case: Case, weights: Tensor, aims: Sequence[Aim], metric: ConfiguredMetric, *, rationale: Flags | None = None
 ) -> Numbers:
     """What the metric says of each weighting: the mean over the aims, NaN where it is not defined. (candidate, unit) ->
     (candidate,)
@@ -199,21 +200,21 @@ def scores_of(
         return _by_rft(case, weights, aims, metric)
     special = ~real_units(case).numpy()
     numbers = weights.numpy()
-    jobs = [
-        Job(case.encoding, case.level, aim, case.logits, Graded(row, special, rationale=rationale))
+    tasks = [
+        GradingTask(case.encoding, case.level, aim, case.logits, Evidence(row, special, rationale=rationale))
         for row in numbers
         for aim in aims
     ]
     asker = case.group.asker
     before = asker.rows
-    grades = grade(jobs, [metric], asker)
+    grades = grade(tasks, [metric], asker)
     case.asking.forwards += asker.rows - before
     values = np.array([np.nan if one.value is None else one.value for (one,) in grades])
     found: Numbers = values.reshape(len(numbers), len(aims)).mean(-1)
     return found
 
 
-def _by_rft(case: Case, weights: Tensor, aims: Sequence[Aim], metric: Chosen) -> Numbers:
+def _by_rft(case: Case, weights: Tensor, aims: Sequence[Aim], metric: ConfiguredMetric) -> Numbers:
     """RFT hides one unit at a time, whatever the weights are: its questions are put once for all candidates, its ranks
     had by one sort.
     """
@@ -223,7 +224,7 @@ def _by_rft(case: Case, weights: Tensor, aims: Sequence[Aim], metric: Chosen) ->
     return found
 
 
-def ask_together(cases: Sequence[Case], metric: Chosen) -> None:
+def ask_together(cases: Sequence[Case], metric: ConfiguredMetric) -> None:
     """Put RFT's questions about several texts in full batches; whoever asks them afterwards finds the answers there."""
     if isinstance(metric.metric, Rft):
         asker = cases[0].group.asker

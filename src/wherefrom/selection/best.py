@@ -12,8 +12,8 @@ from torch import Tensor
 
 from wherefrom.case.case import Attribution, Case
 from wherefrom.errors import BadOption, WherefromError
-from wherefrom.grading.evidence import Graded
-from wherefrom.grading.grade import Chosen, Job, grade
+from wherefrom.grading.evidence import Evidence
+from wherefrom.grading.grade import ConfiguredMetric, GradingTask, grade
 from wherefrom.optimus.search import Aim, chosen, pooled, real_units, scores_of
 from wherefrom.registry import Choice, Method, all_methods, choose
 
@@ -43,9 +43,9 @@ def candidates_of(asked: object) -> list[Choice[Method]]:
     return found
 
 
-def judges_of(asked: object, metric: Chosen) -> list[Chosen]:
+def judges_of(asked: object, metric: ConfiguredMetric) -> list[ConfiguredMetric]:
     """The metrics that grade what another one chose; that one is left out."""
-    found = [Chosen.read(name) for name in _listed("judges", asked)]
+    found = [ConfiguredMetric.read(name) for name in _listed("judges", asked)]
     others = [judge for judge in found if judge.choice.row is not metric.choice.row]
     if not others:
         raise BadOption(f"What {metric.choice.asked} chooses is graded by another metric: name at least one in judges.")
@@ -63,7 +63,7 @@ def _listed(what: str, asked: object) -> list[str]:
 
 
 def find_best(
-    parts: Sequence[Case], tried: Sequence[Choice[Method]], metric: Chosen, judges: Sequence[Chosen]
+    parts: Sequence[Case], tried: Sequence[Choice[Method]], metric: ConfiguredMetric, judges: Sequence[ConfiguredMetric]
 ) -> Found:
     """Explain by every candidate, choose by the metric, and have the judges grade the winner and the runner-up."""
     given, failed = _explained(parts, tried)
@@ -130,10 +130,10 @@ def _total(parts: Sequence[Attribution]) -> Tensor:
     return torch.stack([part.scores.sum(0) if part.scores.ndim == 2 else part.scores for part in parts]).sum(0)
 
 
-def _judged(case: Case, aim: Aim, weights: Tensor, judges: Sequence[Chosen]) -> list[list[float | None]]:
+def _judged(case: Case, aim: Aim, weights: Tensor, judges: Sequence[ConfiguredMetric]) -> list[list[float | None]]:
     """(candidate, judge)"""
     special = ~real_units(case).numpy()
-    jobs = [Job(case.encoding, case.level, aim, case.logits, Graded(row, special)) for row in weights.numpy()]
+    jobs = [GradingTask(case.encoding, case.level, aim, case.logits, Evidence(row, special)) for row in weights.numpy()]
     asker = case.group.asker
     before = asker.rows
     grades = grade(jobs, judges, asker)

@@ -15,7 +15,7 @@ from wherefrom.api import Model
 from wherefrom.core.comparison import Comparison
 from wherefrom.errors import BadOption, NotDefined
 from wherefrom.grading.compare import chosen_metrics
-from wherefrom.grading.evidence import Evidence, Measured
+from wherefrom.grading.evidence import Answers, Evidence, Measured
 from wherefrom.registry import all_metrics
 
 WEIGHTS = {"good": 2.0, "bad": -3.0, "film": 0.5}
@@ -39,8 +39,10 @@ KNOWN = {
     "log_odds": (3 * LOGS[0] + 3 * LOGS[1] + 4 * LOGS[2]) / 11,
     # 5%, 10%, 20% are one word, 50% are two
     "comprehensiveness": (3 * FALLS[0] + FALLS[1]) / 6,
-    "comprehensiveness:bins=eraser": (4 * FALLS[0] + FALLS[1]) / 6,
+    # 1%, 5%, 10%, 20% are one word, 50% are two, and ERASER takes the mean over these five
+    "comprehensiveness:bins=eraser": (4 * FALLS[0] + FALLS[1]) / 5,
     "sufficiency": (3 * (WHOLE - s(2.0)) + (WHOLE - s(2.5))) / 6,
+    "sufficiency:bins=eraser": (4 * (WHOLE - s(2.0)) + (WHOLE - s(2.5))) / 5,
     "rft": (-BAD / 1 + GOOD / 2 + FILM / 3) / 3,
     "rft:normalise=false": -BAD / 1 + GOOD / 2 + FILM / 3,
     "faithful_truthfulness": (GOOD - BAD + FILM) / 3,
@@ -90,7 +92,11 @@ def evidence(scores: list[float], **more: Any) -> Evidence:
 
 
 def measured(metric: str, of: Evidence, answers: list[float] | None = None) -> float:
-    found = chosen_metrics([metric])[0].metric.score(of, 0.5, np.asarray(answers or []))
+    one = chosen_metrics([metric])[0].metric
+    if hasattr(one, "questions"):
+        found = one.score(of, Answers(0.5, np.asarray(answers), one.questions(of)))
+    else:
+        found = one.score(of)
     return float(found.value if isinstance(found, Measured) else found)
 
 
@@ -98,7 +104,7 @@ def test_precision_at_k() -> None:
     of = evidence([4, 1, 3, 2], answer=[True, False, True, True])
     assert measured("precision_at_k:k=1", of) == pytest.approx(1 / 3)
     assert measured("precision_at_k:k=2", of) == pytest.approx(2 / 3)
-    found = chosen_metrics(["precision_at_k:k=3"])[0].metric.score(of, 0, np.zeros(0))
+    found = chosen_metrics(["precision_at_k:k=3"])[0].metric.score(of)
     assert found.details == {"count": 3, "of": 3}
 
 
@@ -151,7 +157,10 @@ def test_zero_counts_against_whatever_happens() -> None:
         ("kendall_confidence", evidence([1, 2], others=np.zeros((1, 4))), "are equal"),
         ("auprc", evidence([1, 2]), "no rationale was given"),
         ("auprc", evidence([1, 2], rationale=[False, False]), "lies in the rationale"),
-        ("auroc", evidence([1, 2], rationale=[True, True]), "the whole text"),
+        *[
+            (metric, evidence([1, 2], rationale=[True, True]), "the rationale is the whole text")
+            for metric in ("auroc", "auprc", "auprc:variant=published", "token_f1", "iou_f1")
+        ],
         ("token_f1", evidence([1, 2]), "no rationale was given"),
         ("iou_f1", evidence([1, 2]), "no rationale was given"),
         ("precision_at_k", evidence([1, 2], answer=[True, False]), "k = 20 is not less than the 2 units"),

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wherefrom.core.arrays import Flags, Numbers
-from wherefrom.grading.evidence import Evidence, Fill, Measured, Variant
+from wherefrom.core.arrays import Flags
+from wherefrom.grading.evidence import Answers, Evidence, Fill, Measured, Variant
 from wherefrom.registry import metric
 
 PERCENT = tuple(range(10, 101, 10))
@@ -21,25 +21,23 @@ class Aopc:
     variant: Variant = "paper"
 
     def questions(self, evidence: Evidence) -> Flags:
-        return (
-            published_rows(evidence)
-            if self.variant == "published"
-            else evidence.without([evidence.count_of(k) for k in PERCENT])
-        )
+        if self.variant == "published":
+            return published_rows(evidence)
+        return evidence.without([evidence.count_of(percent) for percent in PERCENT])
 
-    def score(self, evidence: Evidence, whole: float, answers: Numbers) -> Measured:
+    def score(self, evidence: Evidence, answers: Answers) -> Measured:
         del evidence
-        if self.variant == "published":  # takes the size of the change, and leaves k = 0 out
-            return Measured(float(np.abs(whole - answers).mean()))
-        drops = [0.0, *(whole - answers).tolist()]
+        if self.variant == "published":  # takes the absolute change and leaves k = 0 out
+            return Measured(float(np.abs(answers.drops).mean()))
+        drops = [0.0, *answers.drops.tolist()]
         return Measured(sum(drops) / len(drops), {"curve": drops})
 
 
 def published_rows(evidence: Evidence) -> Flags:
-    """As AttCAT's public code removes: nine steps of a ninth, counted over special tokens too, which are ranked but
-    stay.
+    """The questions of AttCAT's public code. (step, unit)
 
-    Whatever is ranked last is never removed. (step, unit)
+    It removes a ninth more of the text in each of nine steps. Special tokens are counted and ranked, but stay; the unit
+    that is ranked last is never removed.
     """
     n = len(evidence.scores)
     ranked = np.argsort(-evidence.scores, kind="stable")[:-1]

@@ -16,8 +16,7 @@ from wherefrom.registry import metric
 class Auprc:
     variant: Variant = "paper"
 
-    def score(self, evidence: Evidence, whole: float, answers: Numbers) -> float:
-        del whole, answers
+    def score(self, evidence: Evidence) -> float:
         marked = evidence.marked("rationale")
         precision, recall = curve(evidence.scores[evidence.real], marked)
         if self.variant == "published":  # Optimus joins the points by straight lines, from precision one at recall zero

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wherefrom.core.arrays import Numbers
 from wherefrom.errors import NotDefined
 from wherefrom.grading.evidence import Evidence
 from wherefrom.registry import metric
@@ -17,8 +16,7 @@ from wherefrom.registry import metric
 class Entropy:
     normalise: bool = True  # by the logarithm of the number of units; in nats where not
 
-    def score(self, evidence: Evidence, whole: float, answers: Numbers) -> float:
-        del whole, answers
+    def score(self, evidence: Evidence) -> float:
         sizes = np.abs(evidence.scores[evidence.real])
         if not sizes.any():
             raise NotDefined("every score is zero")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wherefrom.core.arrays import Flags, Numbers
-from wherefrom.grading.evidence import Evidence, Fill
+from wherefrom.grading.evidence import Answers, Evidence, Fill
 from wherefrom.metrics.rft import agreement
 from wherefrom.registry import metric
 
@@ -19,6 +19,9 @@ class FaithfulTruthfulness:
     def questions(self, evidence: Evidence) -> Flags:
         return evidence.each()
 
-    def score(self, evidence: Evidence, whole: float, answers: Numbers) -> float:
-        total = float(agreement(evidence.scores[evidence.real], whole - answers).sum())
-        return total / len(evidence) if self.normalise else total
+    def score(self, evidence: Evidence, answers: Answers) -> float:
+        return float(self.score_many(evidence.scores[evidence.real], answers))
+
+    def score_many(self, scores: Numbers, answers: Answers) -> Numbers:
+        total: Numbers = agreement(scores, answers.drops).sum(-1)
+        return total / scores.shape[-1] if self.normalise else total

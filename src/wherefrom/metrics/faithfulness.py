@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wherefrom.core.arrays import Flags, Numbers
-from wherefrom.grading.evidence import Evidence, Fill
+from wherefrom.core.arrays import Flags
+from wherefrom.grading.evidence import Answers, Evidence, Fill
 from wherefrom.metrics.rft import agreement
 from wherefrom.registry import metric
 
@@ -18,6 +18,6 @@ class Faithfulness:
     def questions(self, evidence: Evidence) -> Flags:
         return evidence.without([1])
 
-    def score(self, evidence: Evidence, whole: float, answers: Numbers) -> float:
+    def score(self, evidence: Evidence, answers: Answers) -> float:
         # Where even the top score is zero or negative, a fall speaks against the explanation: the rule of RFT.
-        return float(agreement(evidence.scores[evidence.order[:1]], whole - answers)[0])
+        return float(agreement(evidence.scores[evidence.order[:1]], answers.drops)[0])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from wherefrom.core.arrays import Flags, Numbers
-from wherefrom.grading.evidence import Evidence, Fill
+from wherefrom.core.arrays import Flags
+from wherefrom.grading.evidence import Answers, Evidence, Fill
 from wherefrom.registry import metric
 
 
@@ -19,7 +19,7 @@ class FaithfulnessViolation:
     def questions(self, evidence: Evidence) -> Flags:
         return evidence.each()
 
-    def score(self, evidence: Evidence, whole: float, answers: Numbers) -> float:
+    def score(self, evidence: Evidence, answers: Answers) -> float:
         scores = evidence.scores[evidence.real]
-        violated = scores * (whole - answers) < 0
+        violated = scores * answers.drops < 0
         return float(violated[abs(scores).argmax()] if self.of == "top" else violated.mean())

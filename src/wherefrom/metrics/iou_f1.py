@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wherefrom.core.arrays import Flags, Numbers
+from wherefrom.core.arrays import Flags
 from wherefrom.errors import BadOption
 from wherefrom.grading.evidence import Evidence
 from wherefrom.registry import metric
@@ -21,8 +21,7 @@ class IouF1:
         if not 0 < self.threshold <= 1:
             raise BadOption(f"iou_f1 takes a threshold above 0 and up to 1, not {self.threshold}.")
 
-    def score(self, evidence: Evidence, whole: float, answers: Numbers) -> float:
-        del whole, answers
+    def score(self, evidence: Evidence) -> float:
         marked = evidence.marked("rationale")
         top = np.isin(evidence.real, evidence.order[: int(marked.sum())])
         wanted, found = runs(marked), runs(top)

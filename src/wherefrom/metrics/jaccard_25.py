@@ -24,8 +24,7 @@ class Jaccard25:
         if not 0 < self.share <= 1:
             raise BadOption(f"jaccard_25 takes a share above 0 and up to 1, not {self.share}.")
 
-    def score(self, evidence: Evidence, whole: float, answers: Numbers) -> float:
-        del whole, answers
+    def score(self, evidence: Evidence) -> float:
         return jaccard(evidence.scores[evidence.real], evidence.need("second")[evidence.real], share=self.share)
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import kendalltau
 
-from wherefrom.core.arrays import Numbers
 from wherefrom.errors import NotDefined
 from wherefrom.grading.evidence import Evidence, Variant
 from wherefrom.registry import metric
@@ -18,14 +17,11 @@ from wherefrom.registry import metric
 class KendallConfidence:
     variant: Variant = "paper"
 
-    def score(self, evidence: Evidence, whole: float, answers: Numbers) -> float:
-        del whole, answers
+    def score(self, evidence: Evidence) -> float:
         others = evidence.need("others")
         if len(evidence) < 2:
             raise NotDefined("a text of one unit has no ranking")
-        if (
-            self.variant == "published"
-        ):  # correlates the places in the order instead of the ranks, special tokens included
+        if self.variant == "published":  # the order's positions instead of the ranks, special tokens included
             places = [np.argsort(-scores, kind="stable") for scores in (evidence.scores, *others)]
         else:
             places = [scores[evidence.real] for scores in (evidence.scores, *others)]

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wherefrom.core.arrays import Flags, Numbers
+from wherefrom.core.arrays import Flags
 from wherefrom.errors import NotDefined
-from wherefrom.grading.evidence import Evidence, Fill, Measured, Variant
+from wherefrom.grading.evidence import Answers, Evidence, Fill, Measured, Variant
 from wherefrom.metrics.aopc import PERCENT, published_rows
 from wherefrom.registry import metric
 
@@ -22,17 +22,15 @@ class LogOdds:
     variant: Variant = "paper"
 
     def questions(self, evidence: Evidence) -> Flags:
-        return (
-            published_rows(evidence)
-            if self.variant == "published"
-            else evidence.without([evidence.count_of(k) for k in PERCENT])
-        )
+        if self.variant == "published":
+            return published_rows(evidence)
+        return evidence.without([evidence.count_of(percent) for percent in PERCENT])
 
-    def score(self, evidence: Evidence, whole: float, answers: Numbers) -> Measured:
+    def score(self, evidence: Evidence, answers: Answers) -> Measured:
         del evidence
-        if whole <= 0 or not bool((answers > 0).all()):
+        if answers.whole <= 0 or not bool((answers.probabilities > 0).all()):
             raise NotDefined("a probability is zero, so it has no logarithm")
-        changes = (np.log(answers) - np.log(whole)).tolist()
+        changes = (np.log(answers.probabilities) - np.log(answers.whole)).tolist()
         if self.variant == "published":
             return Measured(sum(changes) / len(changes))
         return Measured(sum(changes) / (1 + len(changes)), {"curve": [0.0, *changes]})

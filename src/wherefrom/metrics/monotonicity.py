@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wherefrom.core.arrays import Flags, Numbers
+from wherefrom.core.arrays import Flags
 from wherefrom.errors import NotDefined
-from wherefrom.grading.evidence import Evidence, Fill
+from wherefrom.grading.evidence import Answers, Evidence, Fill
 from wherefrom.registry import metric
 
 
@@ -22,8 +22,8 @@ class Monotonicity:
             raise NotDefined("a text of one unit has no order")
         return evidence.each()
 
-    def score(self, evidence: Evidence, whole: float, answers: Numbers) -> float:
-        scores, effects = evidence.scores[evidence.real], whole - answers
+    def score(self, evidence: Evidence, answers: Answers) -> float:
+        scores, effects = evidence.scores[evidence.real], answers.drops
         for name, numbers in (("scores", scores), ("effects of hiding", effects)):
             if np.ptp(numbers) == 0:
                 raise NotDefined(f"all {name} are equal")

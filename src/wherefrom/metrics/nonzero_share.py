@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wherefrom.core.arrays import Numbers
 from wherefrom.grading.evidence import Evidence
 from wherefrom.registry import metric
 
@@ -12,6 +11,5 @@ from wherefrom.registry import metric
 @metric(better="lower", paper="Mylonas et al. 2023, Optimus, arXiv:2209.10876")
 @dataclass(frozen=True, kw_only=True)
 class NonzeroShare:
-    def score(self, evidence: Evidence, whole: float, answers: Numbers) -> float:
-        del whole, answers
+    def score(self, evidence: Evidence) -> float:
         return float((evidence.scores[evidence.real] != 0).mean())

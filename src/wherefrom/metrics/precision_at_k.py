@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wherefrom.core.arrays import Numbers
 from wherefrom.errors import BadOption, NotDefined
 from wherefrom.grading.evidence import Evidence, Measured
 from wherefrom.registry import metric
@@ -21,8 +20,7 @@ class PrecisionAtK:
         if self.k < 1:
             raise BadOption(f"precision_at_k takes k = 1 or more, not {self.k}.")
 
-    def score(self, evidence: Evidence, whole: float, answers: Numbers) -> Measured:
-        del whole, answers
+    def score(self, evidence: Evidence) -> Measured:
         wanted = evidence.real[evidence.marked("answer")]
         if self.k >= len(evidence):
             raise NotDefined(

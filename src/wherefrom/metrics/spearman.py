@@ -16,8 +16,7 @@ from wherefrom.registry import metric
 @metric(better="higher", paper="Ferrando et al. 2022, ALTI", needs="second")
 @dataclass(frozen=True, kw_only=True)
 class Spearman:
-    def score(self, evidence: Evidence, whole: float, answers: Numbers) -> float:
-        del whole, answers
+    def score(self, evidence: Evidence) -> float:
         found = spearman(evidence.scores[evidence.real], evidence.need("second")[evidence.real])
         if np.isnan(found):
             raise NotDefined("all scores by one of the models are equal")

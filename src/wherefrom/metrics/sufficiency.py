@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wherefrom.core.arrays import Flags, Numbers
-from wherefrom.grading.evidence import Evidence, Fill, Measured
+from wherefrom.core.arrays import Flags
+from wherefrom.grading.evidence import Answers, Evidence, Fill, Measured
 from wherefrom.metrics.comprehensiveness import PERCENT, Bins, mean_drop
 from wherefrom.registry import metric
 
@@ -19,6 +19,6 @@ class Sufficiency:
     def questions(self, evidence: Evidence) -> Flags:
         return evidence.only([evidence.count_of(k) for k in PERCENT[self.bins]])
 
-    def score(self, evidence: Evidence, whole: float, answers: Numbers) -> Measured:
+    def score(self, evidence: Evidence, answers: Answers) -> Measured:
         del evidence
-        return mean_drop(whole, answers)
+        return mean_drop(answers, self.bins)

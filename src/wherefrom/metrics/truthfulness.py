@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wherefrom.core.arrays import Flags, Numbers
-from wherefrom.grading.evidence import Evidence, Fill
+from wherefrom.grading.evidence import Answers, Evidence, Fill
 from wherefrom.metrics.rft import agreement
 from wherefrom.registry import metric
 
@@ -18,5 +18,9 @@ class Truthfulness:
     def questions(self, evidence: Evidence) -> Flags:
         return evidence.each()
 
-    def score(self, evidence: Evidence, whole: float, answers: Numbers) -> float:
-        return float((agreement(evidence.scores[evidence.real], whole - answers) > 0).mean())
+    def score(self, evidence: Evidence, answers: Answers) -> float:
+        return float(self.score_many(evidence.scores[evidence.real], answers))
+
+    def score_many(self, scores: Numbers, answers: Answers) -> Numbers:
+        shares: Numbers = (agreement(scores, answers.drops) > 0).mean(-1)
+        return shares

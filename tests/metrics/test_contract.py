@@ -58,12 +58,12 @@ def test_decision_flips_by_hand() -> None:
     (grades,) = model.compare("good bad film", ["input_x_gradient"], ["decision_flip:fill=unk"], target=1).grades
     assert grades[0].value == pytest.approx(1 / 3)
     assert grades[0].details["hidden"] == 1
-    assert grades[0].details["flips"][:2] == [True, True]  # type: ignore[index]
+    assert grades[0].details["flips"][:2] == [True, True]
     # 2.0 + 1.5 - 1.0: without "good" 0.5, without "bad" too -1.0
     model = masked_model(good=2.0, bad=1.5, film=-1.0)
     (grades,) = model.compare("good bad film", ["input_x_gradient"], ["decision_flip:fill=unk"], target=1).grades
     assert grades[0].value == pytest.approx(2 / 3)
-    assert grades[0].details["flips"][:2] == [False, True]  # type: ignore[index]
+    assert grades[0].details["flips"][:2] == [False, True]
 
 
 @pytest.mark.usefixtures("plugins")
@@ -159,7 +159,9 @@ def test_questions_that_depend_on_the_scores_cannot_serve_many() -> None:
         def questions(self, evidence: Evidence) -> Flags:
             return evidence.without([1])
 
-        def score(self, evidence: Evidence, answers: Answers) -> float: ...
+        def score(self, evidence: Evidence, answers: Answers) -> float:
+            return 0.0
+
         def score_many(self, scores: Any, answers: Answers) -> Any: ...
 
     with pytest.raises(BadOption, match=r"wrong has score_many.*its questions depend on the scores"):
@@ -176,7 +178,9 @@ def test_what_many_cannot_be_graded_by(given: str) -> None:
         def questions(self, evidence: Evidence) -> Flags:
             return evidence.each()
 
-        def score(self, evidence: Evidence, answers: Answers) -> float: ...
+        def score(self, evidence: Evidence, answers: Answers) -> float:
+            return 0.0
+
         def score_many(self, scores: Any, answers: Answers) -> Any:
             if given == "reason":
                 raise NotDefined("for no reason")
@@ -216,9 +220,16 @@ def each(self: Any, evidence: Evidence) -> Flags:
     return evidence.each()
 
 
-def three(self: Any, evidence: Evidence, whole: float, answers: Any) -> float: ...
-def two(self: Any, evidence: Evidence, answers: Any) -> float: ...
-def one(self: Any, evidence: Evidence) -> float: ...
+def three(self: Any, evidence: Evidence, whole: float, answers: Any) -> float:
+    return 0.0
+
+
+def two(self: Any, evidence: Evidence, answers: Any) -> float:
+    return 0.0
+
+
+def one(self: Any, evidence: Evidence) -> float:
+    return 0.0
 
 
 @pytest.mark.parametrize(
@@ -242,7 +253,7 @@ def one(self: Any, evidence: Evidence) -> float: ...
 )
 def test_a_class_that_fits_neither_form_is_refused(members: dict[str, Any], message: str) -> None:
     fields = {"__annotations__": {"fill": str} if "fill" in members else {}}
-    toy = dataclass(frozen=True, kw_only=True)(type("Toy", (), {**members, **fields}))
+    toy: Any = dataclass(frozen=True, kw_only=True)(type("Toy", (), {**members, **fields}))
     with pytest.raises(BadOption, match=message):
         metric(better="higher", paper="none")(toy)
     assert "toy" not in registry._found["metric"]

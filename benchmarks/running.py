@@ -23,7 +23,7 @@ from wherefrom.benchmark.run import chunks, run
 from wherefrom.benchmark.worker import Work, Worker
 from wherefrom.case.asking import Asker
 from wherefrom.grading.compare import Query
-from wherefrom.grading.grade import Job, grade
+from wherefrom.grading.grade import GradingTask, grade
 from wherefrom.model.text_model import TextModel
 
 METHODS = [
@@ -86,9 +86,9 @@ def throughput(folder: Path) -> None:
     model = worker.model
     queries = [Query(model.encode(example.text)) for example in examples]
     asker = Asker(model)
-    kept: list[Job] = []
+    kept: list[GradingTask] = []
 
-    def graded(jobs: Sequence[Job], *more: object) -> object:
+    def graded(jobs: Sequence[GradingTask], *more: object) -> object:
         kept.extend(jobs)
         return grade(jobs, *more)  # type: ignore[arg-type]
 

@@ -13,7 +13,7 @@ import pytest
 import tiny_models
 import torch
 from tiny_models import make_model, make_network, tokenizer
-from toys import case_of
+from toys import additive_model, case_of
 
 import wherefrom
 from wherefrom import registry
@@ -96,12 +96,16 @@ def test_the_readme_lists_every_metric_as_the_registry_knows_it() -> None:
 
 def test_the_metric_that_is_added_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(registry._found, "metric", dict(registry._found["metric"]))
-    written, test = blocks("docs/add-a-metric.md")
+    written, flips, test = blocks("docs/add-a-metric.md")
     imported(written, tmp_path / "top_half.py", monkeypatch)
     assert registry.find_metric("top_half").summary.startswith("Top half: how far")
     names: dict[str, Any] = {}
     exec(test, names)
     names["test_top_half_by_hand"]()
+    imported(flips, tmp_path / "decision_flip.py", monkeypatch)
+    model = wherefrom.Model(additive_model(good=2.0, bad=1.5, film=-1.0))  # without "good" 0.5, without "bad" too -1.0
+    (grades,) = model.compare("good bad film", ["input_x_gradient"], ["decision_flip:fill=unk"], target=1).grades
+    assert grades[0].value == pytest.approx(2 / 3)
 
 
 def sections_of(pages: list[Path]) -> dict[str, str]:

@@ -69,22 +69,37 @@ Reference = Literal["others", "rationale", "answer", "second"]
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric and what is known of it. Its class, made with the metric's options, has `questions` (if it asks any) and
-    `score`.
+    """A metric and what is known of it. Its class, made with the metric's options, has `score` and, if it asks the
+    model, `questions`.
     """
 
     name: str
     function: Callable[..., Any]
     better: Literal["higher", "lower"]
     paper: str
-    needs: Reference | None = None  # what it is measured against, beside the scores
+    needs: Reference | None = None  # what the scores are compared with
     summary: str = ""
 
     @property
     def fill(self) -> str | None:
-        """How tokens are hidden unless asked for otherwise, for metrics that ask the model."""
+        """How tokens are hidden unless the user names another fill, for metrics that ask the model."""
         option = options_of(self.function).get("fill")
         return None if option is None else str(option.default)
+
+    @property
+    def asks(self) -> bool:
+        """Whether it puts questions to the model."""
+        return hasattr(self.function, "questions")
+
+    @property
+    def grades_many(self) -> bool:
+        """Whether it can grade many explanations of one text at once, by one set of questions."""
+        return hasattr(self.function, "score_many")
+
+    @property
+    def wants_logits(self) -> bool:
+        """Whether it is given the logits of every class, not the target's probability alone."""
+        return bool(getattr(self.function, "wants_logits", False))
 
 
 _found: dict[str, dict[str, Any]] = {"method": {}, "metric": {}}
@@ -112,14 +127,51 @@ def method(
 def metric(
     *, better: Literal["higher", "lower"], paper: str, needs: Reference | None = None
 ) -> Callable[[Function], Function]:
-    """Register a class as a metric: LogOdds as log_odds."""
+    """Register a class as a metric: LogOdds as log_odds. Raises BadOption if the class is not one (see
+    docs/add-a-metric.md).
+    """
 
     def register(function: Function) -> Function:
         name = re.sub(r"(?<=[a-z])(?=[A-Z0-9])", "_", function.__name__).lower()
+        _check_metric(name, function)
         _add("metric", Metric(name, function, better, paper, needs, _summary(function)))
         return function
 
     return register
+
+
+def _check_metric(name: str, written: Callable[..., Any]) -> None:
+    """Refuse a class that could not be used as a metric now, not when the first explanation is graded."""
+    asks = hasattr(written, "questions")
+    forms = {"score": "(self, evidence, answers)" if asks else "(self, evidence)"}
+    if asks:
+        forms["questions"] = "(self, evidence)"
+    if hasattr(written, "score_many"):
+        forms["score_many"] = "(self, scores, answers)"
+    kind = "with questions" if asks else "without questions"
+    for method_name, form in forms.items():
+        found = getattr(written, method_name, None)
+        if not callable(found):
+            raise BadOption(f"The metric {name!r} has no method {method_name}{form}, which every metric {kind} needs.")
+        if not _takes(found, form.count(",") + 1):
+            raise BadOption(
+                f"{method_name} of the metric {name!r} takes {inspect.signature(found)}; in a metric {kind} it is"
+                f" called as {method_name}{form}."
+            )
+    if asks and "fill" not in options_of(written):
+        raise BadOption(f"The metric {name!r} has questions, so it needs a field `fill`: how tokens are hidden.")
+    for extra in ("score_many", "wants_logits"):
+        if not asks and hasattr(written, extra):
+            raise BadOption(f"The metric {name!r} has {extra}, which is for metrics that ask the model: add questions.")
+
+
+def _takes(function: Callable[..., Any], count: int) -> bool:
+    """Whether it can be called with so many positional arguments."""
+    try:
+        inspect.signature(function).bind(*[None] * count)
+    except TypeError:
+        return False
+    return True
 
 
 def _add(kind: Kind, row: Method | Metric) -> None:

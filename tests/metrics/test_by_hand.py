@@ -15,7 +15,7 @@ from wherefrom.api import Model
 from wherefrom.core.comparison import Comparison
 from wherefrom.errors import BadOption, NotDefined
 from wherefrom.grading.compare import chosen_metrics
-from wherefrom.grading.evidence import Graded, Measured
+from wherefrom.grading.evidence import Answers, Evidence, Measured
 from wherefrom.registry import all_metrics
 
 WEIGHTS = {"good": 2.0, "bad": -3.0, "film": 0.5}
@@ -39,8 +39,10 @@ KNOWN = {
     "log_odds": (3 * LOGS[0] + 3 * LOGS[1] + 4 * LOGS[2]) / 11,
     # 5%, 10%, 20% are one word, 50% are two
     "comprehensiveness": (3 * FALLS[0] + FALLS[1]) / 6,
-    "comprehensiveness:bins=eraser": (4 * FALLS[0] + FALLS[1]) / 6,
+    # 1%, 5%, 10%, 20% are one word, 50% are two, and ERASER takes the mean over these five
+    "comprehensiveness:bins=eraser": (4 * FALLS[0] + FALLS[1]) / 5,
     "sufficiency": (3 * (WHOLE - s(2.0)) + (WHOLE - s(2.5))) / 6,
+    "sufficiency:bins=eraser": (4 * (WHOLE - s(2.0)) + (WHOLE - s(2.5))) / 5,
     "rft": (-BAD / 1 + GOOD / 2 + FILM / 3) / 3,
     "rft:normalise=false": -BAD / 1 + GOOD / 2 + FILM / 3,
     "faithful_truthfulness": (GOOD - BAD + FILM) / 3,
@@ -81,64 +83,68 @@ def test_every_metric_is_known_by_hand() -> None:
     assert {name.partition(":")[0] for name in KNOWN} | elsewhere == set(OURS)
 
 
-def graded(scores: list[float], **more: Any) -> Graded:
+def evidence(scores: list[float], **more: Any) -> Evidence:
     """Scores between two special tokens, which score more than all."""
     padded: dict[str, Any] = {
         name: one if np.ndim(one) == 2 else np.asarray([0, *one, 0]) for name, one in more.items()
     }
-    return Graded(np.asarray([9.0, *scores, 9.0]), np.asarray([True, *[False] * len(scores), True]), **padded)
+    return Evidence(np.asarray([9.0, *scores, 9.0]), np.asarray([True, *[False] * len(scores), True]), **padded)
 
 
-def measured(metric: str, of: Graded, answers: list[float] | None = None) -> float:
-    found = chosen_metrics([metric])[0].metric.score(of, 0.5, np.asarray(answers or []))
+def measured(metric: str, of: Evidence, answers: list[float] | None = None) -> float:
+    one = chosen_metrics([metric])[0].metric
+    if hasattr(one, "questions"):
+        found = one.score(of, Answers(0.5, np.asarray(answers), one.questions(of)))
+    else:
+        found = one.score(of)
     return float(found.value if isinstance(found, Measured) else found)
 
 
 def test_precision_at_k() -> None:
-    of = graded([4, 1, 3, 2], answer=[True, False, True, True])
+    of = evidence([4, 1, 3, 2], answer=[True, False, True, True])
     assert measured("precision_at_k:k=1", of) == pytest.approx(1 / 3)
     assert measured("precision_at_k:k=2", of) == pytest.approx(2 / 3)
-    found = chosen_metrics(["precision_at_k:k=3"])[0].metric.score(of, 0, np.zeros(0))
+    found = chosen_metrics(["precision_at_k:k=3"])[0].metric.score(of)
     assert found.details == {"count": 3, "of": 3}
 
 
 def test_kendall_confidence() -> None:
     opposite = np.asarray([[0.0, -2.0, 3.0, -0.5, 0.0]])
-    assert measured("kendall_confidence", graded([2.0, -3.0, 0.5], others=opposite)) == pytest.approx(-1.0)
+    assert measured("kendall_confidence", evidence([2.0, -3.0, 0.5], others=opposite)) == pytest.approx(-1.0)
     # one of three pairs is turned round, in one of two other classes
     others = np.asarray([[0.0, 0.5, -3.0, 2.0, 0.0], [0.0, 2.0, -3.0, 0.5, 0.0]])
-    assert measured("kendall_confidence", graded([2.0, -3.0, 0.5], others=others)) == pytest.approx((1 / 3 + 1) / 2)
+    assert measured("kendall_confidence", evidence([2.0, -3.0, 0.5], others=others)) == pytest.approx((1 / 3 + 1) / 2)
 
 
 def test_two_models() -> None:
-    of = graded([4, 3, 2, 1, 0, 0, 0, -1], second=[4, 3, 2, 1, 0, 0, 0, -1])
+    of = evidence([4, 3, 2, 1, 0, 0, 0, -1], second=[4, 3, 2, 1, 0, 0, 0, -1])
     assert [measured("jaccard_25", of), measured("spearman", of)] == pytest.approx([1.0, 1.0])
-    of = graded([4, 3, 2, 1], second=[1, 2, 3, 4])
+    of = evidence([4, 3, 2, 1], second=[1, 2, 3, 4])
     assert [measured("jaccard_25", of), measured("spearman", of)] == pytest.approx([0.0, -1.0])
     # the top half of one is {0, 1}, of the other {1, 2}
-    assert measured("jaccard_25:share=0.5", graded([4, 3, 2, 1], second=[1, 4, 3, 2])) == pytest.approx(1 / 3)
+    assert measured("jaccard_25:share=0.5", evidence([4, 3, 2, 1], second=[1, 4, 3, 2])) == pytest.approx(1 / 3)
 
 
 def test_equal_scores_stay_in_the_order_of_the_text() -> None:
-    of = graded([1, 1, 2, 1])
+    of = evidence([1, 1, 2, 1])
     assert of.order.tolist() == [3, 1, 2, 4]
     np.testing.assert_array_equal(of.without([2])[0], [True, False, True, False, True, True])
     np.testing.assert_array_equal(of.only([2])[0], [True, True, False, True, False, True])
 
 
 def test_percent_are_counted_in_whole_numbers() -> None:
-    of = graded([0.0] * 10)
-    assert [of.part(k) for k in (0, 1, 10, 70, 71, 100)] == [0, 1, 1, 7, 8, 10]
+    of = evidence([0.0] * 10)
+    assert [of.count_of(k) for k in (0, 1, 10, 70, 71, 100)] == [0, 1, 1, 7, 8, 10]
 
 
 def test_ties_share_the_worst_rank() -> None:
-    assert measured("rft:normalise=false", graded([1, -1, 3]), [0.4, 0.7, 0.4]) == pytest.approx(
+    assert measured("rft:normalise=false", evidence([1, -1, 3]), [0.4, 0.7, 0.4]) == pytest.approx(
         0.1 / 3 + 0.2 / 3 + 0.1 / 1
     )
 
 
 def test_zero_counts_against_whatever_happens() -> None:
-    of = graded([0, 0, 2])
+    of = evidence([0, 0, 2])
     assert measured("rft:normalise=false", of, [0.4, 0.7, 0.4]) == pytest.approx(-0.1 / 3 - 0.2 / 3 + 0.1)
     assert measured("truthfulness", of, [0.4, 0.7, 0.4]) == pytest.approx(1 / 3)
 
@@ -146,30 +152,33 @@ def test_zero_counts_against_whatever_happens() -> None:
 @pytest.mark.parametrize(
     ("metric", "of", "reason"),
     [
-        ("kendall_confidence", graded([1, 2]), "no other class"),
-        ("kendall_confidence", graded([1], others=np.zeros((1, 3))), "one unit"),
-        ("kendall_confidence", graded([1, 2], others=np.zeros((1, 4))), "are equal"),
-        ("auprc", graded([1, 2]), "no rationale was given"),
-        ("auprc", graded([1, 2], rationale=[False, False]), "lies in the rationale"),
-        ("auroc", graded([1, 2], rationale=[True, True]), "the whole text"),
-        ("token_f1", graded([1, 2]), "no rationale was given"),
-        ("iou_f1", graded([1, 2]), "no rationale was given"),
-        ("precision_at_k", graded([1, 2], answer=[True, False]), "k = 20 is not less than the 2 units"),
-        ("precision_at_k", graded([1, 2]), "no answer"),
-        ("monotonicity", graded([1, 1]), "all scores are equal"),
-        ("entropy", graded([0, 0]), "every score is zero"),
-        ("spearman", graded([1, 1], second=[1, 2]), "are equal"),
-        ("jaccard_25", graded([1, 1]), "compares two models"),
+        ("kendall_confidence", evidence([1, 2]), "no other class"),
+        ("kendall_confidence", evidence([1], others=np.zeros((1, 3))), "one unit"),
+        ("kendall_confidence", evidence([1, 2], others=np.zeros((1, 4))), "are equal"),
+        ("auprc", evidence([1, 2]), "no rationale was given"),
+        ("auprc", evidence([1, 2], rationale=[False, False]), "lies in the rationale"),
+        *[
+            (metric, evidence([1, 2], rationale=[True, True]), "the rationale is the whole text")
+            for metric in ("auroc", "auprc", "auprc:variant=published", "token_f1", "iou_f1")
+        ],
+        ("token_f1", evidence([1, 2]), "no rationale was given"),
+        ("iou_f1", evidence([1, 2]), "no rationale was given"),
+        ("precision_at_k", evidence([1, 2], answer=[True, False]), "k = 20 is not less than the 2 units"),
+        ("precision_at_k", evidence([1, 2]), "no answer"),
+        ("monotonicity", evidence([1, 1]), "all scores are equal"),
+        ("entropy", evidence([0, 0]), "every score is zero"),
+        ("spearman", evidence([1, 1], second=[1, 2]), "are equal"),
+        ("jaccard_25", evidence([1, 1]), "compares two models"),
     ],
 )
-def test_what_is_not_defined_says_why(metric: str, of: Graded, reason: str) -> None:
+def test_what_is_not_defined_says_why(metric: str, of: Evidence, reason: str) -> None:
     with pytest.raises(NotDefined, match=reason):
         measured(metric, of, [0.1, 0.2])
 
 
 def test_a_probability_of_zero_has_no_logarithm() -> None:
     with pytest.raises(NotDefined, match="no logarithm"):
-        measured("log_odds", graded([1, 2]), [0.1, 0.0])
+        measured("log_odds", evidence([1, 2]), [0.1, 0.0])
 
 
 @pytest.mark.parametrize(

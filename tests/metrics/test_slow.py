@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from wherefrom.grading.compare import chosen_metrics
-from wherefrom.grading.evidence import Graded, Measured
+from wherefrom.grading.evidence import Answers, Evidence, Measured
 
 SCORE = st.sampled_from([-2.0, -1.0, -0.5, 0.0, 0.25, 0.5, 1.0, 3.0])  # few, so that there are ties
 CHANCE = st.floats(0.01, 0.99)
@@ -45,7 +45,7 @@ def chance(text: Text, kept: Any) -> float:
 
 def fast(metric: str, text: Text) -> float:
     flags = np.asarray(text.marked) & ~np.asarray(text.special)
-    graded = Graded(
+    evidence = Evidence(
         np.asarray(text.scores),
         np.asarray(text.special),
         others=np.asarray([text.other]),
@@ -54,8 +54,11 @@ def fast(metric: str, text: Text) -> float:
         second=np.asarray(text.other),
     )
     one = chosen_metrics([metric])[0].metric
-    rows = one.questions(graded) if hasattr(one, "questions") else []
-    found = one.score(graded, text.whole, np.asarray([chance(text, row) for row in rows]))
+    if hasattr(one, "questions"):
+        keep = one.questions(evidence)
+        found = one.score(evidence, Answers(text.whole, np.asarray([chance(text, row) for row in keep]), keep))
+    else:
+        found = one.score(evidence)
     return float(found.value if isinstance(found, Measured) else found)
 
 
@@ -156,8 +159,14 @@ def slow_precision_at_k(text: Text) -> float:
     return len(wanted(text) & set(ranked(text)[:3])) / len(wanted(text))
 
 
+def rationale(text: Text) -> set[int]:
+    found = wanted(text)
+    assume(found != set(units(text)))  # the whole text: not defined
+    return found
+
+
 def slow_auprc(text: Text) -> float:
-    right, area, before = wanted(text), 0.0, 0.0
+    right, area, before = rationale(text), 0.0, 0.0
     for threshold in sorted({text.scores[i] for i in units(text)}, reverse=True):
         passed = [i for i in units(text) if text.scores[i] >= threshold]
         hits = len(right & set(passed))
@@ -167,15 +176,14 @@ def slow_auprc(text: Text) -> float:
 
 
 def slow_auroc(text: Text) -> float:
-    right = wanted(text)
+    right = rationale(text)
     rest = set(units(text)) - right
-    assume(rest)
     wins = [(text.scores[i] > text.scores[j]) + 0.5 * (text.scores[i] == text.scores[j]) for i in right for j in rest]
     return sum(wins) / len(wins)
 
 
 def slow_token_f1(text: Text) -> float:
-    right = wanted(text)
+    right = rationale(text)
     found = set(ranked(text)[: len(right)])
     precision, recall = len(found & right) / len(found), len(found & right) / len(right)
     return 2 * precision * recall / (precision + recall) if found & right else 0.0
@@ -187,7 +195,7 @@ def stretches(places: set[int]) -> list[set[int]]:
 
 
 def slow_iou_f1(text: Text) -> float:
-    right = wanted(text)
+    right = rationale(text)
     gold, found = stretches(right), stretches(set(ranked(text)[: len(right)]))
 
     def matched(one: set[int], others: list[set[int]]) -> bool:

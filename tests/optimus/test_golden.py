@@ -11,11 +11,12 @@ import torch
 
 from optimus.golden import GOLDEN, combination, golden_case, golden_model
 from wherefrom.case.case import Case
-from wherefrom.grading.evidence import Numbers
+from wherefrom.core.arrays import Numbers
+from wherefrom.grading.grade import ConfiguredMetric
 from wherefrom.metrics.rft import rft
 from wherefrom.optimus.combination import Combination, Raw
 from wherefrom.optimus.operations import weights_of
-from wherefrom.optimus.search import all_candidates, effects, matrices, searched
+from wherefrom.optimus.search import Aim, all_candidates, matrices, searched, shared_answers
 
 CLOSE = 4e-6  # what single precision, in which the public code ran, can tell apart among the weights of one vector
 
@@ -30,6 +31,11 @@ def weights(case: Case, raw: Raw) -> Numbers:
     found = all_candidates(case, raw)
     place = {one: number for number, one in enumerate(found.combinations)}
     return found.weights[[place[one] for one in configurations(raw)]][:, 1:-1].numpy()
+
+
+def effects(case: Case, aims: list[Aim]) -> Numbers:
+    """How far each aim's probability falls when one token is replaced by [UNK]. (aim, token)"""
+    return np.stack([answers.drops for answers in shared_answers(case, aims, ConfiguredMetric.read("rft"))])
 
 
 def told_apart(weights: Numbers) -> Any:
@@ -86,7 +92,7 @@ def test_every_sum_and_the_best_combination_of_prime(raw: Raw, number: int) -> N
     scores = assert_equal_sums(found, fallen, expected[:, None])[:, 0]
     assert configurations(raw)[scores.argmax()] == combination(raw, *golden["best"])
     if golden["same_length"]:  # its text was read back as the same tokens, so the questions are the same, too
-        ours = effects(case, searched(case, "prime"), "unk")
+        ours = effects(case, searched(case, "prime"))
         np.testing.assert_allclose(ours, fallen, rtol=0, atol=2e-6)
         assert configurations(raw)[rft(found, ours[0]).argmax()] == combination(raw, *golden["best"])
 
@@ -102,7 +108,7 @@ def test_every_sum_and_the_best_combination_of_label(golden: dict[str, Any]) -> 
     assert configurations("A")[scores[:, golden["predicted"]].mean(-1).argmax()] == combination("A", *golden["best"])
     for label in golden["predicted"]:
         assert configurations("A")[scores[:, label].argmax()] == combination("A", *golden["best_of_label"][label])
-    np.testing.assert_allclose(effects(case, [(label,) for label in labels], "unk"), fallen, rtol=0, atol=2e-6)
+    np.testing.assert_allclose(effects(case, [(label,) for label in labels]), fallen, rtol=0, atol=2e-6)
 
 
 def test_batch_chooses_what_the_public_code_chooses() -> None:

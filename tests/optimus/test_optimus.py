@@ -16,7 +16,7 @@ import wherefrom
 from wherefrom import optimus
 from wherefrom.api import Model
 from wherefrom.errors import BadFile, BadOption, EmptyText, NotDefined, UnknownName, WherefromError
-from wherefrom.grading.grade import Chosen
+from wherefrom.grading.grade import ConfiguredMetric
 from wherefrom.model.text_model import TextModel
 from wherefrom.optimus.combination import BASELINE, Combination, Fitted, combinations
 from wherefrom.optimus.search import chosen, settled
@@ -57,7 +57,7 @@ def test_any_faithfulness_metric_may_choose(metric: str) -> None:
     text = "a dull film!"
     explanation = model.explain(text, "optimus", metric=metric, all_scores=True)
     (selection,) = explanation.selection
-    row = Chosen.read(metric).choice.row
+    row = ConfiguredMetric.read(metric).choice.row
     table = selection["scores"]["A"]
     scores = [one for rows in table["scores"].values() for row_ in rows for one in row_ if one is not None]
     assert selection["score"] == (max if row.better == "higher" else min)(scores)
@@ -165,7 +165,7 @@ def test_a_single_token() -> None:
 
 
 def test_the_first_of_equals_wins_and_falling_back_is_the_papers() -> None:
-    rft, sufficiency = Chosen.read("rft"), Chosen.read("sufficiency")
+    rft, sufficiency = ConfiguredMetric.read("rft"), ConfiguredMetric.read("sufficiency")
     assert chosen(np.array([0.1, 0.3, 0.3]), rft) == 1
     assert chosen(np.array([-0.2, -0.1]), rft) == 1
     assert chosen(np.array([-0.2, -0.1]), rft, "baseline") == 0

@@ -15,13 +15,14 @@ from toys import case_of
 
 from wherefrom.api import Model
 from wherefrom.case.case import Case
+from wherefrom.core.arrays import Numbers
 from wherefrom.core.target import Target
-from wherefrom.grading.evidence import Numbers
+from wherefrom.grading.grade import ConfiguredMetric
 from wherefrom.metrics.rft import rft
 from wherefrom.model.text_model import TextModel
 from wherefrom.optimus.combination import Combination, Raw, combinations
 from wherefrom.optimus.operations import ROOM, all_weights, weights_of
-from wherefrom.optimus.search import all_candidates, effects, matrices, real_units
+from wherefrom.optimus.search import all_candidates, matrices, real_units, shared_answers
 
 FAMILIES = ["bert", "distilbert", "roberta", "deberta", "deberta-v2", "modernbert", "gpt2", "llama"]
 TEXT = "the film was not bad, but dull!"
@@ -167,7 +168,8 @@ def test_prime_is_the_argmax_of_a_slow_search(family: str, level: Any) -> None:
     found = all_candidates(case, "both")
     groups = [list(group) for group in case.encoding.members(level) if not case.encoding.special[group[0]]]
     fallen = slow_drops(model, case, groups, case.target)
-    np.testing.assert_allclose(effects(case, [(case.target,)], "unk")[0], fallen, rtol=1e-9, atol=1e-12)
+    (answers,) = shared_answers(case, [(case.target,)], ConfiguredMetric.read("rft"))
+    np.testing.assert_allclose(answers.drops, fallen, rtol=1e-9, atol=1e-12)
     by_token = torch.cat([all_weights(matrices(case, raw), case.row_read, raw) for raw in ("A", "A*")])
     scores = []
     for weights in by_token.tolist():

@@ -20,8 +20,8 @@ from wherefrom.metrics.spearman import spearman
 from wherefrom.studies.decomposition import (
     anisotropy,
     compared,
+    evidence_of,
     faithfulness,
-    graded,
     mean_curve,
     probability_drop,
     robustness,
@@ -60,11 +60,11 @@ def drop_by_hand(case: Case, hidden: list[int]) -> float:
 def test_the_curve_hides_one_token_more_at_each_step() -> None:
     case = case_of(lively("bert"), "A fine film!")  # [CLS] a fine film ! [SEP]
     scores = torch.tensor([9.0, 1.0, 3.0, 1.0, 2.0, 9.0])
-    assert graded(case, scores).order.tolist() == [2, 4, 1, 3]
+    assert evidence_of(case, scores).order.tolist() == [2, 4, 1, 3]
     curve = probability_drop(case, scores, fill="mask")
     assert curve == pytest.approx([0, *(drop_by_hand(case, [2, 4, 1, 3][:count]) for count in (1, 2, 3, 4))], abs=1e-12)
     scores[4] = -torch.inf
-    assert graded(case, scores).order.tolist() == [2, 1, 3]
+    assert evidence_of(case, scores).order.tolist() == [2, 1, 3]
     assert len(probability_drop(case, scores)) == 4
 
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import rankdata
+
+from wherefrom.core.arrays import Numbers
 
 if TYPE_CHECKING:
     import pandas
 
-Numbers = npt.NDArray[np.float64]
 Better = Literal["higher", "lower"]
 ROUNDS = 2000  # of the bootstrap
 AT_ONCE = 200  # rounds whose counts are in memory together

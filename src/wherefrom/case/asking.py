@@ -9,17 +9,15 @@ from dataclasses import dataclass
 from itertools import count as counter
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from wherefrom.case.memory import is_out_of_memory, not_enough_memory
+from wherefrom.core.arrays import Flags, Indices, Numbers
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import Target
 from wherefrom.model.text_model import PassCount, TextModel
 
-Flags = npt.NDArray[np.bool_]
-Numbers = npt.NDArray[np.float64]
 Progress = Callable[[int, int], None]  # rows that are done, and all that there are
 
 # Starting a pass costs about as much as this many tokens in it. Where padding would cost more, a new batch is begun.
@@ -45,7 +43,7 @@ class Asked:
     """Questions about one text. Their answers are there once the asker ran."""
 
     asker: Asker
-    places: npt.NDArray[np.int64]  # of each question's row among the asker's
+    places: Indices  # of each question's row among the asker's
     keep: Flags  # (row, token)
     shortened: bool
 
@@ -124,7 +122,7 @@ class Asker:
         places = np.fromiter((self._noted(row) for row in rows), dtype=np.int64, count=len(kept))
         return Asked(self, places, kept, delete)
 
-    def _shortened(self, ids: npt.NDArray[np.int64], types: npt.NDArray[np.int64] | None) -> Row:
+    def _shortened(self, ids: Indices, types: Indices | None) -> Row:
         words = tuple(ids.tolist()) or (self.model.start_token(),)
         return Row(words, words, None if types is None else tuple(types.tolist()) or (0,))
 

@@ -19,8 +19,8 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.core.explanation import Explanation
 from wherefrom.core.units import Level, Span
 from wherefrom.errors import BadOption, NotDefined, UnknownName, WherefromError
-from wherefrom.grading.evidence import Graded
-from wherefrom.grading.grade import Chosen, Job, grade
+from wherefrom.grading.evidence import Evidence
+from wherefrom.grading.grade import ConfiguredMetric, GradingTask, grade
 from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
 from wherefrom.registry import Choice, Method, Reference, all_methods, all_metrics, choose, find_method, options_of
@@ -67,14 +67,16 @@ def chosen_methods(asked: str | Sequence[str]) -> list[Choice[Method]]:
     return _without_duplicates([choose("method", name) for name in names])
 
 
-def chosen_metrics(asked: str | Sequence[str] | None, *, offered: Collection[Reference] = frozenset()) -> list[Chosen]:
+def chosen_metrics(
+    asked: str | Sequence[str] | None, *, offered: Collection[Reference] = frozenset()
+) -> list[ConfiguredMetric]:
     """Metrics as `name:option=value`; `all`, or nothing said, is every metric that can be measured on what is offered.
 
     offered: what scores can be held against, beside the model: other classes, a rationale, an answer, another model.
     """
     if asked is None or asked == "all":
-        return [Chosen.read(row.name) for row in all_metrics() if row.needs is None or row.needs in offered]
-    found = [Chosen.read(name) for name in _listed(asked)]
+        return [ConfiguredMetric.read(row.name) for row in all_metrics() if row.needs is None or row.needs in offered]
+    found = [ConfiguredMetric.read(name) for name in _listed(asked)]
     if not found:
         raise BadOption("Name at least one metric, or say 'all'.")
     _without_duplicates([one.choice for one in found])
@@ -97,7 +99,7 @@ class Gathered(NamedTuple):
 
     explanations: dict[str, Explanation]
     failed: dict[str, str]
-    jobs: list[Job]
+    jobs: list[GradingTask]
 
 
 Second = Callable[[Encoding, Choice[Method], TargetSpec], Explanation]  # the same explanation by another model
@@ -109,7 +111,7 @@ class Comparer:
 
     model: TextModel
     methods: Sequence[Choice[Method]]
-    metrics: Sequence[Chosen]
+    metrics: Sequence[ConfiguredMetric]
     level: Level = "token"
     second: Second | None = None
     skip: bool = True  # a method that cannot explain a text is left out, and said so; else it is an error
@@ -178,12 +180,12 @@ class Comparer:
                 method = find_method(explanation.method)
                 passes.announce(method.needs(_options_again(method, explanation)), several_targets=True)
 
-    def _job_of(self, explanation: Explanation, query: Query, passes: Passes) -> Job:
+    def _job_of(self, explanation: Explanation, query: Query, passes: Passes) -> GradingTask:
         cases = self._saved_cases(explanation, passes)
         others, missing = self._explain_others(explanation, cases)
         answer = self._answer(query, cases[0]) if self._needs("answer") else None
-        graded = Graded.of(explanation, others=others, rationale=query.rationale, answer=answer, missing=missing)
-        return Job.of(cases, graded)
+        graded = Evidence.of(explanation, others=others, rationale=query.rationale, answer=answer, missing=missing)
+        return GradingTask.of(cases, graded)
 
     def _saved_cases(self, explanation: Explanation, passes: Passes) -> list[Case]:
         """The cases of an explanation's own target."""
@@ -232,7 +234,7 @@ class Comparer:
                 if self._needs("second") and self.second is not None:
                     second, missing["second"] = self._second(explanation, query, choice)
                 answer = self._answer(query, cases[place][0]) if self._needs("answer") else None
-                graded = Graded.of(
+                graded = Evidence.of(
                     explanation,
                     others=elsewhere,
                     rationale=query.rationale,
@@ -241,7 +243,7 @@ class Comparer:
                     missing=missing,
                 )
                 found[place].explanations[choice.asked] = explanation
-                found[place].jobs.append(Job.of(cases[place], graded))
+                found[place].jobs.append(GradingTask.of(cases[place], graded))
         return found
 
     def _by(

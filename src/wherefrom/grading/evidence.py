@@ -1,4 +1,6 @@
-"""What a metric sees of an explanation: plain numbers, one for every unit (token, word or sentence) of the text."""
+"""What a metric sees: the scores of an explanation, one for every unit (token, word or sentence) of the text, and the
+model's answers to the metric's questions. Plain numpy.
+"""
 
 from __future__ import annotations
 
@@ -8,29 +10,30 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from wherefrom.core.arrays import Flags, Indices, Numbers
 from wherefrom.core.explanation import Explanation
-from wherefrom.errors import NotDefined
+from wherefrom.core.units import Span
+from wherefrom.errors import BadOption, NotDefined
 
-Numbers = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
-Span = tuple[int, int]
 Fill = Literal["unk", "mask", "pad", "eos", "delete"]
 Variant = Literal["paper", "published"]
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A metric's value with more to say: a curve, a count."""
+    """A metric's value with further details, such as a curve or a count."""
 
     value: float
     details: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
-class Graded:
-    """Scores and what they are held against. Special tokens are there, but are never ranked or hidden."""
+class Evidence:
+    """An explanation's scores and what they are compared with.
+
+    Special tokens have scores too, but they are never ranked and never hidden: `real` and `order` leave them out.
+    """
 
     scores: Numbers  # (unit,)
     special: Flags  # (unit,)
@@ -38,7 +41,7 @@ class Graded:
     rationale: Flags | None = None  # (unit,): what people marked
     answer: Flags | None = None  # (unit,): the answer to a question
     second: Numbers | None = None  # (unit,): the scores by another model
-    missing: Mapping[str, str] = field(default_factory=dict)  # why one of these is not there
+    missing: Mapping[str, str] = field(default_factory=dict)  # the reason why one of these is not available
 
     @classmethod
     def of(
@@ -50,8 +53,8 @@ class Graded:
         answer: Sequence[Sequence[Span]] | None = None,
         second: Explanation | None = None,
         missing: Mapping[str, str] | None = None,
-    ) -> Graded:
-        """From an explanation; rationale and answer are spans of characters, in the text and in its pair."""
+    ) -> Evidence:
+        """Build it from an explanation; rationale and answer are character spans in the text and in its pair."""
         return cls(
             np.asarray(explanation.scores),
             np.asarray(explanation.special),
@@ -63,55 +66,97 @@ class Graded:
         )
 
     @cached_property
-    def real(self) -> npt.NDArray[np.int64]:
-        """The places of what is not special."""
+    def real(self) -> Indices:
+        """The positions of the units that are not special tokens. (real unit,)"""
         return np.flatnonzero(~self.special)
 
     @cached_property
-    def order(self) -> npt.NDArray[np.int64]:
-        """The places of what is not special, the most supporting first, the earlier first where two are equal."""
+    def order(self) -> Indices:
+        """The same positions by descending score; equal scores keep the order of the text. (real unit,)"""
         return self.real[np.argsort(-self.scores[self.real], kind="stable")]
 
     def __len__(self) -> int:
         return len(self.real)
 
-    def part(self, percent: int) -> int:
-        """How many units are so many percent, rounded up (in whole numbers: 0.7 * 10 is a little more than 7)."""
+    def count_of(self, percent: int) -> int:
+        """How many units make up this percentage of the text, rounded up.
+
+        Computed with integers, because 0.7 * 10 is slightly more than 7 in floating point.
+        """
         return -(-percent * len(self) // 100)
 
     def without(self, counts: Sequence[int]) -> Flags:
-        """What is kept when so many of the top units are hidden. (count, unit)"""
+        """Rows that keep everything except the top units, one row for each count. (count, unit)"""
         keep = np.ones((len(counts), len(self.scores)), dtype=np.bool_)
         for row, top in zip(keep, counts, strict=True):
             row[self.order[:top]] = False
         return keep
 
     def only(self, counts: Sequence[int]) -> Flags:
-        """What is kept when all but so many of the top units are hidden. (count, unit)"""
+        """Rows that keep only the top units, one row for each count. (count, unit)"""
         keep = np.ones((len(counts), len(self.scores)), dtype=np.bool_)
         for row, top in zip(keep, counts, strict=True):
             row[self.order[top:]] = False
         return keep
 
     def each(self) -> Flags:
-        """What is kept when one unit after the other is hidden, in the order of the text. (real unit, unit)"""
+        """Rows that hide one unit each, in the order of the text. (real unit, unit)"""
         keep = np.ones((len(self), len(self.scores)), dtype=np.bool_)
         keep[np.arange(len(self)), self.real] = False
         return keep
 
     def need(self, name: Literal["others", "rationale", "answer", "second"]) -> Numbers:
-        """One of what scores are held against; special tokens included. NotDefined where it is missing."""
+        """What the scores are compared with, special tokens included; raises NotDefined where it is missing."""
         found: Numbers | None = getattr(self, name)
         if found is None:
             raise NotDefined(self.missing.get(name) or WITHOUT[name])
         return found
 
     def marked(self, name: Literal["rationale", "answer"]) -> Flags:
-        """What is marked among the real units; some of it must be. (real unit,)"""
+        """Which of the real units are marked; raises NotDefined where that tells no rankings apart. (real unit,)
+
+        At least one unit must be marked. A rationale must also leave one out: if it is the whole text, every ranking
+        agrees with it perfectly, so ERASER's scorer discards such rows.
+        """
         flags: Flags = self.need(name)[self.real].astype(np.bool_)
         if not flags.any():
             raise NotDefined(f"no {'unit' if len(self) else 'text'} that the model read lies in the {name}")
+        if name == "rationale" and flags.all():
+            raise NotDefined("the rationale is the whole text, so every ranking agrees with it")
         return flags
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What the model answered to a metric's questions, in the order in which `questions` asked them."""
+
+    whole: float  # the target's probability with the whole text
+    probabilities: Numbers  # (question,): the target's probability for every question
+    keep: Flags  # (question, unit): the questions, as `questions` returned them
+    # (1 + question, class), the whole text first; for extractive answers (1 + question, 2, token); None if not wanted
+    all_logits: Numbers | None = None
+    independent: bool = False  # whether every class is decided on its own (multi-label), not one among all
+
+    @property
+    def drops(self) -> Numbers:
+        """How far the probability falls from that of the whole text. (question,)"""
+        return self.whole - self.probabilities
+
+    @property
+    def whole_logits(self) -> Numbers:
+        """The logits of every class with the whole text. (class,)"""
+        whole: Numbers = self._logits()[0]
+        return whole
+
+    @property
+    def logits(self) -> Numbers:
+        """The logits of every class for every question. (question, class)"""
+        return self._logits()[1:]
+
+    def _logits(self) -> Numbers:
+        if self.all_logits is None:
+            raise BadOption("Only a metric whose class says wants_logits = True is given the logits of every class.")
+        return self.all_logits
 
 
 WITHOUT = {
@@ -123,7 +168,7 @@ WITHOUT = {
 
 
 def marked(explanation: Explanation, spans: Sequence[Sequence[Span]]) -> Flags:
-    """The units that share a character with a span of their own text. (unit,)"""
+    """Which units share a character with a span of their own text. (unit,)"""
     return np.asarray(
         [
             part >= 0 and part < len(spans) and any(start < last and first < end for first, last in spans[part])

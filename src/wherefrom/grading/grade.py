@@ -9,90 +9,136 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from wherefrom.case.asking import Asked, Asker, Progress
 from wherefrom.case.case import Case
+from wherefrom.core.arrays import Flags, Numbers
 from wherefrom.core.comparison import Grade
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import Target
 from wherefrom.core.units import Level
-from wherefrom.errors import MissingToken, NotDefined
-from wherefrom.grading.evidence import Graded, Measured
+from wherefrom.errors import BadOption, MissingToken, NotDefined
+from wherefrom.grading.evidence import Answers, Evidence, Measured
 from wherefrom.model.text_model import TextModel
 from wherefrom.registry import Choice, Metric, choose
 
 
 @dataclass(frozen=True)
-class Job:
-    """An explanation to grade: whose text it is, what it explains (in parts, as an answer's start and end), what
-    metrics may see of it.
+class GradingTask:
+    """One explanation to grade: its text, what it explains, and what metrics may see of it.
+
+    targets: several where the explanation has parts, as the start and the end of an answer; their probabilities are
+        multiplied.
     """
 
     encoding: Encoding
     level: Level
     targets: Sequence[Target]
     logits: Tensor  # with the whole text
-    graded: Graded
+    evidence: Evidence
 
     @classmethod
-    def of(cls, cases: Sequence[Case], graded: Graded) -> Job:
-        """Of one text's cases, which it does not hold on to: they keep whole passes in memory."""
+    def of(cls, cases: Sequence[Case], evidence: Evidence) -> GradingTask:
+        """Of one text's cases. It keeps no reference to them, because they hold whole forward passes in memory."""
         case = cases[0]
-        return cls(case.encoding, case.level, [one.target for one in cases], case.logits, graded)
+        return cls(case.encoding, case.level, [one.target for one in cases], case.logits, evidence)
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ConfiguredMetric:
     """A metric with its options, ready to be used."""
 
     choice: Choice[Metric]
     metric: Any  # an instance of the metric's class
 
     @classmethod
-    def read(cls, asked: str) -> Chosen:
+    def read(cls, asked: str) -> ConfiguredMetric:
+        """From `name:option=value:...`."""
         choice = choose("metric", asked)
         return cls(choice, choice.row.function(**choice.options))
 
     @property
     def insists(self) -> bool:
-        """Whether the fill was asked for, so that no other may stand in for it."""
+        """Whether the user named the fill, so that no other may replace it."""
         return "fill=" in self.choice.asked
 
 
+@dataclass(frozen=True, eq=False)
+class Questions:
+    """A metric's questions about one text, noted with the asker; they have answers once it ran."""
+
+    asked: Asked
+    keep: Flags  # (question, unit)
+    fill: str  # how tokens are hidden
+
+    def answers(
+        self, metric: ConfiguredMetric, targets: Sequence[Target], whole: Tensor, logits: Tensor | None = None
+    ) -> Answers:
+        """What the metric is given.
+
+        whole: the logits of the whole text. logits: those of the questions, where the caller has them already; without
+            them the probabilities come from the asker, which computes a target's for all of its rows at once.
+        """
+        probabilities = self.asked.probability(targets) if logits is None else _probability(targets, logits)
+        every = None
+        if metric.choice.row.wants_logits:
+            rows = [whole[None]]
+            if len(self.keep):
+                rows.append(self.asked.logits if logits is None else logits)
+            every = torch.cat(rows).detach().double().cpu().numpy()
+        chance = float(_probability(targets, whole[None])[0])
+        return Answers(chance, probabilities, self.keep, every, targets[0].independent)
+
+
+def _probability(targets: Sequence[Target], logits: Tensor) -> Numbers:
+    """Of all parts of a target together. (row, class) -> (row,)"""
+    found: Numbers = torch.stack([target.probability(logits) for target in targets]).prod(0).cpu().numpy()
+    return found
+
+
 def grade(
-    jobs: Sequence[Job], metrics: Sequence[Chosen], asker: Asker, progress: Progress | None = None
+    tasks: Sequence[GradingTask],
+    metrics: Sequence[ConfiguredMetric],
+    asker: Asker,
+    progress: Progress | None = None,
 ) -> list[list[Grade]]:
-    """One grade for every job and metric. (job, metric)"""
-    for job in jobs:
-        asker.know(job.encoding, job.logits)
-    noted = [[_note(job, chosen, asker) for chosen in metrics] for job in jobs]
+    """One grade for every task and metric. (task, metric)"""
+    for task in tasks:
+        asker.know(task.encoding, task.logits)
+    collected = [[_collect_questions(task, metric, asker) for metric in metrics] for task in tasks]
     asker.run(progress)
     return [
-        [_grade(job, chosen, *found) for chosen, found in zip(metrics, row, strict=True)]
-        for job, row in zip(jobs, noted, strict=True)
+        [_grade(task, metric, found) for metric, found in zip(metrics, row, strict=True)]
+        for task, row in zip(tasks, collected, strict=True)
     ]
 
 
-def _note(job: Job, chosen: Chosen, asker: Asker) -> tuple[Asked | None, str | None, str]:
-    """The questions, how tokens are hidden in them, and why there are none where the metric is not defined."""
-    if not hasattr(chosen.metric, "questions"):
-        return None, None, ""
+def _collect_questions(task: GradingTask, metric: ConfiguredMetric, asker: Asker) -> Questions | NotDefined | None:
+    """The questions of one metric about one explanation: none, or the reason why it is not defined."""
+    if not metric.choice.row.asks:
+        return None
     try:
-        keep = chosen.metric.questions(job.graded)
+        keep = metric.metric.questions(task.evidence)
     except NotDefined as error:
-        return None, None, str(error)
-    fill = fill_of(chosen, asker.model)
-    units = np.empty(len(job.encoding), dtype=np.int64)  # of each token
-    for number, members in enumerate(job.encoding.members(job.level)):
-        units[list(members)] = number
-    return asker.note(job.encoding, keep[:, units], fill), fill, ""
+        return error
+    return note_questions(task.encoding, task.level, keep, metric, asker)
 
 
-def fill_of(chosen: Chosen, model: TextModel) -> str:
-    """The metric's fill; the usual one of a tokenizer that lacks it, unless it was asked for."""
-    fill: str = chosen.metric.fill
-    if fill == "delete" or chosen.insists:
+def note_questions(encoding: Encoding, level: Level, keep: Flags, metric: ConfiguredMetric, asker: Asker) -> Questions:
+    """Note what is kept of the units of a text for the asker's next run, as what is kept of its tokens."""
+    fill = fill_of(metric, asker.model)
+    unit_of = np.empty(len(encoding), dtype=np.int64)  # (token,)
+    for number, members in enumerate(encoding.members(level)):
+        unit_of[list(members)] = number
+    return Questions(asker.note(encoding, keep[:, unit_of], fill), keep, fill)
+
+
+def fill_of(metric: ConfiguredMetric, model: TextModel) -> str:
+    """The metric's fill; if the tokenizer lacks that token and the user did not name it, the model's usual one."""
+    fill: str = metric.metric.fill
+    if fill == "delete" or metric.insists:
         return fill
     try:
         model.filler(fill)
@@ -101,23 +147,62 @@ def fill_of(chosen: Chosen, model: TextModel) -> str:
     return fill
 
 
-def _grade(job: Job, chosen: Chosen, asked: Asked | None, fill: str | None, why: str) -> Grade:
-    row = chosen.choice.row
+def _grade(task: GradingTask, metric: ConfiguredMetric, questions: Questions | NotDefined | None) -> Grade:
+    row = metric.choice.row
+    fill = questions.fill if isinstance(questions, Questions) else None
     value: float | None = None
+    why = ""
     details: dict[str, object] = {}
-    if not why:
-        whole = float(np.prod([target.probability(job.logits[None]).item() for target in job.targets]))
-        try:
-            found = chosen.metric.score(
-                job.graded, whole, np.zeros(0) if asked is None else asked.probability(job.targets)
-            )
-        except NotDefined as error:
-            why = str(error)
-        else:
-            measured = found if isinstance(found, Measured) else Measured(found)
-            value, details = measured.value, dict(measured.details)
-            if not np.isfinite(value):
-                value, why = None, "the result is not a finite number"
-    if fill is not None and fill != chosen.metric.fill:
-        details["instead_of"] = chosen.metric.fill
-    return Grade(chosen.choice.asked, value, row.better, fill, why, details)
+    try:
+        measured = _measured(task, metric, questions)
+    except NotDefined as error:
+        why = str(error)
+    else:
+        value, details = measured.value, dict(measured.details)
+        if not np.isfinite(value):
+            value, why = None, "the result is not a finite number"
+    if fill is not None and fill != metric.metric.fill:
+        details["instead_of"] = metric.metric.fill
+    return Grade(metric.choice.asked, value, row.better, fill, why, details)
+
+
+def _measured(task: GradingTask, metric: ConfiguredMetric, questions: Questions | NotDefined | None) -> Measured:
+    if isinstance(questions, NotDefined):
+        raise questions
+    if questions is None:
+        found = metric.metric.score(task.evidence)
+    else:
+        found = metric.metric.score(task.evidence, questions.answers(metric, task.targets, task.logits))
+    return found if isinstance(found, Measured) else Measured(found)
+
+
+def shared_questions(metric: ConfiguredMetric, special: Flags) -> Flags:
+    """The questions of a metric with `score_many`, which serve every explanation of one text. (question, unit)
+
+    They may not depend on the scores. That is checked with two opposite rankings, since otherwise most candidates
+    would be graded by the answers to another candidate's questions.
+    """
+    rising = np.arange(len(special), dtype=np.float64)
+    keep: Flags = metric.metric.questions(Evidence(rising, special))
+    if not np.array_equal(keep, metric.metric.questions(Evidence(-rising, special))):
+        raise BadOption(
+            f"{metric.choice.row.name} has score_many, so one set of questions must serve all explanations of a text,"
+            " but its questions depend on the scores. Remove score_many from its class."
+        )
+    return keep
+
+
+def score_many(scores: Numbers, metric: ConfiguredMetric, answers: Answers) -> Numbers:
+    """What a metric with `score_many` says of many explanations of one text; NaN where it is not defined. (candidate,
+    real unit) -> (candidate,)
+    """
+    try:
+        found: Numbers = np.asarray(metric.metric.score_many(scores, answers), dtype=np.float64)
+    except NotDefined:
+        return np.full(len(scores), np.nan)
+    if found.shape != (len(scores),):
+        raise BadOption(
+            f"score_many of {metric.choice.row.name} was given {len(scores)} explanations and must return one number"
+            f" for each, but returned an array of shape {found.shape}."
+        )
+    return np.where(np.isfinite(found), found, np.nan)

@@ -1,5 +1,5 @@
-"""Metrics, one file each. A metric is data in, number out: it never sees a model.
+"""Metrics, one file each. A metric maps data to a number and never sees a model. Its options are its class's fields.
 
-`questions(graded)` says what to ask: rows of what is kept, over the units of the text. `score(graded, whole, answers)`
-is given the target's probability with the whole text and in every row. Options are the fields of the class.
+A metric that needs no model has `score(evidence)`. One that asks the model has `questions(evidence)`, which returns
+rows of the units that are kept, and `score(evidence, answers)`, which is given the answers. See docs/add-a-metric.md.
 """

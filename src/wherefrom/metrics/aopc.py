@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wherefrom.grading.evidence import Fill, Flags, Graded, Measured, Numbers, Variant
+from wherefrom.core.arrays import Flags
+from wherefrom.grading.evidence import Answers, Evidence, Fill, Measured, Variant
 from wherefrom.registry import metric
 
 PERCENT = tuple(range(10, 101, 10))
@@ -19,28 +20,28 @@ class Aopc:
     fill: Fill = "delete"
     variant: Variant = "paper"
 
-    def questions(self, graded: Graded) -> Flags:
-        return (
-            published_rows(graded) if self.variant == "published" else graded.without([graded.part(k) for k in PERCENT])
-        )
+    def questions(self, evidence: Evidence) -> Flags:
+        if self.variant == "published":
+            return published_rows(evidence)
+        return evidence.without([evidence.count_of(percent) for percent in PERCENT])
 
-    def score(self, graded: Graded, whole: float, answers: Numbers) -> Measured:
-        del graded
-        if self.variant == "published":  # takes the size of the change, and leaves k = 0 out
-            return Measured(float(np.abs(whole - answers).mean()))
-        drops = [0.0, *(whole - answers).tolist()]
+    def score(self, evidence: Evidence, answers: Answers) -> Measured:
+        del evidence
+        if self.variant == "published":  # takes the absolute change and leaves k = 0 out
+            return Measured(float(np.abs(answers.drops).mean()))
+        drops = [0.0, *answers.drops.tolist()]
         return Measured(sum(drops) / len(drops), {"curve": drops})
 
 
-def published_rows(graded: Graded) -> Flags:
-    """As AttCAT's public code removes: nine steps of a ninth, counted over special tokens too, which are ranked but
-    stay.
+def published_rows(evidence: Evidence) -> Flags:
+    """The questions of AttCAT's public code. (step, unit)
 
-    Whatever is ranked last is never removed. (step, unit)
+    It removes a ninth more of the text in each of nine steps. Special tokens are counted and ranked, but stay; the unit
+    that is ranked last is never removed.
     """
-    n = len(graded.scores)
-    ranked = np.argsort(-graded.scores, kind="stable")[:-1]
-    removable = ranked[~graded.special[ranked]]
+    n = len(evidence.scores)
+    ranked = np.argsort(-evidence.scores, kind="stable")[:-1]
+    removable = ranked[~evidence.special[ranked]]
     keep = np.ones((STEPS, n), dtype=np.bool_)
     for step, row in enumerate(keep, start=1):
         row[removable[: round(n * step / STEPS)]] = False

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wherefrom.grading.evidence import Flags, Graded, Numbers, Variant
+from wherefrom.core.arrays import Flags, Numbers
+from wherefrom.grading.evidence import Evidence, Variant
 from wherefrom.registry import metric
 
 
@@ -15,10 +16,9 @@ from wherefrom.registry import metric
 class Auprc:
     variant: Variant = "paper"
 
-    def score(self, graded: Graded, whole: float, answers: Numbers) -> float:
-        del whole, answers
-        marked = graded.marked("rationale")
-        precision, recall = curve(graded.scores[graded.real], marked)
+    def score(self, evidence: Evidence) -> float:
+        marked = evidence.marked("rationale")
+        precision, recall = curve(evidence.scores[evidence.real], marked)
         if self.variant == "published":  # Optimus joins the points by straight lines, from precision one at recall zero
             return float(np.trapezoid([1.0, *precision], [0.0, *recall]))
         return float((precision * np.diff(recall, prepend=0)).sum())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wherefrom.errors import NotDefined
-from wherefrom.grading.evidence import Graded, Numbers
+from wherefrom.grading.evidence import Evidence
 from wherefrom.registry import metric
 
 
@@ -16,9 +16,8 @@ from wherefrom.registry import metric
 class Entropy:
     normalise: bool = True  # by the logarithm of the number of units; in nats where not
 
-    def score(self, graded: Graded, whole: float, answers: Numbers) -> float:
-        del whole, answers
-        sizes = np.abs(graded.scores[graded.real])
+    def score(self, evidence: Evidence) -> float:
+        sizes = np.abs(evidence.scores[evidence.real])
         if not sizes.any():
             raise NotDefined("every score is zero")
         shares = sizes[sizes > 0] / sizes.sum()

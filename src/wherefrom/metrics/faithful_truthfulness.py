@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wherefrom.grading.evidence import Fill, Flags, Graded, Numbers
+from wherefrom.core.arrays import Flags, Numbers
+from wherefrom.grading.evidence import Answers, Evidence, Fill
 from wherefrom.metrics.rft import agreement
 from wherefrom.registry import metric
 
@@ -15,9 +16,12 @@ class FaithfulTruthfulness:
     fill: Fill = "unk"
     normalise: bool = True
 
-    def questions(self, graded: Graded) -> Flags:
-        return graded.each()
+    def questions(self, evidence: Evidence) -> Flags:
+        return evidence.each()
 
-    def score(self, graded: Graded, whole: float, answers: Numbers) -> float:
-        total = float(agreement(graded.scores[graded.real], whole - answers).sum())
-        return total / len(graded) if self.normalise else total
+    def score(self, evidence: Evidence, answers: Answers) -> float:
+        return float(self.score_many(evidence.scores[evidence.real], answers))
+
+    def score_many(self, scores: Numbers, answers: Answers) -> Numbers:
+        total: Numbers = agreement(scores, answers.drops).sum(-1)
+        return total / scores.shape[-1] if self.normalise else total

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wherefrom.grading.evidence import Fill, Flags, Graded, Numbers
+from wherefrom.core.arrays import Flags
+from wherefrom.grading.evidence import Answers, Evidence, Fill
 from wherefrom.metrics.rft import agreement
 from wherefrom.registry import metric
 
@@ -14,9 +15,9 @@ from wherefrom.registry import metric
 class Faithfulness:
     fill: Fill = "unk"
 
-    def questions(self, graded: Graded) -> Flags:
-        return graded.without([1])
+    def questions(self, evidence: Evidence) -> Flags:
+        return evidence.without([1])
 
-    def score(self, graded: Graded, whole: float, answers: Numbers) -> float:
+    def score(self, evidence: Evidence, answers: Answers) -> float:
         # Where even the top score is zero or negative, a fall speaks against the explanation: the rule of RFT.
-        return float(agreement(graded.scores[graded.order[:1]], whole - answers)[0])
+        return float(agreement(evidence.scores[evidence.order[:1]], answers.drops)[0])

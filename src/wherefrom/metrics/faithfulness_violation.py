@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from wherefrom.grading.evidence import Fill, Flags, Graded, Numbers
+from wherefrom.core.arrays import Flags
+from wherefrom.grading.evidence import Answers, Evidence, Fill
 from wherefrom.registry import metric
 
 
@@ -15,10 +16,10 @@ class FaithfulnessViolation:
     fill: Fill = "unk"
     of: Literal["all", "top"] = "all"  # all units, or only the one with the largest score in size, as in the paper
 
-    def questions(self, graded: Graded) -> Flags:
-        return graded.each()
+    def questions(self, evidence: Evidence) -> Flags:
+        return evidence.each()
 
-    def score(self, graded: Graded, whole: float, answers: Numbers) -> float:
-        scores = graded.scores[graded.real]
-        violated = scores * (whole - answers) < 0
+    def score(self, evidence: Evidence, answers: Answers) -> float:
+        scores = evidence.scores[evidence.real]
+        violated = scores * answers.drops < 0
         return float(violated[abs(scores).argmax()] if self.of == "top" else violated.mean())

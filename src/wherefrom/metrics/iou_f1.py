@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from wherefrom.core.arrays import Flags
 from wherefrom.errors import BadOption
-from wherefrom.grading.evidence import Flags, Graded, Numbers
+from wherefrom.grading.evidence import Evidence
 from wherefrom.registry import metric
 
 
@@ -20,10 +21,9 @@ class IouF1:
         if not 0 < self.threshold <= 1:
             raise BadOption(f"iou_f1 takes a threshold above 0 and up to 1, not {self.threshold}.")
 
-    def score(self, graded: Graded, whole: float, answers: Numbers) -> float:
-        del whole, answers
-        marked = graded.marked("rationale")
-        top = np.isin(graded.real, graded.order[: int(marked.sum())])
+    def score(self, evidence: Evidence) -> float:
+        marked = evidence.marked("rationale")
+        top = np.isin(evidence.real, evidence.order[: int(marked.sum())])
         wanted, found = runs(marked), runs(top)
         precision, recall = (
             sum(any(self._match(one, other) for other in others) for one in ones) / len(ones)

@@ -9,8 +9,9 @@ from math import ceil
 
 import numpy as np
 
+from wherefrom.core.arrays import Numbers
 from wherefrom.errors import BadOption
-from wherefrom.grading.evidence import Graded, Numbers
+from wherefrom.grading.evidence import Evidence
 from wherefrom.registry import metric
 
 
@@ -23,9 +24,8 @@ class Jaccard25:
         if not 0 < self.share <= 1:
             raise BadOption(f"jaccard_25 takes a share above 0 and up to 1, not {self.share}.")
 
-    def score(self, graded: Graded, whole: float, answers: Numbers) -> float:
-        del whole, answers
-        return jaccard(graded.scores[graded.real], graded.need("second")[graded.real], share=self.share)
+    def score(self, evidence: Evidence) -> float:
+        return jaccard(evidence.scores[evidence.real], evidence.need("second")[evidence.real], share=self.share)
 
 
 def jaccard(a: Numbers, b: Numbers, *, share: float = 0.25) -> float:

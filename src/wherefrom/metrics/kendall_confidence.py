@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import kendalltau
 
 from wherefrom.errors import NotDefined
-from wherefrom.grading.evidence import Graded, Numbers, Variant
+from wherefrom.grading.evidence import Evidence, Variant
 from wherefrom.registry import metric
 
 
@@ -17,17 +17,14 @@ from wherefrom.registry import metric
 class KendallConfidence:
     variant: Variant = "paper"
 
-    def score(self, graded: Graded, whole: float, answers: Numbers) -> float:
-        del whole, answers
-        others = graded.need("others")
-        if len(graded) < 2:
+    def score(self, evidence: Evidence) -> float:
+        others = evidence.need("others")
+        if len(evidence) < 2:
             raise NotDefined("a text of one unit has no ranking")
-        if (
-            self.variant == "published"
-        ):  # correlates the places in the order instead of the ranks, special tokens included
-            places = [np.argsort(-scores, kind="stable") for scores in (graded.scores, *others)]
+        if self.variant == "published":  # the order's positions instead of the ranks, special tokens included
+            places = [np.argsort(-scores, kind="stable") for scores in (evidence.scores, *others)]
         else:
-            places = [scores[graded.real] for scores in (graded.scores, *others)]
+            places = [scores[evidence.real] for scores in (evidence.scores, *others)]
         if any(np.ptp(one) == 0 for one in places):
             raise NotDefined("all scores for a class are equal, so they rank nothing")
         return float(np.mean([kendalltau(places[0], other).statistic for other in places[1:]]))

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from wherefrom.core.arrays import Flags
 from wherefrom.errors import NotDefined
-from wherefrom.grading.evidence import Fill, Flags, Graded, Measured, Numbers, Variant
+from wherefrom.grading.evidence import Answers, Evidence, Fill, Measured, Variant
 from wherefrom.metrics.aopc import PERCENT, published_rows
 from wherefrom.registry import metric
 
@@ -20,16 +21,16 @@ class LogOdds:
     fill: Fill = "pad"
     variant: Variant = "paper"
 
-    def questions(self, graded: Graded) -> Flags:
-        return (
-            published_rows(graded) if self.variant == "published" else graded.without([graded.part(k) for k in PERCENT])
-        )
+    def questions(self, evidence: Evidence) -> Flags:
+        if self.variant == "published":
+            return published_rows(evidence)
+        return evidence.without([evidence.count_of(percent) for percent in PERCENT])
 
-    def score(self, graded: Graded, whole: float, answers: Numbers) -> Measured:
-        del graded
-        if whole <= 0 or not bool((answers > 0).all()):
+    def score(self, evidence: Evidence, answers: Answers) -> Measured:
+        del evidence
+        if answers.whole <= 0 or not bool((answers.probabilities > 0).all()):
             raise NotDefined("a probability is zero, so it has no logarithm")
-        changes = (np.log(answers) - np.log(whole)).tolist()
+        changes = (np.log(answers.probabilities) - np.log(answers.whole)).tolist()
         if self.variant == "published":
             return Measured(sum(changes) / len(changes))
         return Measured(sum(changes) / (1 + len(changes)), {"curve": [0.0, *changes]})

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from wherefrom.core.arrays import Flags
 from wherefrom.errors import NotDefined
-from wherefrom.grading.evidence import Fill, Flags, Graded, Numbers
+from wherefrom.grading.evidence import Answers, Evidence, Fill
 from wherefrom.registry import metric
 
 
@@ -16,13 +17,13 @@ from wherefrom.registry import metric
 class Monotonicity:
     fill: Fill = "unk"
 
-    def questions(self, graded: Graded) -> Flags:
-        if len(graded) < 2:
+    def questions(self, evidence: Evidence) -> Flags:
+        if len(evidence) < 2:
             raise NotDefined("a text of one unit has no order")
-        return graded.each()
+        return evidence.each()
 
-    def score(self, graded: Graded, whole: float, answers: Numbers) -> float:
-        scores, effects = graded.scores[graded.real], whole - answers
+    def score(self, evidence: Evidence, answers: Answers) -> float:
+        scores, effects = evidence.scores[evidence.real], answers.drops
         for name, numbers in (("scores", scores), ("effects of hiding", effects)):
             if np.ptp(numbers) == 0:
                 raise NotDefined(f"all {name} are equal")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wherefrom.grading.evidence import Graded, Numbers
+from wherefrom.grading.evidence import Evidence
 from wherefrom.registry import metric
 
 
 @metric(better="lower", paper="Mylonas et al. 2023, Optimus, arXiv:2209.10876")
 @dataclass(frozen=True, kw_only=True)
 class NonzeroShare:
-    def score(self, graded: Graded, whole: float, answers: Numbers) -> float:
-        del whole, answers
-        return float((graded.scores[graded.real] != 0).mean())
+    def score(self, evidence: Evidence) -> float:
+        return float((evidence.scores[evidence.real] != 0).mean())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wherefrom.errors import BadOption, NotDefined
-from wherefrom.grading.evidence import Graded, Measured, Numbers
+from wherefrom.grading.evidence import Evidence, Measured
 from wherefrom.registry import metric
 
 
@@ -20,12 +20,11 @@ class PrecisionAtK:
         if self.k < 1:
             raise BadOption(f"precision_at_k takes k = 1 or more, not {self.k}.")
 
-    def score(self, graded: Graded, whole: float, answers: Numbers) -> Measured:
-        del whole, answers
-        wanted = graded.real[graded.marked("answer")]
-        if self.k >= len(graded):
+    def score(self, evidence: Evidence) -> Measured:
+        wanted = evidence.real[evidence.marked("answer")]
+        if self.k >= len(evidence):
             raise NotDefined(
-                f"k = {self.k} is not less than the {len(graded)} units of the text, so every ranking would do"
+                f"k = {self.k} is not less than the {len(evidence)} units of the text, so every ranking would do"
             )
-        found = int(np.isin(wanted, graded.order[: self.k]).sum())
+        found = int(np.isin(wanted, evidence.order[: self.k]).sum())
         return Measured(found / len(wanted), {"count": found, "of": len(wanted)})

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import rankdata
 
-from wherefrom.grading.evidence import Fill, Flags, Graded, Numbers
+from wherefrom.core.arrays import Flags, Numbers
+from wherefrom.grading.evidence import Answers, Evidence, Fill
 from wherefrom.registry import metric
 
 
@@ -19,23 +20,27 @@ class Rft:
     fill: Fill = "unk"
     normalise: bool = True  # without 1/S, as in the paper's tables, where not
 
-    def questions(self, graded: Graded) -> Flags:
-        return graded.each()
+    def questions(self, evidence: Evidence) -> Flags:
+        return evidence.each()
 
-    def score(self, graded: Graded, whole: float, answers: Numbers) -> float:
-        return float(rft(graded.scores[graded.real], whole - answers, normalise=self.normalise))
+    def score(self, evidence: Evidence, answers: Answers) -> float:
+        return float(rft(evidence.scores[evidence.real], answers.drops, normalise=self.normalise))
+
+    def score_many(self, scores: Numbers, answers: Answers) -> Numbers:
+        return rft(scores, answers.drops, normalise=self.normalise)
 
 
 def rft(scores: Numbers, effects: Numbers, *, normalise: bool = True) -> Numbers:
-    """(..., unit), (unit,) -> (...): ranks by size, and whoever ties shares the worst rank."""
+    """Ranks are by absolute score, and units that tie share the worst rank. (..., unit), (unit,) -> (...)"""
     ranks = rankdata(-np.abs(scores), method="max", axis=-1)
     total: Numbers = (agreement(scores, effects) / ranks).sum(-1)
     return total / scores.shape[-1] if normalise else total
 
 
 def agreement(scores: Numbers, effects: Numbers) -> Numbers:
-    """Equation 2. An effect counts for a score of its sign, against one of the other; where the score is zero, against
-    it. (..., unit)
+    """Equation 2 of the Optimus paper. (..., unit)
+
+    An effect counts for a score of the same sign and against one of the opposite sign; a score of zero counts against.
     """
     found: Numbers = np.where(scores == 0, -np.abs(effects), np.sign(scores) * effects)
     return found

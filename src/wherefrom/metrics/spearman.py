@@ -7,17 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import rankdata
 
+from wherefrom.core.arrays import Numbers
 from wherefrom.errors import NotDefined
-from wherefrom.grading.evidence import Graded, Numbers
+from wherefrom.grading.evidence import Evidence
 from wherefrom.registry import metric
 
 
 @metric(better="higher", paper="Ferrando et al. 2022, ALTI", needs="second")
 @dataclass(frozen=True, kw_only=True)
 class Spearman:
-    def score(self, graded: Graded, whole: float, answers: Numbers) -> float:
-        del whole, answers
-        found = spearman(graded.scores[graded.real], graded.need("second")[graded.real])
+    def score(self, evidence: Evidence) -> float:
+        found = spearman(evidence.scores[evidence.real], evidence.need("second")[evidence.real])
         if np.isnan(found):
             raise NotDefined("all scores by one of the models are equal")
         return found

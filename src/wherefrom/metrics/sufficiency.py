@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wherefrom.grading.evidence import Fill, Flags, Graded, Measured, Numbers
+from wherefrom.core.arrays import Flags
+from wherefrom.grading.evidence import Answers, Evidence, Fill, Measured
 from wherefrom.metrics.comprehensiveness import PERCENT, Bins, mean_drop
 from wherefrom.registry import metric
 
@@ -15,9 +16,9 @@ class Sufficiency:
     fill: Fill = "delete"
     bins: Bins = "alti"
 
-    def questions(self, graded: Graded) -> Flags:
-        return graded.only([graded.part(k) for k in PERCENT[self.bins]])
+    def questions(self, evidence: Evidence) -> Flags:
+        return evidence.only([evidence.count_of(k) for k in PERCENT[self.bins]])
 
-    def score(self, graded: Graded, whole: float, answers: Numbers) -> Measured:
-        del graded
-        return mean_drop(whole, answers)
+    def score(self, evidence: Evidence, answers: Answers) -> Measured:
+        del evidence
+        return mean_drop(answers, self.bins)

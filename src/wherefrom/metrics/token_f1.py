@@ -6,15 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wherefrom.grading.evidence import Graded, Numbers
+from wherefrom.grading.evidence import Evidence
 from wherefrom.registry import metric
 
 
 @metric(better="higher", paper="DeYoung et al. 2020, ERASER, arXiv:1911.03429", needs="rationale")
 @dataclass(frozen=True, kw_only=True)
 class TokenF1:
-    def score(self, graded: Graded, whole: float, answers: Numbers) -> float:
-        del whole, answers
-        wanted = graded.real[graded.marked("rationale")]
+    def score(self, evidence: Evidence) -> float:
+        wanted = evidence.real[evidence.marked("rationale")]
         # As many are predicted as there are, so precision, recall and F1 are one number.
-        return float(np.isin(graded.order[: len(wanted)], wanted).mean())
+        return float(np.isin(evidence.order[: len(wanted)], wanted).mean())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wherefrom.grading.evidence import Fill, Flags, Graded, Numbers
+from wherefrom.core.arrays import Flags, Numbers
+from wherefrom.grading.evidence import Answers, Evidence, Fill
 from wherefrom.metrics.rft import agreement
 from wherefrom.registry import metric
 
@@ -14,8 +15,12 @@ from wherefrom.registry import metric
 class Truthfulness:
     fill: Fill = "unk"
 
-    def questions(self, graded: Graded) -> Flags:
-        return graded.each()
+    def questions(self, evidence: Evidence) -> Flags:
+        return evidence.each()
 
-    def score(self, graded: Graded, whole: float, answers: Numbers) -> float:
-        return float((agreement(graded.scores[graded.real], whole - answers) > 0).mean())
+    def score(self, evidence: Evidence, answers: Answers) -> float:
+        return float(self.score_many(evidence.scores[evidence.real], answers))
+
+    def score_many(self, scores: Numbers, answers: Answers) -> Numbers:
+        shares: Numbers = (agreement(scores, answers.drops) > 0).mean(-1)
+        return shares

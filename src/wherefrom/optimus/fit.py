@@ -11,9 +11,9 @@ import numpy as np
 from wherefrom.case.case import Case
 from wherefrom.case.explain import by_batches, cases_of
 from wherefrom.case.passes import Passes
+from wherefrom.core.arrays import Numbers
 from wherefrom.core.units import Level
 from wherefrom.errors import BadOption, EmptyText
-from wherefrom.grading.evidence import Numbers
 from wherefrom.model.fingerprint import fingerprint
 from wherefrom.model.text_model import TextModel
 from wherefrom.optimus.combination import Combination, Fitted

@@ -5,6 +5,7 @@ them scores.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Literal
@@ -15,14 +16,22 @@ from torch import Tensor
 
 from wherefrom.case.case import Case
 from wherefrom.case.explain import pooled
+from wherefrom.core.arrays import Flags, Numbers
 from wherefrom.core.target import Target
 from wherefrom.errors import BadOption, NotDefined
-from wherefrom.grading.evidence import Flags, Graded, Numbers
-from wherefrom.grading.grade import Chosen, Job, fill_of, grade
-from wherefrom.metrics.rft import Rft, rft
+from wherefrom.grading.evidence import Answers, Evidence
+from wherefrom.grading.grade import (
+    ConfiguredMetric,
+    GradingTask,
+    Questions,
+    grade,
+    note_questions,
+    score_many,
+    shared_questions,
+)
 from wherefrom.optimus.combination import MATRICES, Combination, Raw, combinations
 from wherefrom.optimus.operations import all_weights, unmasked, weights_of
-from wherefrom.registry import all_metrics
+from wherefrom.registry import Metric, all_metrics
 
 Aim = tuple[Target, ...]  # what is explained, in its parts: an answer has two
 Select = Literal["prime", "label", "batch"]
@@ -78,7 +87,7 @@ class Search(Candidates):
         return found
 
 
-def search(case: Case, select: Select, raw: Choice, metric: Chosen) -> Search:
+def search(case: Case, select: Select, raw: Choice, metric: ConfiguredMetric) -> Search:
     """Every combination's score on one text."""
     own = all_candidates(case, raw)
     aims = searched(case, select)
@@ -150,7 +159,7 @@ def searched(case: Case, select: Select) -> list[Aim]:
     return predicted if (target,) in predicted else [(target,)]
 
 
-def chosen(scores: Numbers, metric: Chosen, fallback: Fallback = "maximum") -> int:
+def chosen(scores: Numbers, metric: ConfiguredMetric, fallback: Fallback = "maximum") -> int:
     """The best, the first of equals; with fallback "baseline" the first of all unless one is better than nothing
     (Algorithm 2).
     """
@@ -170,73 +179,99 @@ def chosen(scores: Numbers, metric: Chosen, fallback: Fallback = "maximum") -> i
     return 0 if fallback == "baseline" and not known[best] > 0 else best
 
 
-def faithfulness(metric: str) -> Chosen:
+def faithfulness(metric: str) -> ConfiguredMetric:
     """A metric that can choose: one that asks the model, and needs nothing but the scores."""
-    found = Chosen.read(metric)
-    if found.choice.row.needs is not None or not hasattr(found.metric, "questions"):
-        known = [row.name for row in all_metrics() if row.needs is None and hasattr(row.function, "questions")]
+    found = ConfiguredMetric.read(metric)
+    if not _can_choose(found.choice.row):
+        known = [row.name for row in all_metrics() if _can_choose(row)]
         raise BadOption(
             f"{metric} does not ask the model, so it cannot say what is faithful. Choose by one of: {', '.join(known)}."
         )
     return found
 
 
+def _can_choose(row: Metric) -> bool:
+    return row.asks and row.needs is None
+
+
 def scores_of(
-    case: Case, weights: Tensor, aims: Sequence[Aim], metric: Chosen, *, rationale: Flags | None = None
+    case: Case,
+    weights: Tensor,
+    aims: Sequence[Aim],
+    metric: ConfiguredMetric,
+    *,
+    rationale: Flags | None = None,
 ) -> Numbers:
     """What the metric says of each weighting: the mean over the aims, NaN where it is not defined. (candidate, unit) ->
     (candidate,)
     """
-    if isinstance(metric.metric, Rft):
-        return _by_rft(case, weights, aims, metric)
-    special = ~real_units(case).numpy()
-    numbers = weights.numpy()
-    jobs = [
-        Job(case.encoding, case.level, aim, case.logits, Graded(row, special, rationale=rationale))
-        for row in numbers
-        for aim in aims
-    ]
-    asker = case.passes.asker
+    asker, numbers = case.passes.asker, weights.numpy()
     before = asker.rows
-    grades = grade(jobs, [metric], asker)
+    if metric.choice.row.grades_many:
+        values = _graded_together(case, numbers, aims, metric)
+    else:
+        values = _graded_one_by_one(case, numbers, aims, metric, rationale)
     case.own_count.forwards += asker.rows - before
+    found: Numbers = values.mean(0)
+    return found
+
+
+def _graded_one_by_one(
+    case: Case, weights: Numbers, aims: Sequence[Aim], metric: ConfiguredMetric, rationale: Flags | None
+) -> Numbers:
+    """Every weighting is an explanation with questions of its own. (candidate, unit) -> (aim, candidate)"""
+    special = _special_units(case)
+    tasks = [
+        GradingTask(case.encoding, case.level, aim, case.logits, Evidence(row, special, rationale=rationale))
+        for aim in aims
+        for row in weights
+    ]
+    grades = grade(tasks, [metric], case.passes.asker)
     values = np.array([np.nan if one.value is None else one.value for (one,) in grades])
-    found: Numbers = values.reshape(len(numbers), len(aims)).mean(-1)
-    return found
+    return values.reshape(len(aims), len(weights))
 
 
-def _by_rft(case: Case, weights: Tensor, aims: Sequence[Aim], metric: Chosen) -> Numbers:
-    """RFT hides one unit at a time, whatever the weights are: its questions are put once for all candidates, its ranks
-    had by one sort.
+def _graded_together(case: Case, weights: Numbers, aims: Sequence[Aim], metric: ConfiguredMetric) -> Numbers:
+    """One set of questions serves all weightings, and the metric scores them in one call. (candidate, unit) -> (aim,
+    candidate)
     """
-    numbers = weights[:, real_units(case)].numpy()
-    fallen = effects(case, aims, fill_of(metric, case.model))
-    found: Numbers = np.mean([rft(numbers, one, normalise=metric.metric.normalise) for one in fallen], 0)
-    return found
+    try:
+        answers = shared_answers(case, aims, metric)
+    except NotDefined:
+        return np.full((len(aims), len(weights)), np.nan)
+    scores = weights[:, ~_special_units(case)]
+    return np.stack([score_many(scores, metric, one) for one in answers])
 
 
-def ask_together(cases: Sequence[Case], metric: Chosen) -> None:
-    """Put RFT's questions about several texts in full batches; whoever asks them afterwards finds the answers there."""
-    if isinstance(metric.metric, Rft):
-        asker = cases[0].passes.asker
-        for case in cases:
-            asker.note(case.encoding, _one_hidden(case), fill_of(metric, case.model))
-        asker.run()
+def shared_answers(case: Case, aims: Sequence[Aim], metric: ConfiguredMetric) -> list[Answers]:
+    """The model's answers to the questions that serve all weightings of a text, towards each aim."""
+    asker = case.passes.asker
+    asker.know(case.encoding, case.logits)
+    questions = _questions(case, metric)
+    asker.run()
+    logits = questions.asked.logits  # once for all aims
+    return [questions.answers(metric, aim, case.logits, logits) for aim in aims]
 
 
-def _one_hidden(case: Case) -> Tensor:
-    """What is kept when one unit after the other is hidden. (real unit, token)"""
-    return ~case.units[real_units(case).to(case.units.device)]
+def ask_together(cases: Sequence[Case], metric: ConfiguredMetric) -> None:
+    """Put the questions about several texts in full batches, where they are known before the candidates are: whoever
+    asks them afterwards finds the answers there.
+    """
+    if not metric.choice.row.grades_many:
+        return
+    for case in cases:
+        with suppress(NotDefined):  # said when this text is searched
+            _questions(case, metric)
+    cases[0].passes.asker.run()
 
 
-def effects(case: Case, aims: Sequence[Aim], fill: str) -> Numbers:
-    """How far each aim's probability falls when one unit is hidden. (aim, unit)"""
-    answers = case.answers(_one_hidden(case), fill)
-    whole = case.logits[None]
-    fallen = [_chance(aim, whole) - _chance(aim, answers) for aim in aims]
-    return torch.stack(fallen).cpu().numpy()
+def _questions(case: Case, metric: ConfiguredMetric) -> Questions:
+    """The questions that serve all weightings of a text, noted for the asker's next run."""
+    keep = shared_questions(metric, _special_units(case))
+    return note_questions(case.encoding, case.level, keep, metric, case.passes.asker)
 
 
-def _chance(aim: Aim, logits: Tensor) -> Tensor:
-    """Of all parts together."""
-    return torch.stack([target.probability(logits) for target in aim]).prod(0)
+def _special_units(case: Case) -> Flags:
+    """(unit,)"""
+    special: Flags = ~real_units(case).numpy()
+    return special

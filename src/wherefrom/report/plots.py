@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wherefrom.core.flow import Flow, Numbers
+from wherefrom.core.arrays import Numbers
+from wherefrom.core.flow import Flow
 from wherefrom.errors import BadFile, MissingExtra
 from wherefrom.report.pieces import visible
 

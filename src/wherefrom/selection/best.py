@@ -13,8 +13,8 @@ from torch import Tensor
 from wherefrom.case.case import Attribution, Case
 from wherefrom.case.explain import attributions, unit_scores
 from wherefrom.errors import BadOption, WherefromError
-from wherefrom.grading.evidence import Graded
-from wherefrom.grading.grade import Chosen, Job, grade
+from wherefrom.grading.evidence import Evidence
+from wherefrom.grading.grade import ConfiguredMetric, GradingTask, grade
 from wherefrom.optimus.search import chosen, real_units, scores_of
 from wherefrom.registry import Choice, Method, Reads, all_methods, choose
 
@@ -51,9 +51,9 @@ def reads_of(options: Mapping[str, Any]) -> set[Reads]:
     return found
 
 
-def judges_of(asked: object, metric: Chosen) -> list[Chosen]:
+def judges_of(asked: object, metric: ConfiguredMetric) -> list[ConfiguredMetric]:
     """The metrics that grade what another one chose; that one is left out."""
-    found = [Chosen.read(name) for name in _listed("judges", asked)]
+    found = [ConfiguredMetric.read(name) for name in _listed("judges", asked)]
     others = [judge for judge in found if judge.choice.row is not metric.choice.row]
     if not others:
         raise BadOption(f"What {metric.choice.asked} chooses is graded by another metric: name at least one in judges.")
@@ -71,7 +71,10 @@ def _listed(what: str, asked: object) -> list[str]:
 
 
 def find_best(
-    cases: Sequence[Case], candidates: Sequence[Choice[Method]], metric: Chosen, judges: Sequence[Chosen]
+    cases: Sequence[Case],
+    candidates: Sequence[Choice[Method]],
+    metric: ConfiguredMetric,
+    judges: Sequence[ConfiguredMetric],
 ) -> Winner:
     """Explain by every candidate, choose by the metric, and have the judges grade the winner and the runner-up.
 
@@ -137,10 +140,12 @@ def _added_up(components: Sequence[Attribution]) -> Tensor:
     return torch.stack([one.scores.sum(0) if one.scores.ndim == 2 else one.scores for one in components]).sum(0)
 
 
-def _judged(case: Case, targets: Any, scores: Tensor, judges: Sequence[Chosen]) -> list[list[float | None]]:
+def _judged(case: Case, targets: Any, scores: Tensor, judges: Sequence[ConfiguredMetric]) -> list[list[float | None]]:
     """(candidate, judge)"""
     special = ~real_units(case).numpy()
-    jobs = [Job(case.encoding, case.level, targets, case.logits, Graded(row, special)) for row in scores.numpy()]
+    jobs = [
+        GradingTask(case.encoding, case.level, targets, case.logits, Evidence(row, special)) for row in scores.numpy()
+    ]
     asker = case.passes.asker
     before = asker.rows
     grades = grade(jobs, judges, asker)

@@ -16,11 +16,11 @@ import torch
 from torch import Tensor
 
 from wherefrom.case.case import Attribution, Case
+from wherefrom.core.arrays import Numbers
 from wherefrom.core.explanation import Explanation
-from wherefrom.core.flow import Numbers
 from wherefrom.errors import WherefromError
-from wherefrom.grading.evidence import Graded
-from wherefrom.grading.grade import Chosen, Job, grade
+from wherefrom.grading.evidence import Evidence
+from wherefrom.grading.grade import ConfiguredMetric, GradingTask, grade
 from wherefrom.metrics.jaccard_25 import jaccard
 from wherefrom.metrics.spearman import spearman
 from wherefrom.registry import check_options, find_method
@@ -74,19 +74,19 @@ def scores_of(case: Case, method: str, **options: object) -> Tensor:
     return scores.sum(0) if scores.ndim == 2 else scores
 
 
-def graded(case: Case, scores: Tensor) -> Graded:
+def evidence_of(case: Case, scores: Tensor) -> Evidence:
     """What is ranked and may be hidden: not special tokens, nor what scores minus infinity, as [MASK] does where the
     decision is read.
     """
     given = scores.detach().double().cpu().numpy()
-    return Graded(given, np.asarray(case.encoding.special) | np.isneginf(given))
+    return Evidence(given, np.asarray(case.encoding.special) | np.isneginf(given))
 
 
 def probability_drop(case: Case, scores: Tensor, *, fill: str | None = None) -> Numbers:
     """How far the target's probability has fallen when the k most important tokens are hidden, k = 0 ... all: as
     Figures 6 and 9.
     """
-    ranked, asker = graded(case, scores), case.passes.asker
+    ranked, asker = evidence_of(case, scores), case.passes.asker
     asker.know(case.encoding, case.logits)
     asked = asker.note(case.encoding, ranked.without(range(len(ranked) + 1)), fill or case.model.usual_fill())
     asker.run()
@@ -109,8 +109,8 @@ class Faithfulness(NamedTuple):
 
 def faithfulness(case: Case, scores: Tensor, *, fill: str = "delete") -> Faithfulness:
     """Equations 12 and 13, by the metrics of these names."""
-    metrics = [Chosen.read(f"{name}:fill={fill}") for name in Faithfulness._fields]
-    (grades,) = grade([Job.of([case], graded(case, scores))], metrics, case.passes.asker)
+    metrics = [ConfiguredMetric.read(f"{name}:fill={fill}") for name in Faithfulness._fields]
+    (grades,) = grade([GradingTask.of([case], evidence_of(case, scores))], metrics, case.passes.asker)
     return Faithfulness(*(one.value if one.value is not None else float("nan") for one in grades))
 
 

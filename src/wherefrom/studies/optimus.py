@@ -17,12 +17,13 @@ from scipy.stats import pearsonr, spearmanr
 from wherefrom.api import Model
 from wherefrom.case.case import Attribution, make_cases
 from wherefrom.case.explain import explanation as explanation_of
+from wherefrom.core.arrays import Numbers
 from wherefrom.core.comparison import Comparison
 from wherefrom.core.explanation import Explanation
 from wherefrom.core.units import Level, Span
 from wherefrom.errors import EmptyText, NotDefined, WherefromError
-from wherefrom.grading.evidence import Numbers, marked
-from wherefrom.grading.grade import Chosen
+from wherefrom.grading.evidence import marked
+from wherefrom.grading.grade import ConfiguredMetric
 from wherefrom.optimus.combination import Combination
 from wherefrom.optimus.search import Choice, all_candidates, scores_of, searched
 from wherefrom.registry import find_method
@@ -127,7 +128,7 @@ def grades_of_combinations(
                 spans = marked(shown, [texts[place][1]])
                 for metric in metrics:
                     scores = scores_of(
-                        case, found.weights, searched(case, "prime"), Chosen.read(metric), rationale=spans
+                        case, found.weights, searched(case, "prime"), ConfiguredMetric.read(metric), rationale=spans
                     )
                     values[metric].append(scores)
     if not names:

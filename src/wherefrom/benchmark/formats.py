@@ -6,57 +6,20 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from wherefrom.core.files import read_json_lines, reading
 from wherefrom.errors import BadFile, MissingExtra
 
 Record = tuple[str, Mapping[str, Any]]  # where it stands, and its fields
 Reader = Callable[[Path, str | None], Iterator[Record]]  # of a file or folder, and a split
 
 
-@contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """What goes wrong with a file, said with its name."""
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise BadFile(f"There is no file {error.filename or path}.") from error
-    except UnicodeDecodeError as error:
-        raise BadFile(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}.") from error
-    except OSError as error:
-        raise BadFile(f"{path} cannot be read: {error.strerror or error}.") from error
-
-
 def read_lines(path: Path, split: str | None) -> Iterator[Record]:
-    """JSON lines. With a split, those whose field `split` is it."""
-    with reading(path), path.open(encoding="utf-8-sig") as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            where = f"{path}, line {number}"
-            try:
-                row = json.loads(line)
-            except ValueError as error:
-                raise BadFile(f"{where}: this is not JSON: {error}.") from error
-            if not isinstance(row, dict):
-                raise BadFile(
-                    f"{where}: a line must hold an object with fields, such as"
-                    f' {{"text": ..., "label": ...}}, not {line[:40]!r}.'
-                )
-            yield from of_split([(where, row)], split)
-
-
-def read_json(path: Path) -> Any:
-    with reading(path):
-        try:
-            return json.loads(path.read_text(encoding="utf-8-sig"))
-        except json.JSONDecodeError as error:
-            raise BadFile(
-                f"{path}, line {error.lineno}: this is not JSON, or it was cut short: {error.msg}."
-            ) from error
+    """JSON lines. With a split, those whose field `split` has that value."""
+    yield from of_split(read_json_lines(path), split)
 
 
 def read_csv(path: Path, split: str | None) -> Iterator[Record]:
@@ -167,5 +130,6 @@ def _rows(datasets: Any, found: Any, split: str | None, name: str) -> Iterator[R
         yield f"{name}, row {number}", {**row, **named}
 
 
-def of_split(records: list[Record], split: str | None) -> Iterator[Record]:
+def of_split(records: Iterable[Record], split: str | None) -> Iterator[Record]:
+    """The records of a split; all of them where none is asked for."""
     yield from (record for record in records if split is None or record[1].get("split") == split)

@@ -9,7 +9,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from wherefrom.benchmark.formats import Record, read_csv, read_json, read_lines, reading
+from wherefrom.benchmark.formats import Record, read_csv
+from wherefrom.core import conllu
+from wherefrom.core.files import read_json, read_json_lines, reading
 from wherefrom.core.units import Span
 from wherefrom.errors import BadFile
 
@@ -35,7 +37,7 @@ def read_eraser_query(path: Path, split: str | None) -> Iterator[Record]:
 def _eraser(path: Path, split: str | None, *, with_query: bool) -> Iterator[Record]:
     file = path / f"{split or 'val'}.jsonl" if path.is_dir() else path
     documents = _documents(file.parent)
-    for where, row in read_lines(file, None):
+    for where, row in read_json_lines(file):
         evidence = [one for group in needed(row, "evidences", where) for one in group]
         names = (
             row.get("docids")
@@ -72,7 +74,7 @@ def _documents(folder: Path) -> Any:
     """Documents by name: files in docs/, or lines of docs.jsonl."""
     listed = folder / "docs.jsonl"
     kept = (
-        {str(needed(row, "docid", where)): needed(row, "document", where) for where, row in read_lines(listed, None)}
+        {str(needed(row, "docid", where)): needed(row, "document", where) for where, row in read_json_lines(listed)}
         if listed.is_file()
         else {}
     )
@@ -218,35 +220,7 @@ def read_squad(path: Path, split: str | None) -> Iterator[Record]:
 
 
 def read_conllu(path: Path, split: str | None) -> Iterator[Record]:
-    """CoNLL-U: every sentence is a text, as its comment says or as its words and their spaces give it."""
+    """CoNLL-U: every sentence is a text, as its comment gives it or as its words and their spaces do."""
     del split
-    comments: dict[str, str] = {}
-    words: list[str] = []
-    first, inside = 1, ""
-    with reading(path), path.open(encoding="utf-8-sig") as lines:
-        for number, line in enumerate([*lines, "\n"], 1):
-            line, where = line.rstrip("\n"), f"{path}, line {number}"
-            if line.startswith("#"):
-                key, _, value = line[1:].partition("=")
-                comments[key.strip()] = value.strip()
-            elif line:
-                cells = line.split("\t")
-                if len(cells) != 10:
-                    raise BadFile(f"{where}: {len(cells)} columns between tabs; CoNLL-U has ten.")
-                if not words:
-                    first = number
-                numbers = re.fullmatch(r"(\d+)(?:-(\d+))?", cells[0])
-                if numbers is None and not re.fullmatch(r"\d+\.\d+", cells[0]):
-                    raise BadFile(f"{where}: a word is numbered {cells[0]!r}.")
-                covered = inside and numbers is not None and not numbers[2] and int(cells[0]) <= int(inside)
-                if (
-                    numbers is not None and not covered
-                ):  # a word within "don't" was read with it; an empty node is no text
-                    inside = numbers[2] or ""
-                    words.append(cells[1] + ("" if "SpaceAfter=No" in cells[9] else " "))
-            elif words:
-                yield (
-                    f"{path}, line {first}",
-                    {"id": comments.get("sent_id"), "text": comments.get("text") or "".join(words).strip()},
-                )
-                comments, words, inside = {}, [], ""
+    for sentence in conllu.read_conllu(path):
+        yield sentence.where, {"id": sentence.comments.get("sent_id"), "text": sentence.text}

@@ -22,6 +22,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wherefrom.core.files import UNFINISHED, write_atomically
 from wherefrom.errors import BadFile, MissingExtra
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class Store:
         """Which parts are done, and which are damaged. Damaged files are set aside, remains of what was interrupted are
         removed.
         """
-        for leftover in self.folder.glob("*/.part-*"):
+        for leftover in self.folder.glob(f"*/{UNFINISHED}*"):
             leftover.unlink()
         done, damaged = examined(self.folder, self.parts)
         for damage in damaged:
@@ -148,11 +149,12 @@ class Store:
                 arrow.Table.from_pylist(getattr(part, table), schema=schema), content, compression="zstd"
             )
             sums[table] = hashlib.sha256(content.getvalue()).hexdigest()
-            with _keeping(self.folder):
-                write_durably(_file(self.folder, table, number), content.getvalue())
+            write_atomically(
+                _file(self.folder, table, number), content.getvalue(), f"part {number} of the run", durable=True
+            )
         body = {"part": number, "sums": sums, "costs": dict(part.costs), "alone": part.alone}
-        with _keeping(self.folder):
-            write_durably(_receipt(self.folder, number), json.dumps({"body": body, "sum": _sum(body)}).encode())
+        receipt = json.dumps({"body": body, "sum": _sum(body)})
+        write_atomically(_receipt(self.folder, number), receipt, f"receipt of part {number}", durable=True)
 
     def _set_aside(self, number: int) -> None:
         away = self.folder / "aside"
@@ -165,7 +167,6 @@ class Store:
             file = _file(self.folder, table, number)
             if file.exists():
                 file.replace(away / f"{table}-{file.name}-{stamp}")
-        _sync(self.folder / "receipts")
 
 
 @contextmanager
@@ -203,14 +204,17 @@ def _keeping(folder: Path) -> Iterator[None]:
 def _adopt(folder: Path, manifest: Mapping[str, Any]) -> None:
     if not (folder / MANIFEST).exists():
         strangers = [
-            path.name for path in folder.iterdir() if path.name not in ("lock",) and not path.name.startswith(".part-")
+            path.name
+            for path in folder.iterdir()
+            if path.name not in ("lock",) and not path.name.startswith(UNFINISHED)
         ]
         if strangers:
             raise Another(
                 f"{folder} is not a run, and not empty ({', '.join(sorted(strangers)[:3])},"
                 " ...). Take another folder with --out."
             )
-        write_durably(folder / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False).encode())
+        written = json.dumps(manifest, indent=1, ensure_ascii=False)
+        write_atomically(folder / MANIFEST, written, "manifest of the run", durable=True)
         return
     there = read_manifest(folder)
     if there["hash"] != manifest["hash"]:
@@ -289,27 +293,6 @@ def read_receipt(folder: Path, number: int) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError) as error:
         raise BadFile(f"{path} is damaged: {error}") from error
     return body
-
-
-def write_durably(path: Path, content: bytes) -> None:
-    """Wholly or not at all, also when the machine goes down: a temporary file, then its name, each made to reach the
-    disk.
-    """
-    part = path.with_name(f".part-{path.name}")
-    with part.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
-    _sync(path.parent)
-
-
-def _sync(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
 
 
 def _sum(plain: Any) -> str:

@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wherefrom.benchmark.formats import read_lines
-from wherefrom.core.explanation import write_whole
+from wherefrom.core.files import read_json_lines, write_atomically
 from wherefrom.errors import BadFile
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ Tokens = Callable[[Sequence[int]], Sequence[str]]
 def write_thermostat(run: Run, path: str | Path) -> int:
     """Write every explanation of a run; returns how many there are."""
     lines = [json.dumps(line, ensure_ascii=False) for line in _lines(run)]
-    write_whole(path, "".join(line + "\n" for line in lines), "explanations")
+    write_atomically(path, "".join(line + "\n" for line in lines), "explanations")
     return len(lines)
 
 
@@ -64,7 +63,7 @@ def read_thermostat(path: str | Path, *, tokens: Tokens | None = None) -> pandas
     """
     import pandas
 
-    rows = [_row(line, where, tokens) for where, line in read_lines(Path(path), None)]
+    rows = [_row(line, where, tokens) for where, line in read_json_lines(path)]
     if not rows:
         raise BadFile(f"{path} has no explanations.")
     return pandas.DataFrame(rows)

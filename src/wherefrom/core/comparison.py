@@ -5,12 +5,12 @@ torch.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from wherefrom.core.explanation import Explanation, write_whole
+from wherefrom.core.explanation import Explanation
+from wherefrom.core.files import FilePath, write_atomically
 from wherefrom.errors import MissingExtra
 
 if TYPE_CHECKING:
@@ -109,9 +109,9 @@ class Comparison:
     def to_json(self, *, indent: int | None = None) -> str:
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: FilePath) -> None:
         """Write JSON: wholly, or not at all."""
-        write_whole(path, self.to_json(), "comparison")
+        write_atomically(path, self.to_json(), "comparison")
 
     # Views, as an explanation has them.
 

@@ -8,10 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wherefrom.core.units import Span
 from wherefrom.errors import BadFile
-
-Spans = tuple[tuple[Span, ...], ...]  # in the text, and in its pair
 
 
 class Mark(NamedTuple):
@@ -43,22 +40,6 @@ class Example:
     def asked(self) -> str | tuple[str, str]:
         """As `Model.explain` takes it."""
         return self.text if self.pair is None else (self.text, self.pair)
-
-    def rationale_for(self, label: str) -> Spans | None:
-        """What is marked for this label, or for none in particular: in the text, and in its pair."""
-        return (
-            None
-            if self.rationale is None
-            else _by_segment([mark for mark in self.rationale if mark.label in (None, label)])
-        )
-
-    @property
-    def answer_spans(self) -> Spans | None:
-        return None if self.answer is None else _by_segment(self.answer)
-
-
-def _by_segment(marks: Sequence[Mark]) -> Spans:
-    return tuple(tuple((mark.start, mark.end) for mark in marks if mark.segment == segment) for segment in (0, 1))
 
 
 def example_of(row: Mapping[str, Any], *, where: str, number: int) -> Example:

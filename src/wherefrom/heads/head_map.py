@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from wherefrom.core.files import FilePath, write_atomically
 from wherefrom.errors import BadFile, BadOption
 
 FORMAT = 1
@@ -70,15 +71,13 @@ class HeadMap:
 
         return [[kind(i, j) for j in range(len(row))] for i, row in enumerate(self.frequency)]
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: FilePath) -> None:
+        """Write JSON: wholly, or not at all."""
         data = {"wherefrom_heads": FORMAT, **asdict(self), "mask": self.mask(), "kinds": self.kinds()}
-        try:
-            Path(path).write_text(json.dumps(data, ensure_ascii=False, indent=1), encoding="utf-8")
-        except OSError as error:
-            raise BadFile(f"{path} could not be written: {error.strerror or error}.") from error
+        write_atomically(path, json.dumps(data, ensure_ascii=False, indent=1), "head map")
 
     @classmethod
-    def load(cls, path: str | Path) -> HeadMap:
+    def load(cls, path: FilePath) -> HeadMap:
         try:
             data = json.loads(Path(path).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:

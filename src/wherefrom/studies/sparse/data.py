@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from wherefrom.core.files import read_json_lines
 from wherefrom.errors import BadFile, UnknownName
 
 PAD, UNKNOWN, START, END = range(4)
@@ -69,9 +69,8 @@ def read_dataset(folder: Path, name: str) -> Dataset:
     source, digest = SOURCES[name], hashlib.sha256()
     rows = {}
     for split, path in paths.items():
-        content = path.read_bytes()
-        digest.update(content)
-        rows[split] = _filtered(_rows(path, content), source)
+        digest.update(path.read_bytes())
+        rows[split] = _filtered(_binary(path), source)
         if len({label for _, label in rows[split]}) < 2:
             raise BadFile(
                 f"{path} has {len(rows[split])} texts of more than {source.longer_than} words left, not of both labels:"
@@ -95,16 +94,21 @@ def read_dataset(folder: Path, name: str) -> Dataset:
     return Dataset(name, known, texts("train"), texts("dev"), texts("test"), digest.hexdigest())
 
 
-def _rows(path: Path, content: bytes) -> Iterator[tuple[list[str], int]]:
-    for number, line in enumerate(content.splitlines(), 1):
+def labelled_texts(path: Path) -> Iterator[tuple[str, int]]:
+    """The texts of a file of JSON lines with their labels, which are numbers."""
+    for where, row in read_json_lines(path):
         try:
-            row = json.loads(line)
-            label = int(row["label"])
-            if label not in (0, 1):
-                raise ValueError(f"the label is {label}, not 0 or 1")
-            yield row["text"].split(), label
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise BadFile(f"Line {number} of {path} is not {{'text': ..., 'label': 0 or 1}}: {error}") from error
+            yield str(row["text"]), int(row["label"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise BadFile(f"{where}: this is not {{'text': ..., 'label': number}}: {error!r}.") from error
+
+
+def _binary(path: Path) -> Iterator[tuple[list[str], int]]:
+    """The words and the label of every text; these classifiers know two classes."""
+    for number, (text, label) in enumerate(labelled_texts(path), 1):
+        if label not in (0, 1):
+            raise BadFile(f"{path}, text {number}: the label is {label}, not 0 or 1.")
+        yield text.split(), label
 
 
 def _filtered(rows: Iterator[tuple[list[str], int]], source: Source) -> list[tuple[list[str], int]]:

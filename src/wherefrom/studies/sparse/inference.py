@@ -24,7 +24,7 @@ from wherefrom.methods.saliency import saliency
 from wherefrom.model.text_model import TextModel
 from wherefrom.studies.decomposition import scores_of
 from wherefrom.studies.sparse.at_inference import projected
-from wherefrom.studies.sparse.data import by_length
+from wherefrom.studies.sparse.data import by_length, labelled_texts
 from wherefrom.studies.sparse.measures import agreement, normalised_entropy
 from wherefrom.studies.sparse.projections import Projection
 from wherefrom.studies.sparse.study import Say, made, make_folder, number, read_json, write_json
@@ -51,13 +51,7 @@ def read_texts(path: Path, limit: int | None) -> list[tuple[str, int]]:
             f"There is no {path}. Give the folder that holds it, or another file"
             f" with --texts; each line is {{'text', 'label'}}."
         )
-    rows = []
-    for place, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        try:
-            row = json.loads(line)
-            rows.append((str(row["text"]), int(row["label"])))
-        except (ValueError, KeyError, TypeError) as error:
-            raise BadFile(f"Line {place} of {path} is not {{'text': ..., 'label': number}}: {error}") from error
+    rows = list(labelled_texts(path))
     if limit is not None and limit < len(rows):  # spread over the file, as its beginning may be of one kind
         rows = [rows[i * len(rows) // limit] for i in range(limit)]
     if not rows:

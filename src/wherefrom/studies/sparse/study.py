@@ -21,6 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from wherefrom.core.files import write_atomically
 from wherefrom.errors import BadFile, BadOption
 from wherefrom.studies.sparse.adversary import Mode, measure_adversary, train_adversary
 from wherefrom.studies.sparse.data import SOURCES, Dataset, Text, read_dataset
@@ -258,10 +259,8 @@ def make_folder(folder: Path) -> None:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Moved into place when whole, so that a killed study never leaves half a file."""
-    partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
-    partial.replace(path)
+    """Wholly or not at all, so that a killed study never leaves half a file."""
+    write_atomically(path, json.dumps(content, allow_nan=False), "study's result")
 
 
 def read_json(path: Path) -> dict[str, Any]:

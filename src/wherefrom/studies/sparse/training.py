@@ -15,6 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional
 
+from wherefrom.core.files import replacing
 from wherefrom.errors import BadFile
 from wherefrom.studies.sparse.data import Dataset, Text, by_length, padded, shuffled
 from wherefrom.studies.sparse.models import Answer, Architecture, Classifier, build
@@ -175,10 +176,9 @@ def _moments(optimise: torch.optim.Optimizer) -> dict[str, Tensor]:
 
 def _save(tensors: dict[str, Tensor], path: Path, history: list[Epoch]) -> None:
     """Written beside and moved into place: a file that is there is whole, whenever the process was killed."""
-    partial = path.with_suffix(".partial")
     notes = {"history": json.dumps([asdict(epoch) for epoch in history])}
-    save_file({name: value.contiguous() for name, value in tensors.items()}, partial, metadata=notes)
-    partial.replace(path)
+    with replacing(path) as unfinished:
+        save_file({name: value.contiguous() for name, value in tensors.items()}, unfinished, metadata=notes)
 
 
 def _history(path: Path) -> list[Epoch]:

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from wherefrom.benchmark.datasets import READERS, READY, DataSet
+from wherefrom.benchmark.datasets import READY, DataSet
 from wherefrom.core.example import Example, Mark
 from wherefrom.errors import WherefromError
+from wherefrom.registry import all_readers
 
 Write = Callable[..., Path]
 
@@ -371,7 +372,11 @@ WRONG: dict[str, tuple[str, Any, str]] = {
     "an open quote": ("x.csv", 'text,label\n"a,1\n', r"x.csv, line 2: unexpected end of data"),
     "a rationale in CSV": ("x.csv", "text,rationale\nabc,0-1\n", r"x.csv, line 2: the field rationale is not JSON"),
     "no parquet": ("x.parquet", "PAR1 or not", r"x.parquet is not Parquet, or it is damaged"),
-    "no known kind": ("x.doc", "a", r"x.doc is to be read cannot be told from its name. Say it: one of jsonl, csv"),
+    "no known kind": (
+        "x.doc",
+        "a",
+        r"x.doc is to be read cannot be told from its name. Name the format: one of jsonl, csv",
+    ),
     "nine columns": ("x.conllu", "1\ta\n", r"x.conllu, line 1: 2 columns between tabs; CoNLL-U has ten"),
 }
 
@@ -450,4 +455,4 @@ def test_what_is_not_there(tmp_path: Path, write: Write) -> None:
         "esnli",
         "squad",
         "conllu",
-    } <= READERS.keys()
+    } <= all_readers().keys()

@@ -20,7 +20,7 @@ from wherefrom.benchmark.statistics import Energy, Interval, Standing
 from wherefrom.benchmark.store import Part, new_manifest, open_store
 from wherefrom.benchmark.summary import Summary, over_data_sets, summarise, told_apart
 from wherefrom.cli import main as cli
-from wherefrom.cli.run import Rate
+from wherefrom.cli.run import ExamplesPerMinute
 from wherefrom.errors import WherefromError
 from wherefrom.report.benchmark import number, report_page
 from wherefrom.report.leaderboard_files import as_csv, as_latex, latex, named
@@ -303,7 +303,11 @@ def test_the_commands(command: Any, tmp_path: Path, model_folder: Path, texts: P
 def test_progress_has_a_rate_and_the_time_left() -> None:
     shown, clock = Console(file=io.StringIO(), force_terminal=True, width=120), iter(range(0, 1000, 10))
     with Progress(
-        Rate(), TimeRemainingColumn(), console=shown, get_time=lambda: float(next(clock)), auto_refresh=False
+        ExamplesPerMinute(),
+        TimeRemainingColumn(),
+        console=shown,
+        get_time=lambda: float(next(clock)),
+        auto_refresh=False,
     ) as bar:
         task = bar.add_task("examples", total=100)
         for done in (10, 20, 30):
@@ -311,7 +315,7 @@ def test_progress_has_a_rate_and_the_time_left() -> None:
         (row,) = bar.tasks
         speed = row.speed
         assert speed is not None
-        assert str(Rate().render(row)) == f"{60 * speed:.0f}/min"
+        assert str(ExamplesPerMinute().render(row)) == f"{60 * speed:.0f}/min"
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import wherefrom
 import wherefrom.cli.optimus
 from wherefrom.api import Model
-from wherefrom.cli.arguments import app
+from wherefrom.cli.main import app
 from wherefrom.core.explanation import Explanation
 from wherefrom.errors import BadFile, UnknownName
 from wherefrom.optimus.combination import Fitted

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from wherefrom.benchmark.formats import Reader, Record, read_csv, read_hub, read_hugging_face, read_lines, read_parquet
+from wherefrom.benchmark.formats import read_csv, read_hub, read_hugging_face, read_lines, read_parquet
 from wherefrom.benchmark.layouts import (
     read_conllu,
     read_eraser,
@@ -22,29 +22,26 @@ from wherefrom.benchmark.layouts import (
 )
 from wherefrom.core.example import Example, example_of
 from wherefrom.errors import BadFile, BadOption, UnknownName
+from wherefrom.registry import DataReader, Record, all_readers, register_reader
 
-# How a file is read: said in front of its path, as in squad:dev-v2.0.json, or known by how its name ends.
-READERS: dict[str, Reader] = {
-    "jsonl": read_lines,
-    "csv": read_csv,
-    "tsv": read_csv,
-    "parquet": read_parquet,
-    "disk": read_hugging_face,
-    "eraser": read_eraser,
-    "eraser_query": read_eraser_query,
-    "hatexplain": read_hatexplain,
-    "esnli": read_esnli,
-    "squad": read_squad,
-    "conllu": read_conllu,
-}
-SUFFIXES = {
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".parquet": "parquet",
-    ".conllu": "conllu",
-}
+# How a file is read: written in front of its path, as in squad:dev-v2.0.json, or known by how its name ends. Other
+# packages add theirs by `wherefrom.register_reader` or the entry point `wherefrom.readers`.
+OUR_READERS = (
+    DataReader("jsonl", read_lines, (".jsonl", ".ndjson")),
+    DataReader("csv", read_csv, (".csv",)),
+    DataReader("tsv", read_csv, (".tsv",)),
+    DataReader("parquet", read_parquet, (".parquet",)),
+    DataReader("disk", read_hugging_face),
+    DataReader("eraser", read_eraser),
+    DataReader("eraser_query", read_eraser_query),
+    DataReader("hatexplain", read_hatexplain),
+    DataReader("esnli", read_esnli),
+    DataReader("squad", read_squad),
+    DataReader("conllu", read_conllu, (".conllu",)),
+)
+for _reader in OUR_READERS:
+    register_reader(_reader)
+
 HUB = "hf:"
 
 # What a field may be called. The first name of a row that is there is taken; --columns says otherwise.
@@ -128,9 +125,8 @@ class DataSet:
         """Short, for tables."""
         source, split = _parted(self.source)
         last = Path(source.rpartition(":")[2])
-        return (last.stem if last.suffix.lower() in (*SUFFIXES, ".json") else last.name) + (
-            f"@{split}" if split else ""
-        )
+        short = last.stem if last.suffix.lower() in (*_suffixes(), ".json") else last.name
+        return f"{short}@{split}" if split else short
 
     @cached_property
     def classes(self) -> bool:
@@ -176,8 +172,8 @@ class DataSet:
         if source in READY:
             return self._ready(source, split)
         layout, colon, rest = source.partition(":")
-        if colon and layout in READERS:
-            return READERS[layout](Path(rest), split)
+        if colon and layout in all_readers():
+            return all_readers()[layout](Path(rest), split)
         path = Path(source)
         if not path.exists():
             if self.folder is not None and (self.folder / f"{source}.jsonl").is_file():
@@ -185,9 +181,9 @@ class DataSet:
             raise UnknownName(
                 f"There is no file or folder {source!r}, and no data set of that name. Ready"
                 f" names (with --data-dir): {', '.join(READY)}."
-                f" Layouts, written layout:path: {', '.join(READERS)}. From the hub: {HUB}NAME."
+                f" Layouts, written layout:path: {', '.join(all_readers())}. From the hub: {HUB}NAME."
             )
-        return READERS[_layout(path)](path, split)
+        return all_readers()[_layout(path)](path, split)
 
     def _ready(self, name: str, split: str | None) -> Iterator[Record]:
         ready = READY[name]
@@ -232,6 +228,11 @@ def _parted(source: str) -> tuple[str, str | None]:
     return (source, None) if not at or Path(source).exists() or "/" in split else (name, split)
 
 
+def _suffixes() -> dict[str, str]:
+    """The reader for files whose names end so."""
+    return {suffix: reader.name for reader in all_readers().values() for suffix in reader.suffixes}
+
+
 def _layout(path: Path) -> str:
     if path.is_dir():
         if (path / "docs").is_dir() or (path / "docs.jsonl").is_file():
@@ -244,12 +245,12 @@ def _layout(path: Path) -> str:
             return "parquet"
         raise BadFile(
             f"{path} is a folder, but not one of a known layout. Say which it is:"
-            f" {', '.join(READERS)}, as in eraser:{path}."
+            f" {', '.join(all_readers())}, as in eraser:{path}."
         )
-    known = SUFFIXES.get(path.suffix.lower())
+    known = _suffixes().get(path.suffix.lower())
     if known is None:
         raise BadFile(
-            f"How {path} is to be read cannot be told from its name. Say it: one"
-            f" of {', '.join(READERS)}, as in jsonl:{path}."
+            f"How {path} is to be read cannot be told from its name. Name the format: one"
+            f" of {', '.join(all_readers())}, as in jsonl:{path}."
         )
     return known

@@ -6,15 +6,15 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from wherefrom.core.files import read_json_lines, reading
 from wherefrom.errors import BadFile, MissingExtra
+from wherefrom.registry import Record
 
-Record = tuple[str, Mapping[str, Any]]  # where it stands, and its fields
-Reader = Callable[[Path, str | None], Iterator[Record]]  # of a file or folder, and a split
+LONGEST_FIELD = 2**30
 
 
 def read_lines(path: Path, split: str | None) -> Iterator[Record]:
@@ -24,15 +24,14 @@ def read_lines(path: Path, split: str | None) -> Iterator[Record]:
 
 def read_csv(path: Path, split: str | None) -> Iterator[Record]:
     """Fields by the names in the first line. A rationale or answer is written as JSON."""
-    csv.field_size_limit(2**30)
     with reading(path), path.open(encoding="utf-8-sig", newline="") as lines:
         quoting = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if path.suffix.lower() == ".tsv" else {"strict": True}
         rows = csv.reader(lines, **quoting)
         try:
-            names = next(rows, None)
+            names = _next_row(rows)
             if names is None:
                 return
-            for row in rows:
+            while (row := _next_row(rows)) is not None:
                 where = f"{path}, line {rows.line_num}"
                 if not row:
                     continue
@@ -45,6 +44,17 @@ def read_csv(path: Path, split: str | None) -> Iterator[Record]:
                 )
         except csv.Error as error:
             raise BadFile(f"{path}, line {rows.line_num}: {error}.") from error
+
+
+def _next_row(rows: Iterator[list[str]]) -> list[str] | None:
+    """The next row, however long its fields are. The limit belongs to the whole process: it is raised for this row
+    alone, because whoever reads the rows works on each of them before asking for the next.
+    """
+    usual = csv.field_size_limit(LONGEST_FIELD)
+    try:
+        return next(rows, None)
+    finally:
+        csv.field_size_limit(usual)
 
 
 def _cell(name: str, cell: str, where: str) -> Any:

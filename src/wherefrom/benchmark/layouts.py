@@ -9,11 +9,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from wherefrom.benchmark.formats import Record, read_csv
+from wherefrom.benchmark.formats import read_csv
 from wherefrom.core import conllu
 from wherefrom.core.files import read_json, read_json_lines, reading
 from wherefrom.core.units import Span
 from wherefrom.errors import BadFile
+from wherefrom.registry import Record
 
 
 def needed(row: Mapping[str, Any], field: str, where: str) -> Any:

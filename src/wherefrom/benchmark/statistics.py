@@ -126,7 +126,6 @@ class Ranks(NamedTuple):
     metrics: list[str]
     by_metric: list[list[float | None]]  # (method, metric)
     overall: list[float | None]
-    data_sets: int
 
 
 def average_ranks(boards: Mapping[str, Mapping[str, Sequence[Standing]]]) -> Ranks:
@@ -144,7 +143,7 @@ def average_ranks(boards: Mapping[str, Mapping[str, Sequence[Standing]]]) -> Ran
     mean = {name: [_mean(ranks.get(metric, [])) for metric in metrics] for name, ranks in found.items()}
     overall = {name: _mean([rank for rank in row if rank is not None]) for name, row in mean.items()}
     order = sorted(found, key=lambda name: (overall[name] is None, overall[name] or 0.0))
-    return Ranks(order, metrics, [mean[name] for name in order], [overall[name] for name in order], len(boards))
+    return Ranks(order, metrics, [mean[name] for name in order], [overall[name] for name in order])
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -22,6 +22,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wherefrom.benchmark.columns import EXPLANATION_COLUMNS
+from wherefrom.benchmark.plan import RunPlan
 from wherefrom.core.files import UNFINISHED, write_atomically
 from wherefrom.errors import BadFile, MissingExtra
 
@@ -29,16 +31,16 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-FORMAT = 1
+FORMAT = 2
 TABLES = ("explanations", "scores", "errors")
 MANIFEST = "manifest.json"
 
 
-class Another(BadFile):
+class FolderTaken(BadFile):
     """The folder belongs to a run that was asked for something else."""
 
 
-class Busy(BadFile):
+class FolderInUse(BadFile):
     """Another process works in the folder."""
 
 
@@ -65,35 +67,21 @@ class Damage(NamedTuple):
 def schemas() -> dict[str, pyarrow.Schema]:
     """The columns of every table; docs/running-a-benchmark.md says what they mean."""
     arrow, _ = _arrow()
-    text, number, real = arrow.string(), arrow.int32(), arrow.float64()
+    text, real = arrow.string(), arrow.float64()
+    types = {
+        "text": text,
+        "json": text,
+        "real": real,
+        "int": arrow.int32(),
+        "long": arrow.int64(),
+        "bool": arrow.bool_(),
+        "texts": arrow.list_(text),
+        "reals": arrow.list_(real),
+        "ints": arrow.list_(arrow.int32()),
+        "spans": arrow.list_(arrow.list_(arrow.int32(), 2)),
+    }
     return {
-        "explanations": arrow.schema(
-            {
-                "example": text,
-                "target": text,
-                "method": text,
-                "prediction": text,
-                "probability": real,
-                "label": text,
-                "text": text,
-                "pair": text,
-                "level": text,
-                "tokens": arrow.list_(text),
-                "scores": arrow.list_(real),
-                "offsets": arrow.list_(arrow.list_(number, 2)),
-                "segment": arrow.list_(number),
-                "input_ids": arrow.list_(number),
-                "signed": arrow.bool_(),
-                "params": text,
-                "notes": text,
-                "gap": real,
-                "unassigned": real,
-                "cut": number,
-                "seconds": real,
-                "forwards": arrow.int64(),
-                "backwards": arrow.int64(),
-            }
-        ),
+        "explanations": arrow.schema({column.name: types[column.type] for column in EXPLANATION_COLUMNS}),
         "scores": arrow.schema(
             {
                 "example": text,
@@ -180,7 +168,7 @@ def open_store(folder: Path, manifest: Mapping[str, Any]) -> Iterator[Store]:
         try:
             lock.acquire(timeout=0)  # let go by the system, too, when the process is killed
         except Timeout as error:
-            raise Busy(
+            raise FolderInUse(
                 f"Another process is running in {folder}. Wait until it is done, or take another folder with --out."
             ) from error
     try:
@@ -209,7 +197,7 @@ def _adopt(folder: Path, manifest: Mapping[str, Any]) -> None:
             if path.name not in ("lock",) and not path.name.startswith(UNFINISHED)
         ]
         if strangers:
-            raise Another(
+            raise FolderTaken(
                 f"{folder} is not a run, and not empty ({', '.join(sorted(strangers)[:3])},"
                 " ...). Take another folder with --out."
             )
@@ -219,7 +207,7 @@ def _adopt(folder: Path, manifest: Mapping[str, Any]) -> None:
     there = read_manifest(folder)
     if there["hash"] != manifest["hash"]:
         told = "; ".join(_differences(there["configuration"], manifest["configuration"]))
-        raise Another(
+        raise FolderTaken(
             f"{folder} holds a run of another configuration ({told}). Take another"
             " folder with --out, or ask for the same."
         )
@@ -335,6 +323,11 @@ class Run:
     def name(self) -> str:
         """What it is called in a report: its data set."""
         return str(self.manifest["data"])
+
+    @property
+    def plan(self) -> RunPlan:
+        """What the run was asked for; a run that was stopped continues with `run(found.plan, found.folder)`."""
+        return RunPlan.from_manifest(self.manifest)
 
     @cached_property
     def explanations(self) -> pandas.DataFrame:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from wherefrom.benchmark.columns import explanation_of
 from wherefrom.benchmark.statistics import (
     Agreement,
     Better,
@@ -63,8 +63,13 @@ class Summary:
     counts: dict[str, float]  # examples, asked, distinct, rows, seconds of the whole run
 
     @property
+    def plan(self) -> Mapping[str, Any]:
+        """What was asked for, as the manifest has it."""
+        return dict(self.manifest["configuration"]["plan"])
+
+    @property
     def methods(self) -> list[str]:
-        return list(self.manifest["configuration"]["methods"])
+        return list(self.plan["methods"])
 
     @cached_property
     def ranks(self) -> Ranks:
@@ -76,10 +81,9 @@ def summarise(run: Run, energy: Energy, *, seed: int = 0) -> Summary:
         raise BadOption(
             f"The run in {run.folder} has no scores yet. Go on with it: 'wherefrom run' with the same options."
         )
-    configuration = run.manifest["configuration"]
     better: dict[str, Better] = {row["asked"]: row["better"] for row in run.manifest["metrics"]}
     metrics = [metric for metric in better if metric in set(run.scores["metric"])]
-    agreed = agreement(run.rows("explanations"), configuration["methods"])
+    agreed = agreement(run.rows("explanations"), run.manifest["configuration"]["plan"]["methods"])
     frame = run.explanations[["example", "label", "prediction"]].drop_duplicates("example")
     labelled = frame[frame["label"].notna()]
     right = [
@@ -119,32 +123,6 @@ def _disputed(run: Run, agreed: Agreement) -> list[Disputed]:
             found[key].append(explanation_of(row))
             labels[key] = row["label"]
     return [Disputed(key[0], agreed.by_example[key], labels[key], found[key]) for key in chosen]
-
-
-def explanation_of(row: Mapping[str, Any]) -> Explanation:
-    """A row of the table of explanations as an explanation."""
-    return Explanation(
-        text=row["text"],
-        pair=row["pair"],
-        tokens=tuple(row["tokens"]),
-        scores=tuple(row["scores"]),
-        offsets=tuple((start, end) for start, end in row["offsets"]),
-        segment=tuple(row["segment"]),
-        target=row["target"],
-        probability=row["probability"],
-        prediction=row["prediction"],
-        method=row["method"],
-        level=row["level"],
-        signed=row["signed"],
-        params=json.loads(row["params"]),
-        notes=tuple(json.loads(row["notes"])),
-        gap=row["gap"],
-        unassigned=row["unassigned"],
-        cut=row["cut"],
-        seconds=row["seconds"],
-        forwards=row["forwards"],
-        backwards=row["backwards"],
-    )
 
 
 def told_apart(summaries: Sequence[Summary], folders: Sequence[str]) -> list[Summary]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wherefrom.benchmark.columns import EXPLANATION_COLUMNS
 from wherefrom.core.files import read_json_lines, write_atomically
 from wherefrom.errors import BadFile
 
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
     import pandas
 
     from wherefrom.benchmark.store import Run
+
+# What Thermostat's own format gives another name, and what it does not keep.
+RENAMED = {"example", "method", "params", "input_ids", "scores", "label", "probability"}
+LEFT_OUT = {"notes", "gap", "unassigned", "cut", "seconds", "forwards", "backwards"}
+BESIDE = [column.name for column in EXPLANATION_COLUMNS if column.name not in RENAMED | LEFT_OUT]
 
 Tokens = Callable[[Sequence[int]], Sequence[str]]
 
@@ -44,15 +50,7 @@ def _lines(run: Run) -> Iterator[dict[str, Any]]:
                 "attributions": row["scores"],
                 "label": row["label"],
                 "predictions": {row["target"]: row["probability"]},
-                "prediction": row["prediction"],
-                "target": row["target"],
-                "text": row["text"],
-                "pair": row["pair"],
-                "tokens": row["tokens"],
-                "offsets": row["offsets"],
-                "segment": row["segment"],
-                "level": row["level"],
-                "signed": row["signed"],
+                **{name: row[name] for name in BESIDE},
             },
         }
 
@@ -77,31 +75,31 @@ def _row(line: Mapping[str, Any], where: str, tokens: Tokens | None) -> dict[str
         or {"attributions", "input_ids"} - instance.keys()
     ):
         raise BadFile(f"{where}: a line has an explainer, and an instance with attributions and input_ids.")
-    ids, scores, named = instance["input_ids"], instance["attributions"], instance.get("tokens")
-    if named is None:
-        named = [str(one) for one in ids] if tokens is None else list(tokens(ids))
-    if len(named) != len(scores):
-        raise BadFile(f"{where}: {len(scores)} attributions for {len(named)} tokens.")
+    ids, scores, names = instance["input_ids"], instance["attributions"], instance.get("tokens")
+    if names is None:
+        names = [str(one) for one in ids] if tokens is None else list(tokens(ids))
+    if len(names) != len(scores):
+        raise BadFile(f"{where}: {len(scores)} attributions for {len(names)} tokens.")
     predictions = instance.get("predictions")
     target = instance.get("target")
     if isinstance(predictions, list):  # Thermostat's own: a number for every class
         target = predictions.index(max(predictions))
     likely = predictions.get(target) if isinstance(predictions, dict) else None
-    return {
-        "example": str(instance.get("idx")),
+    beside = {name: instance.get(name) for name in BESIDE} | {
         "target": None if target is None else str(target),
-        "method": str(explainer.get("name")),
         "prediction": instance.get("prediction", None if target is None else str(target)),
+        "level": instance.get("level", "token"),
+        "signed": instance.get("signed", True),
+        "tokens": names,
+    }
+    own = {
+        "example": str(instance.get("idx")),
+        "method": str(explainer.get("name")),
         "probability": likely,
         "label": None if instance.get("label") is None else str(instance["label"]),
-        "text": instance.get("text"),
-        "pair": instance.get("pair"),
-        "level": instance.get("level", "token"),
-        "tokens": named,
         "scores": scores,
-        "offsets": instance.get("offsets"),
-        "segment": instance.get("segment"),
         "input_ids": ids,
-        "signed": instance.get("signed", True),
         "params": json.dumps({key: value for key, value in explainer.items() if key != "name"}),
     }
+    found = own | beside
+    return {column.name: found[column.name] for column in EXPLANATION_COLUMNS if column.name in found}

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from wherefrom.core.explanation import Explanation
-from wherefrom.core.files import FilePath, write_atomically
-from wherefrom.errors import MissingExtra
+from wherefrom.core.files import FilePath, read_json, write_atomically
+from wherefrom.errors import BadFile, MissingExtra
 
 if TYPE_CHECKING:
     import pandas
@@ -112,6 +112,36 @@ class Comparison:
     def save(self, path: FilePath) -> None:
         """Write JSON: wholly, or not at all."""
         write_atomically(path, self.to_json(), "comparison")
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Comparison:
+        """The comparison that `to_dict` wrote."""
+        if data.get("wherefrom_comparison") != FORMAT:
+            raise BadFile(
+                "This is not a comparison saved by this version of Wherefrom (its field"
+                " 'wherefrom_comparison' is missing or another)."
+            )
+        try:
+            known = {name: data[name] for name in cls.__dataclass_fields__}
+            known["explanations"] = tuple(Explanation.from_dict(one) for one in known["explanations"])
+            known["grades"] = tuple(tuple(Grade(**grade) for grade in grades) for grades in known["grades"])
+            comparison = cls(**known | {"names": tuple(known["names"])})
+        except (KeyError, TypeError, AttributeError) as error:
+            raise BadFile(f"This comparison is damaged: {type(error).__name__} {error}.") from error
+        if not len(comparison.explanations) == len(comparison.grades) == len(comparison.names):
+            raise BadFile("This comparison is damaged: it has not as many grades and names as explanations.")
+        return comparison
+
+    @classmethod
+    def load(cls, path: FilePath) -> Comparison:
+        """Read a comparison that was saved; needs neither a model nor torch."""
+        data = read_json(path)
+        if not isinstance(data, dict):
+            raise BadFile(f"{path} holds no comparison.")
+        try:
+            return cls.from_dict(data)
+        except BadFile as error:
+            raise BadFile(f"{path}: {error}") from error
 
     # Views, as an explanation has them.
 

@@ -193,8 +193,8 @@ def _view(summary: Summary, energy: Energy, colours: Mapping[str, str]) -> RunVi
 
 
 def _facts(summary: Summary) -> list[tuple[str, str]]:
-    facts = [("examples", f"{summary.examples:,}"), ("level", str(summary.manifest["configuration"]["level"]))]
-    facts.append(("explained", str(summary.manifest["configuration"]["target"])))
+    facts = [("examples", f"{summary.examples:,}"), ("level", str(summary.plan["level"]))]
+    facts.append(("explained", str(summary.plan["target"])))
     if summary.accuracy is not None:
         facts.append(("the model is right in", percent(summary.accuracy)))
     if not summary.finished:
@@ -355,13 +355,12 @@ def _short(explanation: Explanation) -> Explanation:
 
 def _made(summary: Summary) -> list[tuple[str, str]]:
     manifest = summary.manifest
-    configuration = manifest["configuration"]
     rows = [
-        ("data", str(configuration["data"])),
+        ("data", str(summary.plan["data"])),
         ("model", f"{manifest['model']['name']} ({manifest['model']['fingerprint']})"),
-        ("methods", ", ".join(configuration["methods"])),
-        ("metrics", ", ".join(configuration["metrics"])),
-        ("software", ", ".join(f"{name} {version}" for name, version in configuration["versions"].items())),
+        ("methods", ", ".join(summary.plan["methods"])),
+        ("metrics", ", ".join(summary.plan["metrics"])),
+        ("software", ", ".join(f"{name} {version}" for name, version in manifest["configuration"]["versions"].items())),
         ("started", str(manifest.get("started", ""))),
         ("machine", str(manifest.get("machine", ""))),
         ("configuration", str(manifest["hash"])[:16]),

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import wherefrom.cli.study  # noqa: F401  # registers its commands
 from studies.sparse.toys import write_dataset
-from wherefrom.cli.arguments import app
+from wherefrom.cli.main import app
 from wherefrom.errors import BadFile, BadOption, UnknownName
 from wherefrom.studies.sparse import paper
 from wherefrom.studies.sparse.data import read_dataset

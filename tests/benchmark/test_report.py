@@ -18,12 +18,12 @@ from rich.progress import Progress, TimeRemainingColumn
 from wherefrom.benchmark import Run
 from wherefrom.benchmark.statistics import Energy, Interval, Standing
 from wherefrom.benchmark.store import Part, new_manifest, open_store
-from wherefrom.benchmark.summary import Summary, over_data_sets, summarise, told_apart
+from wherefrom.benchmark.summary import Summary, ranks_over_data_sets, summarise, with_distinct_names
 from wherefrom.cli import main as cli
 from wherefrom.cli.run import ExamplesPerMinute
 from wherefrom.errors import WherefromError
 from wherefrom.report.benchmark import number, report_page
-from wherefrom.report.leaderboard_files import as_csv, as_latex, latex, named
+from wherefrom.report.leaderboard_files import as_csv, as_latex, latex, metric_title
 
 EVIL = "<script>alert('x')</script> & \u202e$x_1$"
 METHODS = ["good", "optimus", "random", EVIL]
@@ -175,7 +175,7 @@ def test_several_data_sets(tmp_path: Path, summary: Summary) -> None:
     page = report_page([summary, other], Energy())
     Page(page)
     assert "Average ranks over 2 data sets" in page
-    ranks = over_data_sets([summary, other])
+    ranks = ranks_over_data_sets([summary, other])
     assert dict(zip(ranks.methods, ranks.overall, strict=True)) == {
         "good": 1.5,
         "random": 2.0,
@@ -185,8 +185,8 @@ def test_several_data_sets(tmp_path: Path, summary: Summary) -> None:
 
 
 def test_runs_of_one_data_set_are_told_apart(summary: Summary) -> None:
-    assert [one.name for one in told_apart([summary, summary], ["a", "b"])] == ["few (a)", "few (b)"]
-    assert [one.name for one in told_apart([summary], ["a"])] == ["few"]
+    assert [one.name for one in with_distinct_names([summary, summary], ["a", "b"])] == ["few (a)", "few (b)"]
+    assert [one.name for one in with_distinct_names([summary], ["a"])] == ["few"]
 
 
 def test_a_run_that_is_not_finished_says_so(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_latex(summary: Summary) -> None:
 
 
 def test_names_and_numbers() -> None:
-    assert [named(one) for one in ("aopc", "faithfulness_violation", "aopc:fill=pad")] == [
+    assert [metric_title(one) for one in ("aopc", "faithfulness_violation", "aopc:fill=pad")] == [
         "AOPC",
         "faithfulness violation",
         "AOPC (fill=pad)",

@@ -16,10 +16,15 @@ from wherefrom.errors import BadFile
 def test_a_file_is_replaced_as_a_whole(tmp_path: Path, durable: bool) -> None:
     path = tmp_path / "kept.json"
     write_atomically(path, "old ä", "file", durable=durable)
-    with pytest.raises(KeyboardInterrupt), replacing(path, durable=durable) as unfinished:
-        unfinished.write_text("ne")
-        assert path.read_text(encoding="utf-8") == "old ä"
-        raise KeyboardInterrupt
+
+    def interrupted() -> None:
+        with replacing(path, durable=durable) as unfinished:
+            unfinished.write_text("ne")
+            assert path.read_text(encoding="utf-8") == "old ä"
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert path.read_text(encoding="utf-8") == "old ä"
     write_atomically(path, b"new", "file", durable=durable)
     assert path.read_bytes() == b"new"

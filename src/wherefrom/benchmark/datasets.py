@@ -56,7 +56,7 @@ FIELDS = {
 }
 
 
-class Ready(NamedTuple):
+class ReadyDataSet(NamedTuple):
     """A data set that is known by name, given the folder it is in."""
 
     file: str
@@ -65,32 +65,34 @@ class Ready(NamedTuple):
 
 
 READY = {
-    "sst2": Ready("sst2_dev"),
-    "sst2_dev": Ready("sst2_dev"),
-    "sst2_train": Ready("sst2_train"),
-    "sst_trees": Ready("sst_trees"),
-    "imdb": Ready("imdb"),
-    "yelp_polarity": Ready("yelp_polarity"),
-    "amazon_reviews": Ready("amazon_reviews"),
-    "eraser_movies": Ready("eraser_movies", ("val", "test")),  # test marks three times as much of a text as the others
-    "eraser_movies_train": Ready("eraser_movies_train"),
-    "esnli": Ready("esnli"),
-    "mnli": Ready("mnli"),
-    "qqp": Ready("qqp"),
-    "ethos": Ready("ethos", ("all", "multi_label")),  # one label, or several
-    "hatexplain": Ready("hatexplain"),
-    "hoc": Ready("hoc"),
-    "hummingbird": Ready(
+    "sst2": ReadyDataSet("sst2_dev"),
+    "sst2_dev": ReadyDataSet("sst2_dev"),
+    "sst2_train": ReadyDataSet("sst2_train"),
+    "sst_trees": ReadyDataSet("sst_trees"),
+    "imdb": ReadyDataSet("imdb"),
+    "yelp_polarity": ReadyDataSet("yelp_polarity"),
+    "amazon_reviews": ReadyDataSet("amazon_reviews"),
+    "eraser_movies": ReadyDataSet(
+        "eraser_movies", ("val", "test")
+    ),  # test marks three times as much of a text as the others
+    "eraser_movies_train": ReadyDataSet("eraser_movies_train"),
+    "esnli": ReadyDataSet("esnli"),
+    "mnli": ReadyDataSet("mnli"),
+    "qqp": ReadyDataSet("qqp"),
+    "ethos": ReadyDataSet("ethos", ("all", "multi_label")),  # one label, or several
+    "hatexplain": ReadyDataSet("hatexplain"),
+    "hoc": ReadyDataSet("hoc"),
+    "hummingbird": ReadyDataSet(
         "hummingbird", ("anger", "disgust", "fear", "joy", "offensive", "politeness", "sadness", "sentiment"), False
     ),
-    "newsgroups20_sports": Ready("newsgroups20_sports"),
-    "ais_mri": Ready("ais_mri"),
-    "squad_v1.1": Ready("squad_v1.1", classes=False),
-    "squad_v2": Ready("squad_v2", classes=False),
-    "agreement_linzen": Ready("agreement_linzen", classes=False),
-    "ud_en_ewt": Ready("ud_en_ewt", classes=False),
+    "newsgroups20_sports": ReadyDataSet("newsgroups20_sports"),
+    "ais_mri": ReadyDataSet("ais_mri"),
+    "squad_v1.1": ReadyDataSet("squad_v1.1", classes=False),
+    "squad_v2": ReadyDataSet("squad_v2", classes=False),
+    "agreement_linzen": ReadyDataSet("agreement_linzen", classes=False),
+    "ud_en_ewt": ReadyDataSet("ud_en_ewt", classes=False),
     **{
-        f"jw_{name}_{part}": Ready(f"jw_{name}_{part}")
+        f"jw_{name}_{part}": ReadyDataSet(f"jw_{name}_{part}")
         for name in ("sst", "20news", "imdb")
         for part in ("train", "dev", "test")
     },

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import rankdata
+
+from wherefrom.core.arrays import Numbers
 
 if TYPE_CHECKING:
     import pandas
 
-Numbers = npt.NDArray[np.float64]
 Better = Literal["higher", "lower"]
 ROUNDS = 2000  # of the bootstrap
 AT_ONCE = 200  # rounds whose counts are in memory together
@@ -150,7 +150,7 @@ def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-class Agreement(NamedTuple):
+class MethodAgreement(NamedTuple):
     """How alike methods rank the tokens of a text: Spearman's correlation, averaged over examples."""
 
     methods: list[str]
@@ -158,7 +158,7 @@ class Agreement(NamedTuple):
     by_example: dict[tuple[str, str], float]  # (example, target) -> the mean over all pairs of methods
 
 
-def agreement(rows: Iterable[Mapping[str, Any]], methods: Sequence[str]) -> Agreement:
+def agreement(rows: Iterable[Mapping[str, Any]], methods: Sequence[str]) -> MethodAgreement:
     """rows: of the table of explanations. Special tokens are left out, as metrics leave them out."""
     place = {name: number for number, name in enumerate(methods)}
     total, count = np.zeros((len(methods),) * 2), np.zeros((len(methods),) * 2)
@@ -179,7 +179,7 @@ def agreement(rows: Iterable[Mapping[str, Any]], methods: Sequence[str]) -> Agre
         if len(ranks) > 1:
             by_example[key] = float(matrix[np.triu_indices(len(ranks), 1)].mean())
     with np.errstate(invalid="ignore"):
-        return Agreement(list(methods), total / count, by_example)
+        return MethodAgreement(list(methods), total / count, by_example)
 
 
 def _by_example(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[tuple[str, str], list[Mapping[str, Any]]]]:
@@ -232,7 +232,7 @@ class Energy:
         return 1000 * self.kilowatt_hours(seconds) * self.intensity
 
 
-class Cost(NamedTuple):
+class MethodCost(NamedTuple):
     """What a method takes to explain an example when nothing is shared with other methods, and what that makes for all
     of them.
     """
@@ -248,7 +248,7 @@ class Cost(NamedTuple):
     grams_so_far: list[float]
 
 
-def costs(alone: pandas.DataFrame, energy: Energy) -> list[Cost]:
+def costs(alone: pandas.DataFrame, energy: Energy) -> list[MethodCost]:
     """Every method, the cheapest first. alone: one row a part and method, for one of the part's examples."""
     found = []
     for method, rows in alone.groupby("method", sort=False):
@@ -259,7 +259,7 @@ def costs(alone: pandas.DataFrame, energy: Energy) -> list[Cost]:
         so_far = [energy.grams(float(spent)) for spent in seconds.cumsum()]
         each = total / int(counts.sum())
         found.append(
-            Cost(
+            MethodCost(
                 str(method),
                 each,
                 forwards,

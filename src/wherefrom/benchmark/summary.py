@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from wherefrom.benchmark.columns import explanation_of
 from wherefrom.benchmark.statistics import (
-    Agreement,
     Better,
-    Cost,
     Curve,
     Energy,
+    MethodAgreement,
+    MethodCost,
     Ranks,
     Standing,
     agreement,
@@ -55,8 +55,8 @@ class Summary:
     boards: dict[str, list[Standing]]  # metric -> leaderboard
     better: dict[str, Better]
     curves: dict[str, dict[str, Curve]]  # metric -> method -> curve
-    costs: list[Cost]
-    agreement: Agreement
+    costs: list[MethodCost]
+    agreement: MethodAgreement
     winners: dict[str, list[tuple[str, int]]]  # method -> operation and how often it was chosen
     disputed: list[Disputed]
     errors: list[dict[str, Any]]
@@ -112,7 +112,7 @@ def summarise(run: Run, energy: Energy, *, seed: int = 0) -> Summary:
     )
 
 
-def _disputed(run: Run, agreed: Agreement) -> list[Disputed]:
+def _disputed(run: Run, agreed: MethodAgreement) -> list[Disputed]:
     """The examples on which methods agree least."""
     chosen = [key for key, _ in sorted(agreed.by_example.items(), key=lambda item: item[1])][:DISPUTED]
     found: dict[tuple[str, str], list[Explanation]] = {key: [] for key in chosen}
@@ -125,7 +125,7 @@ def _disputed(run: Run, agreed: Agreement) -> list[Disputed]:
     return [Disputed(key[0], agreed.by_example[key], labels[key], found[key]) for key in chosen]
 
 
-def told_apart(summaries: Sequence[Summary], folders: Sequence[str]) -> list[Summary]:
+def with_distinct_names(summaries: Sequence[Summary], folders: Sequence[str]) -> list[Summary]:
     """Runs on the same data set are called by their folders, too."""
     names = [summary.name for summary in summaries]
     return [
@@ -134,5 +134,5 @@ def told_apart(summaries: Sequence[Summary], folders: Sequence[str]) -> list[Sum
     ]
 
 
-def over_data_sets(summaries: Sequence[Summary]) -> Ranks:
+def ranks_over_data_sets(summaries: Sequence[Summary]) -> Ranks:
     return average_ranks({summary.name: summary.boards for summary in summaries})

@@ -27,7 +27,7 @@ RENAMED = {"example", "method", "params", "input_ids", "scores", "label", "proba
 LEFT_OUT = {"notes", "gap", "unassigned", "cut", "seconds", "forwards", "backwards"}
 BESIDE = [column.name for column in EXPLANATION_COLUMNS if column.name not in RENAMED | LEFT_OUT]
 
-Tokens = Callable[[Sequence[int]], Sequence[str]]
+IdsToTokens = Callable[[Sequence[int]], Sequence[str]]
 
 
 def write_thermostat(run: Run, path: str | Path) -> int:
@@ -55,7 +55,7 @@ def _lines(run: Run) -> Iterator[dict[str, Any]]:
         }
 
 
-def read_thermostat(path: str | Path, *, tokens: Tokens | None = None) -> pandas.DataFrame:
+def read_thermostat(path: str | Path, *, tokens: IdsToTokens | None = None) -> pandas.DataFrame:
     """Lines that Wherefrom or Thermostat wrote, as the frame `Run.explanations` is. tokens: names ids, for lines that
     have no tokens of their own (a tokenizer's convert_ids_to_tokens).
     """
@@ -67,7 +67,7 @@ def read_thermostat(path: str | Path, *, tokens: Tokens | None = None) -> pandas
     return pandas.DataFrame(rows)
 
 
-def _row(line: Mapping[str, Any], where: str, tokens: Tokens | None) -> dict[str, Any]:
+def _row(line: Mapping[str, Any], where: str, tokens: IdsToTokens | None) -> dict[str, Any]:
     instance, explainer = line.get("instance"), line.get("explainer")
     if (
         not isinstance(instance, dict)

@@ -176,14 +176,14 @@ def report(
     """Say which methods did best in one or several runs."""
     from wherefrom.benchmark import Run, write_thermostat
     from wherefrom.benchmark.statistics import Energy
-    from wherefrom.benchmark.summary import summarise, told_apart
+    from wherefrom.benchmark.summary import summarise, with_distinct_names
     from wherefrom.report.leaderboard_files import as_csv, as_latex
 
     energy = Energy(power, pue, intensity)
     runs = [Run.load(folder) for folder in folders]
     if thermostat is not None and len(runs) > 1:
         raise BadOption("--thermostat writes the explanations of one run: name one folder.")
-    summaries = told_apart(
+    summaries = with_distinct_names(
         [summarise(one, energy, seed=seed) for one in runs], [folder.name or str(folder) for folder in folders]
     )
     if html is not None:
@@ -209,7 +209,7 @@ def _style_of(one: Standing | None) -> str:
 
 
 def _show(summaries: list[Summary]) -> None:
-    from wherefrom.report.leaderboard_files import named
+    from wherefrom.report.leaderboard_files import metric_title
 
     console = Console(highlight=False)
     for summary in summaries:
@@ -224,7 +224,7 @@ def _show(summaries: list[Summary]) -> None:
         table.add_column("rank", justify="right")
         for metric in summary.boards:
             table.add_column(
-                f"{named(metric)} {'↑' if summary.better[metric] == 'higher' else '↓'}",
+                f"{metric_title(metric)} {'↑' if summary.better[metric] == 'higher' else '↓'}",
                 justify="right",
                 overflow="fold",
                 min_width=6,

@@ -12,7 +12,7 @@ from wherefrom.core.files import FilePath, reading
 from wherefrom.core.units import Span
 from wherefrom.errors import BadFile
 
-COLUMNS = 10
+COLUMN_COUNT = 10
 _WORD = re.compile(r"\d+")
 _RANGE = re.compile(r"(\d+)-(\d+)")  # a token of several words: 3-4 don't, then 3 do and 4 n't
 _EMPTY_NODE = re.compile(r"\d+\.\d+")  # a word that is understood but not written
@@ -90,7 +90,7 @@ def read_conllu(path: FilePath) -> Iterator[ConlluSentence]:
 
 def _columns(line: str, where: str) -> list[str]:
     columns = line.split("\t")
-    if len(columns) != COLUMNS:
+    if len(columns) != COLUMN_COUNT:
         raise BadFile(f"{where}: {len(columns)} columns between tabs; CoNLL-U has ten.")
     if not any(pattern.fullmatch(columns[0]) for pattern in (_WORD, _RANGE, _EMPTY_NODE)):
         raise BadFile(f"{where}: a word is numbered {columns[0]!r}.")

@@ -11,15 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from wherefrom.core.arrays import Numbers
 from wherefrom.core.files import FilePath, write_atomically
 from wherefrom.errors import BadFile
 
 FORMAT = 1
 DIGITS = 8  # of a share, in a file
-
-Numbers = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,11 +9,11 @@ from pathlib import Path
 from torch import nn
 
 from wherefrom.errors import BadOption
-from wherefrom.heads.head_map import HeadMap, Table, _table
+from wherefrom.heads.head_map import ByHead, HeadMap, by_head
 from wherefrom.model.fingerprint import fingerprint
 
 
-def mask_of(heads: object, network: nn.Module, *, shape: tuple[int, int]) -> Table:
+def mask_of(heads: object, network: nn.Module, *, shape: tuple[int, int]) -> ByHead:
     """The mask that a head map, its file or plain numbers stand for, checked against the model. (layer, head)"""
     if isinstance(heads, (str, Path)):
         heads = HeadMap.load(heads)
@@ -25,7 +25,7 @@ def mask_of(heads: object, network: nn.Module, *, shape: tuple[int, int]) -> Tab
             )
         heads = heads.mask()
     try:
-        mask = _table(heads.tolist() if hasattr(heads, "tolist") else heads)
+        mask = by_head(heads.tolist() if hasattr(heads, "tolist") else heads)
     except (TypeError, ValueError) as error:
         raise BadOption(
             f"heads is a file, a HeadMap or numbers as (layer, head), not {type(heads).__name__}: {error}."
@@ -46,7 +46,7 @@ def mask_of(heads: object, network: nn.Module, *, shape: tuple[int, int]) -> Tab
     return mask
 
 
-def random_mask(mask: Sequence[Sequence[float]], *, seed: int) -> Table:
+def random_mask(mask: Sequence[Sequence[float]], *, seed: int) -> ByHead:
     """As many heads as the mask keeps, chosen anew among all (the Random row of the paper's Table 1)."""
     places = [(i, j) for i, row in enumerate(mask) for j in range(len(row))]
     kept = sum(1 for row in mask for weight in row if weight)
@@ -54,7 +54,7 @@ def random_mask(mask: Sequence[Sequence[float]], *, seed: int) -> Table:
     return tuple(tuple(float((i, j) in chosen) for j in range(len(row))) for i, row in enumerate(mask))
 
 
-def corrupted_mask(mask: Sequence[Sequence[float]], share: float, *, seed: int) -> Table:
+def corrupted_mask(mask: Sequence[Sequence[float]], share: float, *, seed: int) -> ByHead:
     """The mask with this share of its zeros switched on (Fig. 4); all of them give the mask of ones."""
     if not 0 <= share <= 1:
         raise BadOption(f"The share of heads to switch on is between 0 and 1, not {share}.")

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from wherefrom.core.units import Span
 from wherefrom.heads.trees import Tree
 
-Span = tuple[int, int]
 # Names by which trees call the four core relations (UD v1 and v2, and spaCy's English labels).
 RELATIONS: dict[str, tuple[str, ...]] = {
     "nsubj": ("nsubj", "nsubj:pass", "nsubjpass"),

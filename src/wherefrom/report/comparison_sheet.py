@@ -16,7 +16,7 @@ from wherefrom.report.wording import duration
 MANY = 4  # methods that a footnote names before it counts the rest
 
 
-class Cell(NamedTuple):
+class GradeCell(NamedTuple):
     """One grade. Where there is none, `note` is the number of the footnote that says why."""
 
     text: str
@@ -27,7 +27,7 @@ class Cell(NamedTuple):
     tip: str
 
 
-class Column(NamedTuple):
+class MetricColumn(NamedTuple):
     """A metric."""
 
     name: str
@@ -35,12 +35,12 @@ class Column(NamedTuple):
     tip: str
 
 
-class Line(NamedTuple):
+class MethodLine(NamedTuple):
     """A method with its grades."""
 
     name: str
     explanation: Explanation
-    cells: tuple[Cell, ...]
+    cells: tuple[GradeCell, ...]
     mean_rank: float | None
     time: str
     passes: str
@@ -50,8 +50,8 @@ class Line(NamedTuple):
 class Sheet:
     """The whole table, the best mean rank first."""
 
-    lines: tuple[Line, ...]
-    columns: tuple[Column, ...]
+    lines: tuple[MethodLine, ...]
+    columns: tuple[MetricColumn, ...]
     footnotes: tuple[str, ...]  # numbered from one
     remarks: tuple[str, ...]  # without a number: methods that failed, fills that stood in for others
     counts: str
@@ -73,12 +73,12 @@ def sheet(comparison: Comparison) -> Sheet:
         known = [cell.rank for cell in cells if cell.rank is not None]
         average = sum(known) / len(known) if known else None
         lines.append(
-            Line(visible(name), explanation, cells, average, duration(explanation.seconds), _passes(explanation))
+            MethodLine(visible(name), explanation, cells, average, duration(explanation.seconds), _passes(explanation))
         )
     lines.sort(key=lambda line: (line.mean_rank is None, line.mean_rank))
     return Sheet(
         tuple(lines),
-        tuple(Column(visible(column[0].metric), column[0].better, _tip(column)) for column in columns),
+        tuple(MetricColumn(visible(column[0].metric), column[0].better, _tip(column)) for column in columns),
         tuple(_footnote(comparison, why) for why in notes),
         _remarks(comparison, columns),
         _counts(comparison),
@@ -102,16 +102,18 @@ def _passes(explanation: Explanation) -> str:
 
 def _cell(
     grade: Grade, rank: int | None, column: Sequence[Grade], notes: Sequence[str], explanation: Explanation
-) -> Cell:
+) -> GradeCell:
     if grade.value is None:
-        return Cell(
+        return GradeCell(
             "", None, None, False, 1 + notes.index(_reason(grade, explanation)), visible(grade.why or "not defined")
         )
     known = [other.value for other in column if other.value is not None]
     if len(column) == 1 or rank is None:
-        return Cell(figure(grade.value), grade.value, None, False, None, "")
+        return GradeCell(figure(grade.value), grade.value, None, False, None, "")
     best = rank == 1 and min(known) < max(known)
-    return Cell(figure(grade.value), grade.value, rank, best, None, f"{grade.value:.6g}, place {rank} of {len(known)}")
+    return GradeCell(
+        figure(grade.value), grade.value, rank, best, None, f"{grade.value:.6g}, place {rank} of {len(known)}"
+    )
 
 
 def _reason(grade: Grade, explanation: Explanation) -> str:

@@ -36,7 +36,7 @@ class Piece(NamedTuple):
         return " ".join(visible(self.text).split()) or visible(self.text.translate(_SPACES) or " ".join(self.tokens))
 
 
-class Run(NamedTuple):
+class TextRun(NamedTuple):
     """A stretch of a line. Without a piece it is plain text; `unread` where the model never came to it."""
 
     text: str
@@ -71,18 +71,18 @@ def pieces(explanation: Explanation, *, special: bool = False) -> list[Piece]:
     return found
 
 
-def lines(explanation: Explanation, shown: list[Piece]) -> list[list[Run]]:
+def lines(explanation: Explanation, shown: list[Piece]) -> list[list[TextRun]]:
     """The text, and its pair where there is one, in runs. Joined, the runs with text give the text back, every space of
     it.
     """
     texts = [explanation.text] if explanation.pair is None else [explanation.text, explanation.pair]
-    runs: list[list[Run]] = [[] for _ in texts]
+    runs: list[list[TextRun]] = [[] for _ in texts]
     reached = [0] * len(texts)
     here = 0  # a special token stands in the line of the token before it
     for piece in shown:
         here = min(max(piece.segment, 0), len(texts) - 1) if piece.segment >= 0 else here
         if not piece.text:
-            runs[here].append(Run("", piece))
+            runs[here].append(TextRun("", piece))
             continue
         text, start = texts[here], max(piece.start, reached[here])
         body = text[start : piece.end]
@@ -90,8 +90,12 @@ def lines(explanation: Explanation, shown: list[Piece]) -> list[list[Run]]:
             len(body) - len(body.lstrip()) if body.strip() else 0
         )  # " film" is coloured from its f, and a lone space wholly
         tail = len(body.rstrip()) if body.strip() else len(body)
-        runs[here] += [Run(text[reached[here] : start + head]), Run(body[head:tail], piece), Run(body[tail:])]
+        runs[here] += [
+            TextRun(text[reached[here] : start + head]),
+            TextRun(body[head:tail], piece),
+            TextRun(body[tail:]),
+        ]
         reached[here] = max(piece.end, reached[here])
     for line, text, end in zip(runs, texts, reached, strict=True):
-        line.append(Run(text[end:], unread=explanation.cut > 0))
+        line.append(TextRun(text[end:], unread=explanation.cut > 0))
     return [[run for run in line if run.text or run.piece] for line in runs]

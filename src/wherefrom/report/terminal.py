@@ -15,8 +15,8 @@ from rich.text import Text
 
 from wherefrom.core.explanation import Explanation
 from wherefrom.report.colour import DARK, LIGHT, Colour, Shade, blend, largest, shade
-from wherefrom.report.pieces import Piece, Run, lines, pieces, visible
-from wherefrom.report.selection import Standings, standings
+from wherefrom.report.pieces import Piece, TextRun, lines, pieces, visible
+from wherefrom.report.selection import CandidateTable, candidate_tables
 from wherefrom.report.wording import doubts, number, options, percent, predicted
 
 TOP = 6  # rows of the table beside a coloured text
@@ -28,7 +28,7 @@ LEFT_TO_RIGHT = "\u200e"
 DULL = {"for": "green", "against": "red", "only": "blue"}  # for terminals of 16 colours
 
 
-class Signs(NamedTuple):
+class BarCharacters(NamedTuple):
     full: str
     half_for: str
     half_against: str
@@ -36,11 +36,11 @@ class Signs(NamedTuple):
     dot: str
 
 
-BLOCKS = Signs("█", "▌", "▐", "│", " · ")
-ASCII = Signs("#", "", "", "|", " | ")
+BLOCKS = BarCharacters("█", "▌", "▐", "│", " · ")
+ASCII = BarCharacters("#", "", "", "|", " | ")
 
 
-class Pen(NamedTuple):
+class Terminal(NamedTuple):
     """What this terminal can show."""
 
     console: Console
@@ -52,7 +52,7 @@ class Pen(NamedTuple):
         return self.console.color_system is not None and not self.console.no_color
 
     @property
-    def signs(self) -> Signs:
+    def characters(self) -> BarCharacters:
         return ASCII if self.console.options.ascii_only else BLOCKS
 
     def text(self, text: str, style: Style | str = "") -> Text:
@@ -100,101 +100,103 @@ def print_explanation(explanation: Explanation, *, special: bool = False, consol
         "7",
         "15",
     }  # the only sign some terminals give of their ground
-    pen = Pen(console, LIGHT if light else DARK, explanation.signed)
+    terminal = Terminal(console, LIGHT if light else DARK, explanation.signed)
     shown = pieces(explanation, special=special)
     scale = largest(piece.score for piece in shown)
 
-    console.print(_headline(explanation, pen))
+    console.print(_headline(explanation, terminal))
     console.print()
     for line in lines(explanation, shown):
-        console.print(Text.assemble(*(_run(run, scale, pen) for run in line)), overflow="fold")
+        console.print(Text.assemble(*(_run(run, scale, terminal) for run in line)), overflow="fold")
     console.print()
     if scale:
-        console.print(_table(shown, scale, pen))
+        console.print(_table(shown, scale, terminal))
     else:
-        console.print(pen.text("Every score is zero."))
-    for found in standings(explanation):
+        console.print(terminal.text("Every score is zero."))
+    for found in candidate_tables(explanation):
         console.print()
-        console.print(_standings(found, pen))
-    footer = pen.signs.dot.join(f"{name} {value}" for name, value in doubts(explanation))
+        console.print(_candidate_table(found, terminal))
+    footer = terminal.characters.dot.join(f"{name} {value}" for name, value in doubts(explanation))
     if footer:
         console.print()
-        console.print(pen.text(footer, "dim"))
+        console.print(terminal.text(footer, "dim"))
     for note in explanation.notes:
-        console.print(pen.text(f"note: {note}", "dim"))
+        console.print(terminal.text(f"note: {note}", "dim"))
 
 
-def _headline(explanation: Explanation, pen: Pen) -> Text:
+def _headline(explanation: Explanation, terminal: Terminal) -> Text:
     about = f" ({options(explanation.params)})" if explanation.params else ""
     line = Text.assemble(
-        pen.text(explanation.method, "bold"),
-        pen.text(about, "dim"),
-        pen.text(" explains "),
-        pen.text(explanation.target, "bold"),
-        pen.text(f" ({percent(explanation.probability)})"),
+        terminal.text(explanation.method, "bold"),
+        terminal.text(about, "dim"),
+        terminal.text(" explains "),
+        terminal.text(explanation.target, "bold"),
+        terminal.text(f" ({percent(explanation.probability)})"),
     )
     instead = predicted(explanation)
-    return line.append_text(pen.text(f"; the model predicts {instead}", "yellow")) if instead else line
+    return line.append_text(terminal.text(f"; the model predicts {instead}", "yellow")) if instead else line
 
 
-def _run(run: Run, scale: float, pen: Pen) -> Text:
+def _run(run: TextRun, scale: float, terminal: Terminal) -> Text:
     if run.piece is None:
-        return pen.text(run.text, "dim strike" if run.unread else "")
-    style = pen.behind(shade(run.piece.score, scale, signed=pen.signed))
+        return terminal.text(run.text, "dim strike" if run.unread else "")
+    style = terminal.behind(shade(run.piece.score, scale, signed=terminal.signed))
     if run.text:
-        return pen.text(run.text, style)
-    return Text.assemble(" ", pen.text(run.piece.label, style + Style(italic=True)), " ")  # a special token
+        return terminal.text(run.text, style)
+    return Text.assemble(" ", terminal.text(run.piece.label, style + Style(italic=True)), " ")  # a special token
 
 
-def _table(shown: list[Piece], scale: float, pen: Pen) -> Table:
+def _table(shown: list[Piece], scale: float, terminal: Terminal) -> Table:
     """The strongest first; without colour in the text's own order, as the table then stands for the text."""
     order = sorted(range(len(shown)), key=lambda place: -abs(shown[place].score))
-    places = order[:TOP] if pen.coloured else sorted(order[:TOP_PLAIN])
+    places = order[:TOP] if terminal.coloured else sorted(order[:TOP_PLAIN])
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1))
     table.add_column(
         no_wrap=True,
-        overflow="crop" if pen.signs is ASCII else "ellipsis",
-        max_width=max(8, pen.console.width - 2 * CELLS - 16),
+        overflow="crop" if terminal.characters is ASCII else "ellipsis",
+        max_width=max(8, terminal.console.width - 2 * CELLS - 16),
     )
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True, justify="right")
     for place in places:
         piece = shown[place]
-        score = pen.text(number(piece.score, scale, signed=pen.signed))
-        table.add_row(pen.name(piece.label), _bar(shade(piece.score, scale, signed=pen.signed), pen), score)
+        score = terminal.text(number(piece.score, scale, signed=terminal.signed))
+        table.add_row(
+            terminal.name(piece.label), _bar(shade(piece.score, scale, signed=terminal.signed), terminal), score
+        )
     left = len(shown) - len(places)
     if left:
-        table.add_row(pen.text(f"and {left} weaker", "dim"))
+        table.add_row(terminal.text(f"and {left} weaker", "dim"))
     return table
 
 
-def _standings(found: Standings, pen: Pen) -> Table:
+def _candidate_table(found: CandidateTable, terminal: Terminal) -> Table:
     """What was chosen among, with the grades of those that came first."""
     table = Table(box=None, pad_edge=False, padding=(0, 1))
-    table.add_column(pen.text("chosen among"))
+    table.add_column(terminal.text("chosen among"))
     for metric in found.metrics:
-        table.add_column(pen.text(metric), justify="right")
+        table.add_column(terminal.text(metric), justify="right")
     for row in found.rows[:TOP]:
         style = "bold" if row.mark == "chosen" else ""
         table.add_row(
-            pen.text(f"{row.name} ({row.mark})" if row.mark else row.name, style),
-            *(pen.text(one, style) for one in row.grades),
+            terminal.text(f"{row.name} ({row.mark})" if row.mark else row.name, style),
+            *(terminal.text(one, style) for one in row.grades),
         )
     if len(found.rows) > TOP:
-        table.add_row(pen.text(f"and {len(found.rows) - TOP} more", "dim"))
+        table.add_row(terminal.text(f"and {len(found.rows) - TOP} more", "dim"))
     return table
 
 
-def _bar(shade: Shade, pen: Pen) -> Text:
+def _bar(shade: Shade, terminal: Terminal) -> Text:
     """One side's bar grows left of the axis, the other's right of it; a method without sign has one side only."""
-    signs = pen.signs
+    characters = terminal.characters
     halves = round(shade.strength * CELLS * 2)
-    full = signs.full * (halves // 2)
+    full = characters.full * (halves // 2)
     if shade.side == "against":
-        left, right = (signs.half_against * (halves % 2) + full).rjust(CELLS), " " * CELLS
+        left, right = (characters.half_against * (halves % 2) + full).rjust(CELLS), " " * CELLS
     else:
-        left, right = " " * CELLS, (full + signs.half_for * (halves % 2)).ljust(CELLS)
-    style = pen.bar(shade)
+        left, right = " " * CELLS, (full + characters.half_for * (halves % 2)).ljust(CELLS)
+    style = terminal.bar(shade)
     if shade.side == "only":
-        return pen.text(right, style)
-    return Text.assemble(pen.text(left, style), pen.text(signs.axis, "dim"), pen.text(right, style))
+        return terminal.text(right, style)
+    return Text.assemble(terminal.text(left, style), terminal.text(characters.axis, "dim"), terminal.text(right, style))

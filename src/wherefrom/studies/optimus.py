@@ -28,10 +28,10 @@ from wherefrom.optimus.combination import Combination
 from wherefrom.optimus.search import Choice, all_candidates, scores_of, searched
 from wherefrom.registry import find_method
 
-Table = Mapping[str, Mapping[str, float]]  # method -> metric -> mean over texts
+MetricMeans = Mapping[str, Mapping[str, float]]  # method -> metric -> mean over texts
 
 
-class Operations(NamedTuple):
+class OperationShares(NamedTuple):
     """Of all explanations, the share in which each operation won, the most frequent first."""
 
     heads: dict[str, float]
@@ -40,13 +40,13 @@ class Operations(NamedTuple):
     raw: dict[str, float]
 
 
-def winning_operations(found: Iterable[Explanation | Combination]) -> Operations:
+def winning_operations(found: Iterable[Explanation | Combination]) -> OperationShares:
     """How often each operation wins: as Figure 4."""
     won = [one if isinstance(one, Combination) else _winner(one) for one in found]
     if not won:
         raise WherefromError("There is nothing to count: give at least one explanation by optimus, or a combination.")
     counts = (Counter(str(getattr(one, name)) for one in won) for name in ("head", "layer", "matrix", "raw"))
-    return Operations(*({name: count / len(won) for name, count in one.most_common()} for one in counts))
+    return OperationShares(*({name: count / len(won) for name, count in one.most_common()} for one in counts))
 
 
 def _winner(explanation: Explanation) -> Combination:
@@ -79,7 +79,7 @@ def mean_grades(comparisons: Iterable[Comparison]) -> dict[str, dict[str, float]
 
 
 def correlations(
-    table: Table, metrics: Sequence[str] = ("faithfulness", "rft"), *, against: str = "auprc"
+    table: MetricMeans, metrics: Sequence[str] = ("faithfulness", "rft"), *, against: str = "auprc"
 ) -> dict[str, Correlation]:
     """How each metric's means go with those of another over the methods: as Table 2. Methods that lack one of the two
     are left out.

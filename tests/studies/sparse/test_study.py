@@ -21,7 +21,7 @@ from wherefrom.errors import BadFile, BadOption, UnknownName
 from wherefrom.studies.sparse import paper
 from wherefrom.studies.sparse.data import read_dataset
 from wherefrom.studies.sparse.page import study_page
-from wherefrom.studies.sparse.study import LAMBDAS, Run, plan, study, within
+from wherefrom.studies.sparse.study import LAMBDAS, TrainingRun, plan, study, within
 from wherefrom.studies.sparse.tables import lambda_and_entropy, markdown, over_seeds, tables
 
 CHILD = """
@@ -167,7 +167,7 @@ def test_a_run_is_named_after_all_that_decides_it() -> None:
     longer = plan(["sst"], 1, quick=True, epochs=9)[0]
     assert first.folder(Path("runs"), "data") != longer.folder(Path("runs"), "data")
     quick = plan(["sst"], 1, quick=True)[0]
-    assert isinstance(quick, Run)
+    assert isinstance(quick, TrainingRun)
     assert first.folder(Path("runs"), "data") == quick.folder(
         Path("runs"), "data"
     )  # a larger study takes over a smaller one

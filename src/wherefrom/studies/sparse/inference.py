@@ -27,8 +27,8 @@ from wherefrom.studies.sparse.at_inference import projected
 from wherefrom.studies.sparse.data import by_length, labelled_texts
 from wherefrom.studies.sparse.measures import agreement, normalised_entropy
 from wherefrom.studies.sparse.projections import Projection
-from wherefrom.studies.sparse.study import Say, made, make_folder, number, read_json, write_json
-from wherefrom.studies.sparse.training import silently
+from wherefrom.studies.sparse.study import make_folder, number, provenance, read_json, write_json
+from wherefrom.studies.sparse.training import Track, silently
 
 VERSION = 1
 TEXTS = "sst2_dev.jsonl"
@@ -65,7 +65,7 @@ def project_at_inference(
     out: Path,
     *,
     projections: Sequence[str] = PROJECTIONS,
-    track: Say = silently,
+    track: Track[Any] = silently,
 ) -> dict[str, Any]:
     """Ask the model with every projection; plain numbers, kept in `out/at-inference.json`. What is kept is not asked
     again.
@@ -92,14 +92,14 @@ def project_at_inference(
     results = {
         "model": model.name,
         "texts": len(rows),
-        "made": made(sum(one["seconds"] for one in found)),
+        "made": provenance(sum(one["seconds"] for one in found)),
         "projections": found,
     }
     write_json(out / "at-inference.json", results)
     return results
 
 
-def ask(model: TextModel, rows: Sequence[tuple[str, int]], projection: Projection, track: Say) -> dict[str, Any]:
+def ask(model: TextModel, rows: Sequence[tuple[str, int]], projection: Projection, track: Track[Any]) -> dict[str, Any]:
     """Lists are one number a text."""
     started = time.process_time()
     encodings = [model.encode(text) for text, _ in rows]

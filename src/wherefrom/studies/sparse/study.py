@@ -23,8 +23,8 @@ from torch import Tensor
 
 from wherefrom.core.files import write_atomically
 from wherefrom.errors import BadFile, BadOption
-from wherefrom.studies.sparse.adversary import Mode, measure_adversary, train_adversary
-from wherefrom.studies.sparse.data import SOURCES, Dataset, Text, read_dataset
+from wherefrom.studies.sparse.adversary import AdversaryMode, measure_adversary, train_adversary
+from wherefrom.studies.sparse.data import LENGTH_FILTERS, LabelledText, StudyDataset, read_dataset
 from wherefrom.studies.sparse.measures import (
     agreement,
     attention_over_words,
@@ -43,21 +43,19 @@ ENCODERS: dict[EncoderKind, Alignment] = {"bilstm": "additive", "transformer": "
 SPREADS: dict[EncoderKind, float] = {"bilstm": 0.6, "transformer": 0.03}
 PROJECTIONS = ("softmax", "sparsemax")
 LAMBDAS = (-10.0, -3.0, -1.0, 0.0, 0.5, 0.9)
-MODES: tuple[Mode, ...] = ("frozen", "unfrozen")
+MODES: tuple[AdversaryMode, ...] = ("frozen", "unfrozen")
 # Leaving out each of n words costs n encodings of n words, so texts are taken until the sum of n * n reaches this.
 LEFT_OUT, LEFT_OUT_SWEEP, FOR_INTERMEDIATES = 4_000_000, 400_000, 60_000
 
-Say = Track[Any]
-
 
 @dataclass(frozen=True)
-class Run:
+class TrainingRun:
     """One classifier of the study."""
 
     dataset: str
     architecture: Architecture
     recipe: Recipe
-    adversary: Mode | None = None
+    adversary: AdversaryMode | None = None
     weight: float = 1.0  # of the divergence in an adversary's loss
     left_out: int = LEFT_OUT
     for_intermediates: int = FOR_INTERMEDIATES
@@ -78,7 +76,7 @@ class Run:
         return runs / f"{self.title.replace(' ', '-').replace(':', '')}-{digest}"
 
 
-def plan(datasets: Sequence[str], seeds: int, *, quick: bool, epochs: int = 6, size: int = 128) -> list[Run]:
+def plan(datasets: Sequence[str], seeds: int, *, quick: bool, epochs: int = 6, size: int = 128) -> list[TrainingRun]:
     """All classifiers of a study, those that others build on first."""
     runs = []
     for dataset in datasets:
@@ -91,11 +89,11 @@ def plan(datasets: Sequence[str], seeds: int, *, quick: bool, epochs: int = 6, s
                 ) -> Architecture:
                     return Architecture(encoder, projection, alignment, size=size, spread=SPREADS[encoder])
 
-                runs += [Run(dataset, architecture(projection), recipe) for projection in PROJECTIONS]
+                runs += [TrainingRun(dataset, architecture(projection), recipe) for projection in PROJECTIONS]
                 if not quick:
-                    runs += [Run(dataset, architecture("softmax"), recipe, adversary=mode) for mode in MODES]
+                    runs += [TrainingRun(dataset, architecture("softmax"), recipe, adversary=mode) for mode in MODES]
                     runs += [
-                        Run(
+                        TrainingRun(
                             dataset,
                             architecture(f"sparsegen:{lam:g}"),
                             recipe,
@@ -112,18 +110,18 @@ def study(
     data: Path,
     out: Path,
     *,
-    datasets: Sequence[str] = tuple(SOURCES),
+    datasets: Sequence[str] = tuple(LENGTH_FILTERS),
     seeds: int = 1,
     quick: bool = False,
     epochs: int = 6,
     size: int = 128,
-    track: Say = silently,
+    track: Track[Any] = silently,
 ) -> dict[str, Any]:
     """Train what is missing, measure it, and give back all numbers as plain data (also kept in `out/results.json`)."""
     if seeds < 1 or epochs < 1:
         raise BadOption("A study needs at least one seed and one epoch.")
     if not datasets:
-        raise BadOption(f"Name at least one dataset: {', '.join(SOURCES)}.")
+        raise BadOption(f"Name at least one dataset: {', '.join(LENGTH_FILTERS)}.")
     loaded = {
         name: read_dataset(data, name) for name in datasets
     }  # all of them first: a missing file is said before hours of work
@@ -138,14 +136,14 @@ def study(
             name: {"train": len(d.train), "dev": len(d.dev), "test": len(d.test)} for name, d in loaded.items()
         },
         "lambdas": list(LAMBDAS),
-        "made": made(sum(row["seconds"] for row in rows)),
+        "made": provenance(sum(row["seconds"] for row in rows)),
         "runs": rows,
     }
     write_json(out / "results.json", results)
     return results
 
 
-def made(seconds: float) -> dict[str, Any]:
+def provenance(seconds: float) -> dict[str, Any]:
     """When and where the numbers came about."""
     return {
         "date": datetime.now(UTC).date().isoformat(),
@@ -156,7 +154,7 @@ def made(seconds: float) -> dict[str, Any]:
     }
 
 
-def perform(run: Run, dataset: Dataset, runs: Path, track: Say) -> dict[str, Any]:
+def perform(run: TrainingRun, dataset: StudyDataset, runs: Path, track: Track[Any]) -> dict[str, Any]:
     """One classifier's numbers: trained, measured, or read if that has been done."""
     folder = run.folder(runs, dataset.fingerprint)
     kept = folder / f"measures-{run.left_out}-{run.for_intermediates}.json"
@@ -169,7 +167,7 @@ def perform(run: Run, dataset: Dataset, runs: Path, track: Say) -> dict[str, Any
     if run.adversary is None:
         model, history = train(dataset, run.architecture, run.recipe, folder, track=titled)
     else:
-        base_folder = Run(run.dataset, run.architecture, run.recipe).folder(runs, dataset.fingerprint)
+        base_folder = TrainingRun(run.dataset, run.architecture, run.recipe).folder(runs, dataset.fingerprint)
         base, _ = train(dataset, run.architecture, run.recipe, base_folder, track=titled)
         model, history = train_adversary(
             dataset, base, run.recipe, folder, mode=run.adversary, weight=run.weight, track=titled
@@ -196,7 +194,7 @@ def perform(run: Run, dataset: Dataset, runs: Path, track: Say) -> dict[str, Any
     return row
 
 
-def within(texts: Sequence[Text], budget: int) -> list[Text]:
+def within(texts: Sequence[LabelledText], budget: int) -> list[LabelledText]:
     """As many texts, in a fixed random order, as the budget allows; the sum of their squared lengths is what they
     cost.
     """
@@ -210,7 +208,7 @@ def within(texts: Sequence[Text], budget: int) -> list[Text]:
     return [texts[i] for i in sorted(chosen)]
 
 
-def measure(run: Run, model: Classifier, test: Sequence[Text], track: Say) -> dict[str, Any]:
+def measure(run: TrainingRun, model: Classifier, test: Sequence[LabelledText], track: Track[Any]) -> dict[str, Any]:
     """Lists are one number a text; `tau` and `p` are attention's agreement with an importance, `entropy` is an
     importance's own.
     """

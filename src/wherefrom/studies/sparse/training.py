@@ -17,8 +17,8 @@ from torch.nn import functional
 
 from wherefrom.core.files import replacing
 from wherefrom.errors import BadFile
-from wherefrom.studies.sparse.data import Dataset, Text, by_length, padded, shuffled
-from wherefrom.studies.sparse.models import Answer, Architecture, Classifier, build
+from wherefrom.studies.sparse.data import LabelledText, StudyDataset, by_length, padded, shuffled
+from wherefrom.studies.sparse.models import Architecture, Classifier, ClassifierOutput, build
 
 Item = TypeVar("Item")
 Track = Callable[[Sequence[Item], str], Iterable[Item]]  # shows how far a loop has come
@@ -66,7 +66,7 @@ def optimiser(model: Classifier, rate: float, decay: float) -> torch.optim.Adam:
 
 
 def train(
-    dataset: Dataset, architecture: Architecture, recipe: Recipe, folder: Path, *, track: Track[Any] = silently
+    dataset: StudyDataset, architecture: Architecture, recipe: Recipe, folder: Path, *, track: Track[Any] = silently
 ) -> tuple[Classifier, list[Epoch]]:
     """The best classifier by dev score, and its epochs. What `folder` already holds is not done again."""
     model = build(architecture, len(dataset.words), seed=recipe.seed)
@@ -75,7 +75,7 @@ def train(
         return model, done
     weight = torch.tensor(dataset.positive_weight)
 
-    def loss_of(rows: Sequence[int], answer: Answer) -> Tensor:
+    def loss_of(rows: Sequence[int], answer: ClassifierOutput) -> Tensor:
         labels = torch.tensor([float(dataset.train[i].label) for i in rows])
         return functional.binary_cross_entropy_with_logits(answer.logit, labels, pos_weight=weight)
 
@@ -101,10 +101,10 @@ def train(
 def fit(
     model: Classifier,
     optimise: torch.optim.Optimizer,
-    texts: Sequence[Text],
+    texts: Sequence[LabelledText],
     recipe: Recipe,
     folder: Path,
-    loss_of: Callable[[Sequence[int], Answer], Tensor],
+    loss_of: Callable[[Sequence[int], ClassifierOutput], Tensor],
     dev_score: Callable[[], tuple[float, float]],
     *,
     track: Track[Any],
@@ -145,7 +145,7 @@ def _stalled(history: list[Epoch], patience: int) -> bool:
 
 
 @torch.no_grad()
-def answers(model: Classifier, texts: Sequence[Text]) -> tuple[Tensor, list[Tensor]]:
+def answers(model: Classifier, texts: Sequence[LabelledText]) -> tuple[Tensor, list[Tensor]]:
     """The logit of every text, and its attention over its own places. (text,), [(place,)]"""
     logits, attention = torch.empty(len(texts), dtype=model.decoder.weight.dtype), [torch.empty(0)] * len(texts)
     model.eval()
@@ -157,7 +157,7 @@ def answers(model: Classifier, texts: Sequence[Text]) -> tuple[Tensor, list[Tens
     return logits, attention
 
 
-def accuracy(model: Classifier, texts: Sequence[Text]) -> float:
+def accuracy(model: Classifier, texts: Sequence[LabelledText]) -> float:
     logits, _ = answers(model, texts)
     return ((logits > 0) == torch.tensor([text.label > 0 for text in texts])).double().mean().item()
 

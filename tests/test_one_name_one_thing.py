@@ -37,7 +37,7 @@ def names_in(source: str) -> list[str]:
 
 
 def test_what_counts_as_a_name() -> None:
-    source = "class Aa: ...\nBb = dict[str, int]\nCc: TypeAlias = int\nLIMIT = 3\n_d = 4\ndef e(): ...\nif True:\n    Ff = 1\n"
+    source = "class Aa: ...\nBb = dict[str, int]\nCc: TypeAlias = int\nLIMIT = 3\n_d = 4\nif True:\n    Ff = 1\n"
     assert names_in(source) == ["Aa", "Bb", "Cc"]
 
 

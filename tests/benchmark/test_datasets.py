@@ -268,11 +268,11 @@ def test_conllu(write: Write) -> None:
 def test_ready_names(write: Write, tmp_path: Path) -> None:
     write("eraser_movies.jsonl", [FINE | {"split": "val"}, DULL | {"split": "test"}])
     assert [e.id for e in read("eraser_movies@test", folder=tmp_path)] == ["b"]
-    with pytest.raises(WherefromError, match="must not be pooled; take one: eraser_movies@val, eraser_movies@test"):
+    with pytest.raises(WherefromError, match="must not be pooled; choose one: eraser_movies@val, eraser_movies@test"):
         read("eraser_movies", folder=tmp_path)
     with pytest.raises(
         WherefromError,
-        match=r"eraser_movies is read from a folder that holds eraser_movies.jsonl: say which with --data-dir",
+        match=r"eraser_movies is read from a folder that holds eraser_movies.jsonl: name the folder with --data-dir",
     ):
         read("eraser_movies@val")
     assert not DataSet("squad_v2").classes
@@ -361,7 +361,7 @@ WRONG: dict[str, tuple[str, Any, str]] = {
         [{"text": "a", "answer": "a"}],
         r"line 1: there is an answer, but no second text",
     ),
-    "the same id": ("x.jsonl", [FINE, FINE], r"line 2: the id 'a' is taken already, at line 1"),
+    "the same id": ("x.jsonl", [FINE, FINE], r"line 2: the id 'a' is used already, at line 1"),
     "nothing": ("x.jsonl", "\n\n", r"x.jsonl has no examples"),
     "an empty table": ("x.csv", "", r"x.csv has no examples"),
     "a short row": (

@@ -15,7 +15,7 @@ import pytest
 from rich.console import Console
 from rich.progress import Progress, TimeRemainingColumn
 
-from wherefrom.benchmark import Run
+from wherefrom.benchmark import Run, RunPlan
 from wherefrom.benchmark.statistics import Energy, Interval, Standing
 from wherefrom.benchmark.store import Part, new_manifest, open_store
 from wherefrom.benchmark.summary import Summary, ranks_over_data_sets, summarise, with_distinct_names
@@ -34,11 +34,12 @@ ORDER = {"good": [3.0, 1.0, 2.0], "optimus": [1.0, 3.0, 2.0], "random": [2.0, 2.
 def written(folder: Path, values: dict[str, float | None], *, finished: bool = True, name: str = "few") -> Run:
     """A run of three examples in two parts; every example has the method's value, a little more or less."""
     versions = {"wherefrom": "0", "torch": "0"}
-    configuration = {"data": name, "methods": METHODS, "metrics": ["aopc", "auprc"], "model": MODEL, "level": "token"}
+    plan = RunPlan(name, methods=METHODS, metrics=["aopc", "auprc"]).to_manifest()
     manifest = new_manifest(
-        configuration | {"target": "predicted", "versions": versions},
+        {"plan": plan["plan"], "model": MODEL, "versions": versions},
         parts=2,
         facts={
+            "how": plan["how"],
             "data": name,
             "model": MODEL,
             "metrics": [{"asked": "aopc", "better": "higher"}, {"asked": "auprc", "better": "higher"}],

@@ -131,7 +131,7 @@ def test_a_run_goes_on_where_it_was(undisturbed: Run, tmp_path: Path, model_fold
     again = run(str(texts), tmp_path / "run", **settings(model_folder), on_progress=lambda done, _: seen.append(done))
     assert seen == [6, 9, 10]
     same_tables(again, undisturbed)
-    with pytest.raises(FolderTaken, match=r"There is a run in .* already. Go on with it by --resume"):
+    with pytest.raises(FolderTaken, match=r"There is a run in .* already. Continue it with --resume"):
         run(str(texts), tmp_path / "run", **settings(model_folder), resume=False)
 
 
@@ -343,7 +343,7 @@ def test_labels_the_model_does_not_know(tmp_path: Path, model_folder: Path) -> N
     assert meant.explanations["label"].tolist() == ["NEGATIVE", "POSITIVE"]  # the shorter text comes first
     aside = run(str(path), tmp_path / "aside", **chosen, labels="none")
     assert aside.explanations["label"].isna().all()
-    with pytest.raises(WherefromError, match="label explains the data set's labels, but these are left aside"):
+    with pytest.raises(WherefromError, match="label explains the data set's labels, but these are ignored"):
         run(str(path), tmp_path / "x", **chosen, labels="none", target="label")
 
 

@@ -217,7 +217,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     [
         ("{", "cannot be read"),
         ("[]", "not written by this version"),
-        ('{"wherefrom_run": 1, "hash": "x", "configuration": {}}', "is damaged: the hash"),
+        ('{"wherefrom_run": 2, "hash": "x", "configuration": {}}', "is damaged: the hash"),
     ],
 )
 def test_a_manifest_that_is_none(tmp_path: Path, content: str, message: str) -> None:
@@ -246,7 +246,7 @@ def test_a_second_process_is_refused(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(BadFile, match="The run cannot be kept in"), open_store(tmp_path / "file" / "run", manifest()):
+    with pytest.raises(BadFile, match="The run cannot be stored in"), open_store(tmp_path / "file" / "run", manifest()):
         pass
 
 

@@ -1,4 +1,4 @@
-"""Data sets by name, file or folder, as examples. Whatever does not fit is said with its file and line."""
+"""Data sets by name, file or folder, as examples. Errors name the file and the line."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ for _reader in OUR_READERS:
 
 HUB = "hf:"
 
-# What a field may be called. The first name of a row that is there is taken; --columns says otherwise.
+# The names that a field may have in a file. The first of them that a row has is used, unless --columns names another.
 FIELDS = {
     "id": ("id", "idx", "guid", "pairID"),
     "text": ("text", "text_a", "sentence", "sentence1", "premise", "question", "question1", "review", "content"),
@@ -60,7 +60,7 @@ class ReadyDataSet(NamedTuple):
     """A data set that is known by name, given the folder it is in."""
 
     file: str
-    splits: tuple[str, ...] = ()  # where they must not be pooled, so that one has to be named
+    splits: tuple[str, ...] = ()  # given where splits must not be pooled, so that one has to be named
     classes: bool = True  # whether its labels are classes of a model
 
 
@@ -101,7 +101,7 @@ READY = {
 
 @dataclass(frozen=True)
 class DataSet:
-    """Examples that are read anew each time they are gone through, so that a large file takes no memory."""
+    """Examples that are read from the file in every iteration, so that a large file takes no memory."""
 
     source: str  # a ready name, a path, layout:path, hf:name; with @split behind
     folder: Path | None = None  # where ready names are
@@ -125,7 +125,7 @@ class DataSet:
     @property
     def name(self) -> str:
         """Short, for tables."""
-        source, split = _parted(self.source)
+        source, split = _name_and_split(self.source)
         last = Path(source.rpartition(":")[2])
         short = last.stem if last.suffix.lower() in (*_suffixes(), ".json") else last.name
         return f"{short}@{split}" if split else short
@@ -133,19 +133,20 @@ class DataSet:
     @cached_property
     def classes(self) -> bool:
         """Whether its labels are classes of a model."""
-        ready = READY.get(_parted(self.source)[0])
+        ready = READY.get(_name_and_split(self.source)[0])
         return ready is None or ready.classes
 
     def checked(self, look: Callable[[Example], None] | None = None) -> tuple[int, str]:
-        """Goes through everything once: how many examples there are, and a digest of them. look: sees each, and may
-        object.
+        """Read everything once, and return how many examples there are and a digest of them.
+
+        look: is called with every example, and may raise.
         """
         digest, seen = hashlib.sha256(), dict[str, str]()
         for example in self:
             if example.id in seen:
                 raise BadFile(
-                    f"{example.where}: the id {example.id!r} is taken already, at"
-                    f" {seen[example.id]}. Every example needs its own."
+                    f"{example.where}: the id {example.id!r} is used already, at"
+                    f" {seen[example.id]}. Every example needs an id of its own."
                 )
             if look is not None:
                 look(example)
@@ -160,7 +161,7 @@ class DataSet:
         return len(seen), digest.hexdigest()
 
     def _why_none(self) -> str:
-        split = _parted(self.source)[1]
+        split = _name_and_split(self.source)[1]
         return f" in the split {split!r}" if split else ""
 
     def _examples(self) -> Iterator[Example]:
@@ -168,7 +169,7 @@ class DataSet:
             yield example_of(self._fields(row, where), where=where, number=number)
 
     def _records(self) -> Iterator[Record]:
-        source, split = _parted(self.source)
+        source, split = _name_and_split(self.source)
         if source.startswith(HUB):
             return read_hub(source.removeprefix(HUB), split)
         if source in READY:
@@ -190,10 +191,12 @@ class DataSet:
     def _ready(self, name: str, split: str | None) -> Iterator[Record]:
         ready = READY[name]
         if self.folder is None:
-            raise BadOption(f"{name} is read from a folder that holds {ready.file}.jsonl: say which with --data-dir.")
+            raise BadOption(
+                f"{name} is read from a folder that holds {ready.file}.jsonl: name the folder with --data-dir."
+            )
         if ready.splits and split is None:
             raise BadOption(
-                f"The parts of {name} must not be pooled; take one:"
+                f"The splits of {name} must not be pooled; choose one:"
                 f" {', '.join(f'{name}@{part}' for part in ready.splits)}."
             )
         return read_lines(self.folder / f"{ready.file}.jsonl", split)
@@ -210,22 +213,24 @@ class DataSet:
                 found[ours] = row[self.columns[ours]]
             else:
                 found[ours] = next((row[name] for name in theirs if row.get(name) is not None), None)
-        return found | ({} if found["text"] is not None else dict.fromkeys(row))  # its fields, for the message
+        return found | (
+            {} if found["text"] is not None else dict.fromkeys(row)
+        )  # the names of its fields, for the error message
 
     @staticmethod
     def _sampled(everything: Iterator[Example], limit: int, seed: int) -> Iterator[Example]:
-        """A random part in the order of the file, held in memory without the rest (reservoir sampling)."""
-        chance, kept = random.Random(seed), list[tuple[int, Example]]()
+        """A random sample in the order of the file, without holding the rest in memory (reservoir sampling)."""
+        generator, kept = random.Random(seed), list[tuple[int, Example]]()
         for number, example in enumerate(everything):
             if len(kept) < limit:
                 kept.append((number, example))
-            elif (place := chance.randrange(number + 1)) < limit:
+            elif (place := generator.randrange(number + 1)) < limit:
                 kept[place] = (number, example)
         return iter([example for _, example in sorted(kept, key=lambda pair: pair[0])])
 
 
-def _parted(source: str) -> tuple[str, str | None]:
-    """The name and the split behind its last @, unless that is part of a path that exists."""
+def _name_and_split(source: str) -> tuple[str, str | None]:
+    """The name, and the split behind its last @; no split where the @ belongs to a path that exists."""
     name, at, split = source.rpartition("@")
     return (source, None) if not at or Path(source).exists() or "/" in split else (name, split)
 
@@ -246,7 +251,7 @@ def _layout(path: Path) -> str:
         if any(path.glob("*.parquet")):
             return "parquet"
         raise BadFile(
-            f"{path} is a folder, but not one of a known layout. Say which it is:"
+            f"{path} is a folder, but its layout is not known. Name it:"
             f" {', '.join(all_readers())}, as in eraser:{path}."
         )
     known = _suffixes().get(path.suffix.lower())

@@ -1,4 +1,4 @@
-"""Who does the work of a run: this process, several processes, or a Ray cluster. All give the same parts."""
+"""The engines of a run: this process, several processes, or a Ray cluster. All compute the same parts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ AHEAD = 2  # chunks in the queue of each worker: enough that none is idle, few e
 
 
 class WorkerLost(WherefromError):
-    """A worker process ended without saying why."""
+    """A worker process ended without an error message."""
 
     exit_code = 1
 

@@ -108,7 +108,9 @@ def read_hub(name: str, split: str | None) -> Iterator[Record]:
     for asked in ((name,), (owner, configuration)) if owner else ((name,),):
         try:
             found = datasets.load_dataset(*asked)
-        except Exception as error:  # the library raises many kinds: no network, no such name, a script that is not run
+        except (
+            Exception
+        ) as error:  # the library raises many types: no network, an unknown name, a script that is not run
             last_problem = error
             continue
         yield from _rows(datasets, found, split, name)
@@ -131,8 +133,8 @@ def _rows(datasets: Any, found: Any, split: str | None, name: str) -> Iterator[R
         if split is None and len(found) == 1:
             split = next(iter(found))
         if split not in found:
-            said = "no split was named" if split is None else f"it has no split {split!r}"
-            raise BadFile(f"{name}: {said}. It has {', '.join(found)}: write {name}@{next(iter(found))}.")
+            problem = "no split was named" if split is None else f"it has no split {split!r}"
+            raise BadFile(f"{name}: {problem}. It has {', '.join(found)}: write {name}@{next(iter(found))}.")
         found, name = found[split], f"{name}@{split}"
     labels = {key: kind.names for key, kind in found.features.items() if isinstance(kind, datasets.ClassLabel)}
     for number, row in enumerate(found, 1):

@@ -65,7 +65,7 @@ def run(
     folder = Path(out)
     if not resume and (folder / MANIFEST).exists():
         raise FolderTaken(
-            f"There is a run in {folder} already. Go on with it by --resume, or take another folder with --out."
+            f"There is a run in {folder} already. Continue it with --resume, or choose another folder with --out."
         )
     prepared = _Prepared(plan)
     with open_store(folder, prepared.manifest()) as store:
@@ -121,7 +121,8 @@ class _Prepared:
         labels = LabelNames(self.model.labels, plan.label_names)
         if plan.target == LABELLED and plan.ignores_labels:
             raise BadOption(
-                "target=label explains the data set's labels, but these are left aside or are no classes of this model."
+                "target=label explains the data set's labels, but these are ignored (--labels none), or they are"
+                " not classes of this model."
             )
         if plan.target not in (PREDICTED, LABELLED) and not self.model.task.depends_on_text:
             self.model.target(plan.target)  # raises where the model has no such label

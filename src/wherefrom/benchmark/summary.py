@@ -1,4 +1,4 @@
-"""Everything a report says of a run, as plain data: made once, laid out as a page, as CSV or as LaTeX."""
+"""Everything that a report says about a run, as plain data, for the page, CSV and LaTeX."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Summary:
 def summarise(run: Run, energy: Energy, *, seed: int = 0) -> Summary:
     if not run.done or run.scores.empty:
         raise BadOption(
-            f"The run in {run.folder} has no scores yet. Go on with it: 'wherefrom run' with the same options."
+            f"The run in {run.folder} has no scores yet. Continue it: 'wherefrom run' with the same options."
         )
     better: dict[str, Better] = {row["asked"]: row["better"] for row in run.manifest["metrics"]}
     metrics = [metric for metric in better if metric in set(run.scores["metric"])]
@@ -87,8 +87,8 @@ def summarise(run: Run, energy: Energy, *, seed: int = 0) -> Summary:
     frame = run.explanations[["example", "label", "prediction"]].drop_duplicates("example")
     labelled = frame[frame["label"].notna()]
     right = [
-        said in (label, *label.split(", "))
-        for label, said in zip(labelled["label"], labelled["prediction"], strict=True)
+        predicted in (label, *label.split(", "))
+        for label, predicted in zip(labelled["label"], labelled["prediction"], strict=True)
     ]
     return Summary(
         name=run.name,
@@ -126,7 +126,7 @@ def _disputed(run: Run, agreed: MethodAgreement) -> list[Disputed]:
 
 
 def with_distinct_names(summaries: Sequence[Summary], folders: Sequence[str]) -> list[Summary]:
-    """Runs on the same data set are called by their folders, too."""
+    """Summaries whose names are distinct: runs on the same data set have their folders in their names as well."""
     names = [summary.name for summary in summaries]
     return [
         replace(summary, name=f"{summary.name} ({folder})") if names.count(summary.name) > 1 else summary

@@ -1,5 +1,5 @@
-"""One worker of a run: it holds a model, and turns examples into rows. The same rows for the same examples, whoever
-asks.
+"""One worker of a run: it holds a model, and turns examples into rows. The rows depend on nothing but the examples and
+the plan.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from wherefrom.model.text_model import TextModel
 
 
 class BadExample(WherefromError):
-    """An example that cannot be explained, in a run that is to end there."""
+    """An example that cannot be explained, in a strict run, which ends there."""
 
     exit_code = 1
 
 
 @dataclass(frozen=True)
 class LabelNames:
-    """A data set's labels as the model calls them."""
+    """The labels of a data set by the model's names for them."""
 
     known: Sequence[str]  # the model's labels
     names: Mapping[str, str] = field(default_factory=dict)  # the data set's label -> the model's
 
     def of(self, example: Example) -> tuple[str, ...]:
-        """All labels of an example; says so where the model does not know one."""
+        """All labels of an example; raises where the model does not know one of them."""
         if example.label is None:
             return ()
         given = example.label if isinstance(example.label, tuple) else (example.label,)
@@ -56,8 +56,8 @@ class LabelNames:
         except UnknownName as error:
             raise BadFile(
                 f"{where}: the model has no label {str(label)!r}, only"
-                f" {', '.join(self.known)}. Say what it means, as in"
-                f" --labels {label}={self.known[0]}, or leave the data set's labels aside: --labels none."
+                f" {', '.join(self.known)}. Name the model's label for it, as in"
+                f" --labels {label}={self.known[0]}, or ignore the data set's labels: --labels none."
             ) from error
 
     def of_mark(self, label: str | None) -> str | None:
@@ -98,7 +98,7 @@ def _one_thread(device: str) -> Iterator[None]:
 
 
 class Worker:
-    """Called with some examples, it gives their part of the run."""
+    """Computes a part of the run: called with some examples, it returns their rows."""
 
     def __init__(self, plan: RunPlan) -> None:
         self.plan = plan
@@ -121,22 +121,22 @@ class Worker:
         if read:
             try:
                 found = self.comparer.compare([query for _, query in read], asker=askers[0])
-            except Exception:  # one of them is at fault: which one is found by asking each alone
+            except Exception:  # one of the examples caused it; each is tried alone to find out which
                 compared = [one for example, query in read for one in self._alone(example, query, askers, part)]
             else:
                 compared = [
                     (example, query, comparison) for (example, query), comparison in zip(read, found, strict=True)
                 ]
         for example, query, comparison in compared:
-            self._note(example, query, comparison, part)
+            self._add_rows(example, query, comparison, part)
         if compared:
-            part.alone.extend(self._costs(compared[len(compared) // 2][1]))
+            part.alone.extend(self._costs_alone(compared[len(compared) // 2][1]))
         counts = {name: sum(getattr(asker, name) for asker in askers) for name in ("asked", "distinct", "rows")}
         costs = {"examples": len(examples), **counts, "seconds": time.perf_counter() - started}
         return replace(part, costs=costs)
 
     def _read(self, example: Example, part: Part) -> list[tuple[Example, Query]]:
-        """What is asked about an example: once for each target."""
+        """The queries about an example: one for each target."""
         try:
             encoding = self.model.encode(*((example.text,) if example.pair is None else (example.text, example.pair)))
             targets: Sequence[str | None] = [None if self.plan.target == PREDICTED else self.plan.target]
@@ -144,12 +144,12 @@ class Worker:
                 targets = self.labels.of(example)
             return [(example, self._query(example, encoding, target)) for target in targets]
         except Exception as error:
-            self._bad(example, error, part)
+            self._note_error(example, error, part)
             return []
 
     def _query(self, example: Example, encoding: Encoding, target: str | None) -> Query:
         rationale = example.rationale
-        if rationale is not None and any(mark.label for mark in rationale):  # then it depends on what is explained
+        if rationale is not None and any(mark.label for mark in rationale):  # then the rationale depends on the target
             label = target if target is not None else self._predicted(encoding)
             rationale = tuple(
                 mark for mark in rationale if mark.label is None or self.labels.of_mark(mark.label) == label
@@ -169,20 +169,20 @@ class Worker:
     def _alone(
         self, example: Example, query: Query, askers: list[Asker], part: Part
     ) -> list[tuple[Example, Query, Comparison]]:
-        askers.append(Asker(self.model))  # one that knows nothing of what went wrong
+        askers.append(Asker(self.model))  # a new one, which holds nothing of the batch that failed
         try:
             return [(example, query, self.comparer.compare([query], asker=askers[-1])[0])]
         except Exception as error:
-            self._bad(example, error, part)
+            self._note_error(example, error, part)
             return []
 
-    def _bad(self, example: Example, error: Exception, part: Part, method: str | None = None) -> None:
-        said = str(error) if isinstance(error, WherefromError) else f"{type(error).__name__}: {error}"
+    def _note_error(self, example: Example, error: Exception, part: Part, method: str | None = None) -> None:
+        message = str(error) if isinstance(error, WherefromError) else f"{type(error).__name__}: {error}"
         if self.plan.strict:
-            raise BadExample(f"{example.where or example.id}: {said}") from error
-        part.errors.append({"example": example.id, "method": method, "where": example.where, "error": said})
+            raise BadExample(f"{example.where or example.id}: {message}") from error
+        part.errors.append({"example": example.id, "method": method, "where": example.where, "error": message})
 
-    def _note(self, example: Example, query: Query, comparison: Comparison, part: Part) -> None:
+    def _add_rows(self, example: Example, query: Query, comparison: Comparison, part: Part) -> None:
         label = "" if self.plan.ignores_labels else ", ".join(self.labels.of(example))
         ids = list(query.encoding.input_ids) if self.plan.level == "token" else None
         for name, explanation, grades in zip(comparison.names, comparison.explanations, comparison.grades, strict=True):
@@ -200,10 +200,10 @@ class Worker:
                 }
                 part.scores.append(key | score)
         for method, why in comparison.failed.items():
-            self._bad(example, WherefromError(why), part, method)
+            self._note_error(example, WherefromError(why), part, method)
 
-    def _costs(self, query: Query) -> list[dict[str, Any]]:
-        """What each method takes for one example with nothing shared."""
+    def _costs_alone(self, query: Query) -> list[dict[str, Any]]:
+        """What each method costs for one example when nothing is shared with other methods."""
         found = []
         fixed = None if query.target is None or self.model.task.depends_on_text else self.model.target(query.target)
         for choice in self.comparer.methods:
@@ -213,7 +213,7 @@ class Worker:
                     spent = Spent(cases[0].group)
                     aims = aimed(cases, {0: query.target}, recorded=choice.row.reads == "attention")
                     one = explained(aims, choice.row, choice.options, spent)[0]
-            except Exception:  # it was noted with the example already
+            except Exception:  # the error was noted with its example already
                 continue
             found.append(
                 {"method": choice.asked, "seconds": one.seconds, "forwards": one.forwards, "backwards": one.backwards}

@@ -65,9 +65,9 @@ class HeadMap:
 
         def kind(i: int, j: int) -> str:
             follows = any(mask[i][j] for mask in syntactic)
-            return (
-                ("both" if follows else "positional") if self.positional[i][j] else "syntactic" if follows else "other"
-            )
+            if self.positional[i][j]:
+                return "both" if follows else "positional"
+            return "syntactic" if follows else "other"
 
         return [[kind(i, j) for j in range(len(row))] for i, row in enumerate(self.frequency)]
 

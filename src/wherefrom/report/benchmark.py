@@ -229,7 +229,8 @@ def _score_cell(one: Standing | None, count: int, scale: float) -> ScoreCell:
     if one is None or one.mean is None:
         return ScoreCell("–", detail=visible(one.why) if one is not None else "", classes="none")
     first = one.rank == 1 or (one.rank is not None and one.behind == 0)
-    classes = "best" if first else "near" if one.as_good_as_the_best else ""
+    near = "near" if one.as_good_as_the_best else ""
+    classes = "best" if first else near
     margin = "" if one.interval is None else f"95%: {_between(one.interval, scale)}, {one.count} examples"
     return ScoreCell(number(one.mean, scale), one.mean, margin, classes, _strength(one.rank, count))
 
@@ -313,15 +314,12 @@ def _cost_table(costs: Sequence[MethodCost]) -> PageTable:
 
 
 def _amount(value: float) -> str:
-    return (
-        f"{value:,.0f}"
-        if value >= 100 or value == 0
-        else f"{value:.1f}"
-        if value >= 10
-        else f"{value:.2f}"
-        if value >= 0.1
-        else f"{value:.2g}"
-    )
+    """As many decimals as numbers of this size need."""
+    if value >= 100 or value == 0:
+        return f"{value:,.0f}"
+    if value >= 10:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
 
 
 def _winners(summary: Summary) -> list[tuple[str, int, list[tuple[str, int, str]]]]:

@@ -50,9 +50,11 @@ def largest(scores: Iterable[float]) -> float:
 
 
 def shade(score: float, scale: float, *, signed: bool) -> Shade:
-    side: Side = "only" if not signed else "against" if score < 0 else "for"
+    """The side a score is on, and how strong its colour is beside the largest score, `scale`."""
     strength = min(1.0, abs(score) / scale) if scale and math.isfinite(score) else 0.0
-    return Shade(side, strength)
+    if not signed:
+        return Shade("only", strength)
+    return Shade("against" if score < 0 else "for", strength)
 
 
 def blend(shade: Shade, palette: Mapping[str, Colour]) -> Colour:

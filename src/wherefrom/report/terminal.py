@@ -25,7 +25,7 @@ CELLS = 14  # width of one side's bar
 FAINT = 0.08  # below this a ground would look like none, or like a dark box where the terminal is grey
 UNDERLINED = 0.25  # weaker ones would litter the text with lines
 LEFT_TO_RIGHT = "\u200e"
-DULL = {"for": "green", "against": "red", "only": "blue"}  # for terminals of 16 colours
+SIXTEEN_COLOURS = {"for": "green", "against": "red", "only": "blue"}  # for terminals of 16 colours
 
 
 class BarCharacters(NamedTuple):
@@ -76,12 +76,10 @@ class Terminal(NamedTuple):
         if not self.coloured or shade.strength < FAINT:
             return Style()
         if self.console.color_system in ("standard", "windows"):
-            dull = DULL[shade.side]
-            return (
-                Style(color="bright_white" if dull == "blue" else "black", bgcolor=dull)
-                if shade.strength >= 0.4
-                else Style(color=dull)
-            )
+            hue = SIXTEEN_COLOURS[shade.side]
+            if shade.strength < 0.4:
+                return Style(color=hue)
+            return Style(color="bright_white" if hue == "blue" else "black", bgcolor=hue)
         ink, ground = Color.from_rgb(*self.palette["ink"]), Color.from_rgb(*blend(shade, self.palette))
         return Style(color=ink, bgcolor=ground, underline=shade.side == "against" and shade.strength >= UNDERLINED)
 
@@ -89,7 +87,7 @@ class Terminal(NamedTuple):
         if not self.coloured:
             return Style()
         if self.console.color_system in ("standard", "windows"):
-            return Style(color=DULL[shade.side])
+            return Style(color=SIXTEEN_COLOURS[shade.side])
         return Style(color=Color.from_rgb(*LIGHT[shade.side]))  # the lighter hue stands out on either ground
 
 

@@ -82,7 +82,9 @@ def of_texts(rows: Sequence[dict[str, Any]], kind: str, name: str) -> MeanOverSe
 def lambda_of(projection: str) -> float | None:
     """The place of a projection on the scale of sparsegen; softmax has none."""
     parsed = Projection.parse(projection)
-    return 0.0 if parsed.name == "sparsemax" else parsed.parameter if parsed.name == "sparsegen" else None
+    if parsed.name == "sparsemax":
+        return 0.0
+    return parsed.parameter if parsed.name == "sparsegen" else None
 
 
 def sweep(results: dict[str, Any], dataset: str, encoder: str) -> list[dict[str, Any]]:

@@ -327,10 +327,10 @@ WRONG: dict[str, tuple[str, Any, str]] = {
     "no text": (
         "x.jsonl",
         [{"words": "a"}],
-        r"line 1: there is no text \(its fields: .*words\). Say which field it is: --columns text=NAME",
+        r"line 1: there is no text \(its fields: .*words\). Name its field: --columns text=NAME",
     ),
-    "blank text": ("x.jsonl", [FINE, {"text": "  "}], r"line 2: there is no text: it is empty"),
-    "a number as text": ("x.jsonl", [{"text": 3}], r"line 1: there is no text"),
+    "blank text": ("x.jsonl", [FINE, {"text": "  "}], r"line 2: the text is empty"),
+    "a number as text": ("x.jsonl", [{"text": 3}], r"line 1: the text is empty or not a text"),
     "blank pair": ("x.jsonl", [{"text": "a", "pair": ""}], r"line 1: the second text is empty"),
     "a label that is none": ("x.jsonl", [{"text": "a", "label": [[1]]}], r"line 1: the label is \[\[1\]\]"),
     "a rationale too long": (
@@ -349,12 +349,12 @@ WRONG: dict[str, tuple[str, Any, str]] = {
     "an answer elsewhere": (
         "x.jsonl",
         [{"text": "a", "pair": "bcd", "answer": "x"}],
-        r"line 1: the answer 'x' does not stand in the second text",
+        r"line 1: the answer 'x' is not in the second text",
     ),
     "an answer beside": (
         "x.jsonl",
         [{"text": "a", "pair": "bcd", "answer": {"spans": [{"start": 0, "end": 1, "text": "c"}]}}],
-        r"line 1: the answer is 'c', but at \[0, 1\] stands 'b'",
+        r"line 1: the answer is 'c', but at \[0, 1\] is 'b'",
     ),
     "an answer to nothing": (
         "x.jsonl",
@@ -402,7 +402,7 @@ def test_what_is_wrong_with_a_layout(write: Write, tmp_path: Path) -> None:
         ]
     }
     with pytest.raises(
-        WherefromError, match=r"data\[0\].paragraphs\[0\].qas\[0\]: the answer is 'Rome', but at \[3, 7\] stands 'Pari'"
+        WherefromError, match=r"data\[0\].paragraphs\[0\].qas\[0\]: the answer is 'Rome', but at \[3, 7\] is 'Pari'"
     ):
         read(f"squad:{write('s.json', squad)}")
     with pytest.raises(WherefromError, match="holds an object with a list `data`"):

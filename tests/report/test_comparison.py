@@ -117,7 +117,7 @@ def test_remarks_and_counts() -> None:
         "log_odds: hides by unk, as this tokenizer has no pad token",
     )
     assert table.counts == "The metrics asked 1,234 questions: 56 of them new, 55 rows through the model, 0.50 s."
-    assert sheet(three(asked=0)).counts == "The metrics asked the model nothing."
+    assert sheet(three(asked=0)).counts == "The metrics asked the model no questions."
 
 
 def test_equals_share_a_place_and_nobody_is_best_where_all_are_equal() -> None:
@@ -161,7 +161,7 @@ def test_the_table_in_a_wide_terminal() -> None:
         "attention_flow could not explain this text: it needs attention",
         "log_odds: hides by unk, as this tokenizer has no pad token",
         "",
-        "↑ higher is better · ↓ lower is better · ★ the best · small numbers are places · passes: rows forth",
+        "↑ higher is better · ↓ lower is better · ★ the best · small numbers are ranks · passes: rows of forward",
         "+ back, those that methods share with the first of them",
         "The metrics asked 1,234 questions: 56 of them new, 55 rows through the model, 0.50 s.",
     ]
@@ -237,7 +237,7 @@ def test_nothing_to_compare() -> None:
         "",
         "alti could not explain this text: no",
         "",
-        "The metrics asked the model nothing.",
+        "The metrics asked the model no questions.",
     ]
     for view in VIEWS:
         assert "No method could explain this text." in Reader(view(empty())).texts

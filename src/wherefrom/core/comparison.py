@@ -129,7 +129,7 @@ class Comparison:
         except (KeyError, TypeError, AttributeError) as error:
             raise BadFile(f"This comparison is damaged: {type(error).__name__} {error}.") from error
         if not len(comparison.explanations) == len(comparison.grades) == len(comparison.names):
-            raise BadFile("This comparison is damaged: it has not as many grades and names as explanations.")
+            raise BadFile("This comparison is damaged: it does not have as many grades and names as explanations.")
         return comparison
 
     @classmethod

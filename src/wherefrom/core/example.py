@@ -49,16 +49,11 @@ def example_of(row: Mapping[str, Any], *, where: str, number: int) -> Example:
     text, pair = row.get("text"), row.get("pair")
     if not isinstance(text, str) or not text.strip():
         fields = ", ".join(map(str, row)) or "none"
-        raise BadFile(
-            f"{where}: there is no text"
-            + (
-                f" (its fields: {fields}). Say which field it is: --columns text=NAME."
-                if text is None
-                else ": it is empty or no text at all."
-            )
-        )
+        if text is None:
+            raise BadFile(f"{where}: there is no text (its fields: {fields}). Name its field: --columns text=NAME.")
+        raise BadFile(f"{where}: the text is empty or not a text.")
     if pair is not None and (not isinstance(pair, str) or not pair.strip()):
-        raise BadFile(f"{where}: the second text is empty or no text at all.")
+        raise BadFile(f"{where}: the second text is empty or not a text.")
     rationale = _marks(row.get("rationale"), text, 0, where, "rationale")
     beside = _marks(row.get("pair_rationale"), pair, 1, where, "rationale of the second text")
     both = None if rationale is None and beside is None else (rationale or ()) + (beside or ())
@@ -122,22 +117,22 @@ def _answer(given: Any, context: str | None, where: str) -> tuple[Mark, ...] | N
     if given is None:
         return None
     if context is None:
-        raise BadFile(f"{where}: there is an answer, but no second text in which it could stand.")
+        raise BadFile(f"{where}: there is an answer, but no second text that it could be in.")
     if isinstance(given, str):
         start = context.find(given)
         if start < 0 or not given:
-            raise BadFile(f"{where}: the answer {given!r} does not stand in the second text.")
+            raise BadFile(f"{where}: the answer {given!r} is not in the second text.")
         return (Mark(start, start + len(given), 1),)
     spans = given.get("spans", ()) if isinstance(given, Mapping) else given
     if isinstance(spans, Sequence) and all(isinstance(one, Mapping) for one in spans):
         for one in spans:
             if {"start", "end"} - one.keys():
                 raise BadFile(f"{where}: the answer {dict(one)!r} lacks its start or end.")
-            said = one.get("text")
-            if said is not None and context[one["start"] : one["end"]] != said:
+            text = one.get("text")
+            if text is not None and context[one["start"] : one["end"]] != text:
                 raise BadFile(
-                    f"{where}: the answer is {said!r}, but at [{one['start']}, {one['end']}]"
-                    f" stands {context[one['start'] : one['end']]!r}."
+                    f"{where}: the answer is {text!r}, but at [{one['start']}, {one['end']}]"
+                    f" is {context[one['start'] : one['end']]!r}."
                 )
         spans = [[one["start"], one["end"]] for one in spans]
     return _marks(spans, context, 1, where, "answer")

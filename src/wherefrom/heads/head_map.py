@@ -14,7 +14,7 @@ from wherefrom.core.files import FilePath, write_atomically
 from wherefrom.errors import BadFile, BadOption
 
 FORMAT = 1
-ByHead = tuple[tuple[float, ...], ...]  # one number a head: (layer, head)
+ByHead = tuple[tuple[float, ...], ...]  # one number for every head: (layer, head)
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,8 @@ class Relation:
 
 @dataclass(frozen=True)
 class HeadMap:
+    """How often every head attends to one distance, and how often to the governor of a syntactic relation."""
+
     model: str
     fingerprint: str
     texts: int
@@ -60,7 +62,7 @@ class HeadMap:
         return tuple(tuple(min(n, 1.0) if counts == "capped" else n for n in row) for row in summed)
 
     def kinds(self) -> list[list[str]]:
-        """Each head in a word, for the head map (Fig. 5): positional, syntactic, both or other."""
+        """The kind of every head, for the head map (Fig. 5): positional, syntactic, both or other."""
         syntactic = [self.syntactic_for(name) for name in self.relations]
 
         def kind(i: int, j: int) -> str:
@@ -100,5 +102,5 @@ class HeadMap:
 def by_head(rows: Any) -> ByHead:
     table = tuple(tuple(map(float, row)) for row in rows)
     if len({len(row) for row in table}) > 1:
-        raise BadOption("One number a head is needed, with as many heads in every layer.")
+        raise BadOption("A head mask needs one number for every head, and the same number of heads in every layer.")
     return table

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ARROW = {"higher": "↑", "lower": "↓"}
-# The best methods have a colour of their own; more than these cannot be told apart.
+# The best methods have a colour each; more colours than these could not be distinguished.
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE, "#c94f7c", "#8a6d3b", "#3aa6b9", "#c9a227")
-FLOOR = "random"
-OPERATIONS = 8  # that won, listed
-TEXT = 700  # characters of a disputed example that are shown at most
-SIDE_BY_SIDE = 8  # methods shown of a disputed example
+FLOOR = "random"  # the method that any other should surpass
+OPERATIONS = 8  # how many of the operations that won are listed
+TEXT = 700  # how many characters of a disputed example are shown
+SIDE_BY_SIDE = 8  # by how many methods a disputed example is shown
 
 
 class ScoreCell(NamedTuple):
@@ -40,8 +40,10 @@ class ScoreCell(NamedTuple):
 
 
 class PageTable(NamedTuple):
-    columns: list[tuple[str, str]]  # what it is called, and a longer word on it
-    rows: list[tuple[str, list[ScoreCell]]]  # by method
+    """A table of the page, one row for each method."""
+
+    columns: list[tuple[str, str]]  # the title, and a longer explanation of it
+    rows: list[tuple[str, list[ScoreCell]]]  # the method and its cells
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class RunView:
     disputed: list[DisputedView]
     errors: list[tuple[str, str]]
     more_errors: int
-    made: list[tuple[str, str]]
+    provenance: list[tuple[str, str]]
 
 
 def check_extra() -> None:
@@ -99,7 +101,7 @@ def report_page(summaries: Sequence[Summary], energy: Energy) -> str:
 
 
 def _headline(summaries: Sequence[Summary], ranks: Ranks) -> list[tuple[str, str, str]]:
-    """(number, what it is, more)"""
+    """The numbers on top of the page: (number, what it is, a remark)."""
     total = {
         name: sum(summary.counts.get(name, 0) for summary in summaries)
         for name in ("examples", "asked", "distinct", "rows", "seconds")
@@ -154,7 +156,7 @@ def _rank_cell(rank: float | None, count: int) -> ScoreCell:
 
 
 def _strength(rank: float | None, count: int) -> float:
-    """The best at full strength, the middle and what is behind it without colour."""
+    """How strongly a rank is coloured: the best fully, the lower half not at all."""
     return 0.0 if rank is None or count < 2 else max(0.0, 1 - 2 * (rank - 1) / (count - 1))
 
 
@@ -189,7 +191,7 @@ def _view(summary: Summary, energy: Energy, colours: Mapping[str, str]) -> RunVi
             (visible(str(row["where"] or row["example"])), visible(str(row["error"]))) for row in summary.errors[:20]
         ],
         more_errors=max(0, len(summary.errors) - 20),
-        made=_made(summary),
+        provenance=_provenance(summary),
     )
 
 
@@ -199,7 +201,7 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
     if summary.accuracy is not None:
         facts.append(("the model is right in", percent(summary.accuracy)))
     if not summary.finished:
-        facts.append(("not finished", "some parts are missing: the numbers are of those that are there"))
+        facts.append(("not finished", "some parts are missing; the numbers are those of the others"))
     return facts
 
 
@@ -236,7 +238,7 @@ def _score_cell(one: Standing | None, count: int, scale: float) -> ScoreCell:
 
 
 def number(value: float, scale: float = 1.0) -> str:
-    """Three decimals, or as many digits as numbers of this scale need; a real minus sign."""
+    """Three decimals, or scientific notation where numbers of this scale need it; with a typographic minus sign."""
     shown = f"{value:.3f}" if 0.01 <= scale < 1000 or value == 0 else f"{value:.2e}"
     return (shown.lstrip("-") if float(shown) == 0 else shown).replace("-", "−")
 
@@ -333,13 +335,13 @@ def _winners(summary: Summary) -> list[tuple[str, int, list[tuple[str, int, str]
 
 
 def _side_by_side(explanations: Sequence[Explanation], order: Sequence[str]) -> list[Explanation]:
-    """The best methods, as they rank."""
+    """The explanations of the best methods, in the order of their ranks."""
     known = {explanation.method: explanation for explanation in explanations}
     return [known[method] for method in order if method in known and method != FLOOR][:SIDE_BY_SIDE]
 
 
 def _short(explanation: Explanation) -> Explanation:
-    """The beginning of a long text, so that it can be looked at beside others."""
+    """The explanation of the beginning of a long text, short enough to be shown beside others."""
     if len(explanation.text) + len(explanation.pair or "") <= TEXT:
         return explanation
     cut = TEXT // (2 if explanation.pair else 1)
@@ -358,7 +360,8 @@ def _short(explanation: Explanation) -> Explanation:
     )
 
 
-def _made(summary: Summary) -> list[tuple[str, str]]:
+def _provenance(summary: Summary) -> list[tuple[str, str]]:
+    """How the numbers of a run were made."""
     manifest = summary.manifest
     rows = [
         ("data", str(summary.plan["data"])),

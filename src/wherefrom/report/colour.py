@@ -1,6 +1,4 @@
-"""Score -> colour, in one place: which side a score is on, how strongly, and what that looks like on a light or a dark
-ground.
-"""
+"""From scores to colours: which side a score is on, how strong it is, and its colour on a light or dark background."""
 
 from __future__ import annotations
 
@@ -13,6 +11,8 @@ Side = Literal["for", "against", "only"]  # "only": the method has no sign, so t
 
 
 class Shade(NamedTuple):
+    """The colour of a score: its side, and its strength."""
+
     side: Side
     strength: float  # 0 shows no colour, 1 the full one
 

@@ -12,7 +12,7 @@ from wherefrom.report.comparison_sheet import GradeCell, MethodLine, mean, sheet
 from wherefrom.report.html import ExplanationView, render, view
 from wherefrom.report.pieces import visible
 
-VERTICAL = 6  # from so many metrics on, their names are written upwards
+VERTICAL = 6  # with so many metrics or more, their names are written vertically
 
 
 class MethodRow(NamedTuple):
@@ -76,7 +76,7 @@ def breakable(name: str) -> list[str]:
 
 
 def _strength(cell: GradeCell, methods: int) -> str:
-    """The better the place, the stronger the ground; none where all are equal."""
+    """How strongly a cell is coloured: the better its rank, the more; not at all where all are equal."""
     if cell.rank is None or (cell.rank == 1 and not cell.best):
         return "0"
     return f"{1 - (cell.rank - 1) / (methods - 1):.2f}"

@@ -1,5 +1,5 @@
-"""A comparison in words and numbers ready for the views: ranked cells, footnotes for what is not defined, what each
-method cost.
+"""A comparison prepared for the views: cells with ranks, footnotes for metrics that are not defined, and the cost of
+each method.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class GradeCell(NamedTuple):
 
     text: str
     value: float | None
-    rank: int | None  # none also where there is nothing to rank against
-    best: bool  # and not all are
+    rank: int | None  # None also where there is only one explanation
+    best: bool  # False also where all are equally good
     note: int | None
     tip: str
 
@@ -53,7 +53,7 @@ class Sheet:
     lines: tuple[MethodLine, ...]
     columns: tuple[MetricColumn, ...]
     footnotes: tuple[str, ...]  # numbered from one
-    remarks: tuple[str, ...]  # without a number: methods that failed, fills that stood in for others
+    remarks: tuple[str, ...]  # without a number: methods that failed, fills that replaced others
     counts: str
 
     @property
@@ -96,7 +96,7 @@ def mean(rank: float | None) -> str:
 
 
 def _passes(explanation: Explanation) -> str:
-    """Rows forth and back."""
+    """Rows of the forward and of the backward pass."""
     return f"{explanation.forwards} + {explanation.backwards}"
 
 
@@ -117,7 +117,7 @@ def _cell(
 
 
 def _reason(grade: Grade, explanation: Explanation) -> str:
-    """Without the method's own name, so that many methods share a footnote."""
+    """Why a metric is not defined, without the method's name, so that several methods can share a footnote."""
     return (grade.why or "not defined").removeprefix(f"{explanation.method} ")
 
 
@@ -127,15 +127,15 @@ def _notes(comparison: Comparison) -> list[str]:
 
 
 def _footnote(comparison: Comparison, why: str) -> str:
-    """The reason, and whom it concerns."""
+    """The metrics and methods that a reason concerns, and the reason."""
     metrics, methods = [], []
     for name, explanation, grades in zip(comparison.names, comparison.explanations, comparison.grades, strict=True):
         concerned = [grade.metric for grade in grades if grade.value is None and _reason(grade, explanation) == why]
         metrics += concerned
         methods += [name] * bool(concerned)
     every = len(methods) == len(comparison.names)
-    whom = "every method" if every and len(methods) > 1 else _listed(methods)
-    return visible(f"{', '.join(dict.fromkeys(metrics))} of {whom}: {why}")
+    concerned_methods = "every method" if every and len(methods) > 1 else _listed(methods)
+    return visible(f"{', '.join(dict.fromkeys(metrics))} of {concerned_methods}: {why}")
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -163,7 +163,7 @@ def _remarks(comparison: Comparison, columns: Sequence[Sequence[Grade]]) -> tupl
 
 def _counts(comparison: Comparison) -> str:
     if not comparison.asked:
-        return "The metrics asked the model nothing."
+        return "The metrics asked the model no questions."
     saved = (
         f"The metrics asked {comparison.asked:,} questions: {comparison.distinct:,} of them new,"
         f" {comparison.rows:,} rows through the model"

@@ -1,4 +1,4 @@
-"""A comparison in the terminal: methods and metrics in a table, with places, reasons, time and passes."""
+"""A comparison in the terminal: a table of methods and metrics with ranks, footnotes, time and passes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wherefrom.report.terminal import Terminal
 from wherefrom.report.wording import percent, predicted
 
 GAP = 2  # between columns
-WIDEST = 12  # a heading is broken at its underscores until it is no wider, if it can be
+WIDEST = 12  # a heading that is wider is broken into lines where it has underscores
 
 
 class TerminalColumn(NamedTuple):
@@ -32,8 +32,8 @@ class TerminalColumn(NamedTuple):
 
 
 def print_comparison(comparison: Comparison, *, console: Console | None = None) -> None:
-    """Print the table, in as many blocks as the terminal's width needs; with metrics for rows where that takes
-    fewer.
+    """Print the table, in several blocks where the terminal is too narrow for one; with one row for each metric instead
+    of each method where that needs fewer blocks.
     """
     console = console or Console()
     terminal = Terminal(console, DARK, signed=True)
@@ -67,7 +67,7 @@ def _headline(comparison: Comparison, terminal: Terminal) -> Text:
 
 
 def _by_method(table: Sheet, terminal: Terminal) -> tuple[TerminalColumn, list[TerminalColumn]]:
-    """Methods for rows."""
+    """The first column and the others, with one row for each method."""
     names = TerminalColumn(("method",), tuple(terminal.name(line.name) for line in table.lines))
     stacks = [
         TerminalColumn(
@@ -91,7 +91,7 @@ def _by_method(table: Sheet, terminal: Terminal) -> tuple[TerminalColumn, list[T
 
 
 def _by_metric(table: Sheet, terminal: Terminal) -> tuple[TerminalColumn, list[TerminalColumn]]:
-    """Metrics for rows: narrower where methods are few."""
+    """The first column and the others, with one row for each metric: narrower where there are few methods."""
     last = [*(["mean rank"] if table.ranked else []), "time", "passes"]
     names = [f"{column.name} {_arrow(column.better, terminal)}" for column in table.columns]
     stacks = []
@@ -107,7 +107,7 @@ def _by_metric(table: Sheet, terminal: Terminal) -> tuple[TerminalColumn, list[T
 
 
 def _blocks(label: TerminalColumn, stacks: Sequence[TerminalColumn], width: int) -> list[list[TerminalColumn]]:
-    """The columns in groups that fit the width, each behind the same labels; at least one in each."""
+    """The columns in groups that fit the width, each with the same labels in front and at least one other column."""
     blocks: list[list[TerminalColumn]] = []
     left = 0
     for stack in stacks:
@@ -121,7 +121,7 @@ def _blocks(label: TerminalColumn, stacks: Sequence[TerminalColumn], width: int)
 
 
 def _lines(block: Sequence[TerminalColumn], terminal: Terminal) -> Iterator[Text]:
-    """The block's rows, the heading at the bottom of its own. Labels stand left, numbers right."""
+    """The rows of a block, its headings aligned at the bottom. Labels are aligned left, numbers right."""
     tallest = max(len(stack.heading) for stack in block)
     above = [
         tuple(terminal.text(line, "dim") for line in (*[""] * (tallest - len(stack.heading)), *stack.heading))
@@ -155,7 +155,7 @@ def _arrow(better: str, terminal: Terminal) -> str:
 
 
 def _value(cell: GradeCell, terminal: Terminal) -> Text:
-    """The value and its place; a star for the best; the number of a footnote where there is none."""
+    """The value and its rank, with a star for the best; the number of the footnote where there is no value."""
     if cell.note is not None:
         return terminal.text(f"[{cell.note}]  ", "dim")
     if cell.rank is None:
@@ -179,7 +179,7 @@ def _print_rest(table: Sheet, terminal: Terminal) -> None:
             for better in sorted({column.better for column in table.columns})
         ]
         star = "*" if terminal.console.options.ascii_only else "★"
-        ranks = [f"{star} the best", "small numbers are places"] if table.ranked else []
-        passes = "passes: rows forth + back, those that methods share with the first of them"
+        ranks = [f"{star} the best", "small numbers are ranks"] if table.ranked else []
+        passes = "passes: rows of forward + backward passes; those that methods share count for the first of them"
         terminal.console.print(terminal.text(terminal.characters.dot.join([*ends, *ranks, passes]), "dim"))
     terminal.console.print(terminal.text(table.counts, "dim"))

@@ -19,7 +19,7 @@ TOP = 10
 
 
 class ColouredUnit(NamedTuple):
-    """Something coloured, in words and numbers ready for a template."""
+    """A coloured token, word or sentence, prepared for a template."""
 
     text: str
     tip: str
@@ -28,10 +28,12 @@ class ColouredUnit(NamedTuple):
     strength: str  # while special tokens are hidden
     strength_of_all: str  # while they are shown, as they then set the scale too
     special: bool
-    mark: bool  # stands for something that has no text of its own
+    mark: bool  # True for what has no text of its own, such as a special token
 
 
 class TextStretch(NamedTuple):
+    """A stretch of the text: coloured where it is a unit, plain between units."""
+
     text: str
     spot: ColouredUnit | None
     unread: bool
@@ -49,12 +51,12 @@ class Scale(NamedTuple):
 
 @dataclass(frozen=True)
 class ExplanationView:
-    """An explanation prepared for the templates, which only lay out."""
+    """An explanation prepared for the templates, which contain no logic of their own."""
 
     explanation: Explanation
     shown: list[Piece]
     scale: Scale
-    names: tuple[str, str]  # what the two ends of a signed scale are called
+    names: tuple[str, str]  # of the two ends of a signed scale
     versus: tuple[str, str] | None = None  # for a difference: what is compared
     unsigned: tuple[str, ...] = ()  # and which of these have no sign
 

@@ -13,6 +13,8 @@ from wherefrom.report.pieces import visible
 
 
 class MapCell(NamedTuple):
+    """The score of one combination in a map."""
+
     side: Side
     strength: str
     tip: str
@@ -29,7 +31,7 @@ class OperationMap(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """One candidate: its name and its grades in words, the metric that chose first."""
+    """One candidate: its name and its grades as text, that of the choosing metric first."""
 
     name: str
     grades: list[str]
@@ -37,6 +39,8 @@ class Candidate(NamedTuple):
 
 
 class CandidateTable(NamedTuple):
+    """All candidates with their grades, and those that failed with the reason."""
+
     metrics: list[str]
     rows: list[Candidate]
     failed: list[tuple[str, str]]

@@ -19,16 +19,18 @@ from wherefrom.report.pieces import Piece, TextRun, lines, pieces, visible
 from wherefrom.report.selection import CandidateTable, candidate_tables
 from wherefrom.report.wording import doubts, number, options, percent, predicted
 
-TOP = 6  # rows of the table beside a coloured text
-TOP_PLAIN = 24  # and where the table is all there is
-CELLS = 14  # width of one side's bar
-FAINT = 0.08  # below this a ground would look like none, or like a dark box where the terminal is grey
-UNDERLINED = 0.25  # weaker ones would litter the text with lines
+TOP = 6  # rows of the table below a coloured text
+TOP_PLAIN = 24  # rows where there is no colour, so that the table is all there is
+CELLS = 14  # the width of the bars on one side
+FAINT = 0.08  # a background below this strength is not visible, or looks like a dark box on a grey terminal
+UNDERLINED = 0.25  # from this strength on; underlining weaker ones would clutter the text
 LEFT_TO_RIGHT = "\u200e"
 SIXTEEN_COLOURS = {"for": "green", "against": "red", "only": "blue"}  # for terminals of 16 colours
 
 
 class BarCharacters(NamedTuple):
+    """The characters that bars are drawn with."""
+
     full: str
     half_for: str
     half_against: str
@@ -41,7 +43,7 @@ ASCII = BarCharacters("#", "", "", "|", " | ")
 
 
 class Terminal(NamedTuple):
-    """What this terminal can show."""
+    """A terminal, and what it can show."""
 
     console: Console
     palette: Mapping[str, Colour]
@@ -88,16 +90,18 @@ class Terminal(NamedTuple):
             return Style()
         if self.console.color_system in ("standard", "windows"):
             return Style(color=SIXTEEN_COLOURS[shade.side])
-        return Style(color=Color.from_rgb(*LIGHT[shade.side]))  # the lighter hue stands out on either ground
+        return Style(
+            color=Color.from_rgb(*LIGHT[shade.side])
+        )  # the lighter hue is visible on a light and on a dark background
 
 
 def print_explanation(explanation: Explanation, *, special: bool = False, console: Console | None = None) -> None:
-    """Print the text with its scores; without colour, where the output is no terminal or NO_COLOR is set."""
+    """Print the text with its scores; without colour where the output is not a terminal or NO_COLOR is set."""
     console = console or Console()
     light = os.environ.get("COLORFGBG", "").rpartition(";")[2] in {
         "7",
         "15",
-    }  # the only sign some terminals give of their ground
+    }  # the only hint that some terminals give about their background
     terminal = Terminal(console, LIGHT if light else DARK, explanation.signed)
     shown = pieces(explanation, special=special)
     scale = largest(piece.score for piece in shown)
@@ -169,7 +173,7 @@ def _table(shown: list[Piece], scale: float, terminal: Terminal) -> Table:
 
 
 def _candidate_table(found: CandidateTable, terminal: Terminal) -> Table:
-    """What was chosen among, with the grades of those that came first."""
+    """The candidates with their grades, the best first."""
     table = Table(box=None, pad_edge=False, padding=(0, 1))
     table.add_column(terminal.text("chosen among"))
     for metric in found.metrics:

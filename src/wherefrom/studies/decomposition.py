@@ -83,7 +83,7 @@ def graded(case: Case, scores: Tensor) -> Graded:
 
 
 def probability_drop(case: Case, scores: Tensor, *, fill: str | None = None) -> Numbers:
-    """How far the target's probability has fallen when the k most important tokens are hidden, k = 0 ... all: as
+    """By how much the target's probability falls when the k most important tokens are hidden, k = 0 ... all: as
     Figures 6 and 9.
     """
     ranked, asker = graded(case, scores), case.group.asker

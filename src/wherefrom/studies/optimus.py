@@ -44,7 +44,7 @@ def winning_operations(found: Iterable[Explanation | Combination]) -> OperationS
     """How often each operation wins: as Figure 4."""
     won = [one if isinstance(one, Combination) else _winner(one) for one in found]
     if not won:
-        raise WherefromError("There is nothing to count: give at least one explanation by optimus, or a combination.")
+        raise WherefromError("There is nothing to count: give at least one explanation by optimus, or one combination.")
     counts = (Counter(str(getattr(one, name)) for one in won) for name in ("head", "layer", "matrix", "raw"))
     return OperationShares(*({name: count / len(won) for name, count in one.most_common()} for one in counts))
 
@@ -59,9 +59,11 @@ def _winner(explanation: Explanation) -> Combination:
 
 
 class Correlation(NamedTuple):
+    """How the means of two metrics correlate over methods."""
+
     pearson: float
     spearman: float
-    methods: int  # over how many
+    methods: int  # how many there are
 
 
 def mean_grades(comparisons: Iterable[Comparison]) -> dict[str, dict[str, float]]:
@@ -137,7 +139,7 @@ def grades_of_combinations(
 
 
 class MeanCost(NamedTuple):
-    """Of one explanation, on average."""
+    """The mean cost of one explanation."""
 
     seconds: float
     forwards: float

@@ -19,6 +19,8 @@ from wherefrom.errors import BadFile, WrongModel
 
 @dataclass(frozen=True)
 class Sentence:
+    """A sentence with its verb in the right and in the wrong number."""
+
     text: str
     right: str
     wrong: str
@@ -40,7 +42,7 @@ def sentences(path: FilePath) -> Iterator[Sentence]:
         except (ValueError, KeyError, TypeError) as error:
             raise BadFile(f"{where}: not a sentence with text, label, foil and verb_span: {error!r}.") from error
         if sentence.text[start:end] != sentence.right:
-            raise BadFile(f"{where}: the verb {sentence.right!r} does not stand at {start}-{end}.")
+            raise BadFile(f"{where}: the verb {sentence.right!r} is not at {start}-{end}.")
         yield sentence
 
 

@@ -21,7 +21,7 @@ from wherefrom.errors import BadFile, BadOption, UnknownName
 from wherefrom.studies.sparse import paper
 from wherefrom.studies.sparse.data import read_dataset
 from wherefrom.studies.sparse.page import study_page
-from wherefrom.studies.sparse.study import LAMBDAS, TrainingRun, plan, study, within
+from wherefrom.studies.sparse.study import LAMBDAS, TrainingRun, plan, study, texts_within
 from wherefrom.studies.sparse.tables import lambda_and_entropy, markdown, over_seeds, tables
 
 CHILD = """
@@ -175,11 +175,11 @@ def test_a_run_is_named_after_all_that_decides_it() -> None:
 
 def test_texts_within_a_budget(data: Path) -> None:
     test = read_dataset(data, "sst").test
-    assert len(within(test, 10**9)) == len(test)
-    some = within(test, 500)
+    assert len(texts_within(test, 10**9)) == len(test)
+    some = texts_within(test, 500)
     assert 0 < len(some) < len(test)
     assert sum(len(text) ** 2 for text in some) <= 500
-    assert within(test, 0) == []
+    assert texts_within(test, 0) == []
 
 
 def test_mistakes(data: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What happens to a trained model's attention-based explanations when its attention is projected otherwise at
+"""What happens to a trained model's attention-based explanations when another projection replaces its softmax at
 inference.
 
 The model is not trained again: the softmax of every attention is replaced while it answers. Asked of every text and
@@ -67,8 +67,8 @@ def project_at_inference(
     projections: Sequence[str] = PROJECTIONS,
     track: Track[Any] = silently,
 ) -> dict[str, Any]:
-    """Ask the model with every projection; plain numbers, kept in `out/at-inference.json`. What is kept is not asked
-    again.
+    """Run the model with every projection; plain numbers, stored in `out/at-inference.json`. What is stored already is
+    not computed again.
     """
     too_high = max(label for _, label in rows)
     if too_high >= len(model.labels):
@@ -85,7 +85,7 @@ def project_at_inference(
     for written in projections:
         kept = folder / f"{written.replace(':', '')}.json"
         if not kept.is_file():
-            write_json(kept, {"projection": written} | ask(model, rows, Projection.parse(written), track))
+            write_json(kept, {"projection": written} | run_with(model, rows, Projection.parse(written), track))
         found.append(read_json(kept))
     for one in found:
         one["same"] = sum(a == b for a, b in zip(one["answers"], found[0]["answers"], strict=True)) / len(rows)
@@ -99,8 +99,10 @@ def project_at_inference(
     return results
 
 
-def ask(model: TextModel, rows: Sequence[tuple[str, int]], projection: Projection, track: Track[Any]) -> dict[str, Any]:
-    """Lists are one number a text."""
+def run_with(
+    model: TextModel, rows: Sequence[tuple[str, int]], projection: Projection, track: Track[Any]
+) -> dict[str, Any]:
+    """Run the model with one projection on all texts; lists have one number for each text."""
     started = time.process_time()
     encodings = [model.encode(text) for text, _ in rows]
     answers, by_text = [0] * len(rows), [dict[str, float | None]()] * len(rows)

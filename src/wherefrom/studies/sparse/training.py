@@ -22,7 +22,7 @@ from wherefrom.studies.sparse.models import Architecture, Classifier, Classifier
 
 Item = TypeVar("Item")
 Track = Callable[[Sequence[Item], str], Iterable[Item]]  # shows how far a loop has come
-BATCH_TOKENS = 8192  # where nothing is learned, only asked
+BATCH_TOKENS = 8192  # of a batch without training
 
 RATES = {"bilstm": 1e-3, "transformer": 5e-4}  # the paper's 1e-4 and 1e-5 take many times the epochs
 
@@ -33,9 +33,9 @@ class Recipe:
 
     rate: float
     epochs: int = 6
-    patience: int = 2  # so many epochs without a better dev score end the training
+    patience: int = 2  # training ends after so many epochs without a better dev score
     batch: int = 32
-    decay: float = 1e-5  # none on the attention's own parameters
+    decay: float = 1e-5  # the attention's own parameters have none
     seed: int = 0
 
 
@@ -52,6 +52,7 @@ class Epoch:
 
 
 def silently(items: Sequence[Item], _: str) -> Iterable[Item]:
+    """Shows no progress."""
     return items
 
 
@@ -111,8 +112,8 @@ def fit(
 ) -> list[Epoch]:
     """Run the epochs that are missing, leave the best state in the model and in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
-    half_way = folder / "unfinished.safetensors"
-    history, best = _resume(model, optimise, half_way) if half_way.is_file() else ([], _copy(model))
+    unfinished_path = folder / "unfinished.safetensors"
+    history, best = _resume(model, optimise, unfinished_path) if unfinished_path.is_file() else ([], _copy(model))
     while len(history) < recipe.epochs and not _stalled(history, recipe.patience):
         started, total = time.process_time(), 0.0
         model.train()
@@ -131,11 +132,11 @@ def fit(
         state = {f"now.{name}": value for name, value in _copy(model).items()} | {
             f"best.{name}": value for name, value in best.items()
         }
-        _save(state | _moments(optimise), half_way, history)
+        _save(state | _moments(optimise), unfinished_path, history)
     model.load_state_dict(best)
     model.eval()
     _save(best, folder / "model.safetensors", history)
-    half_way.unlink(missing_ok=True)
+    unfinished_path.unlink(missing_ok=True)
     return history
 
 
@@ -175,7 +176,7 @@ def _moments(optimise: torch.optim.Optimizer) -> dict[str, Tensor]:
 
 
 def _save(tensors: dict[str, Tensor], path: Path, history: list[Epoch]) -> None:
-    """Written beside and moved into place: a file that is there is whole, whenever the process was killed."""
+    """Write a file wholly or not at all, so that it is never damaged when the process is killed."""
     notes = {"history": json.dumps([asdict(epoch) for epoch in history])}
     with replacing(path) as unfinished:
         save_file({name: value.contiguous() for name, value in tensors.items()}, unfinished, metadata=notes)

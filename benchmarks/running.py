@@ -19,8 +19,9 @@ from unittest.mock import patch
 import torch
 
 from wherefrom.benchmark.datasets import DataSet
+from wherefrom.benchmark.plan import RunPlan
 from wherefrom.benchmark.run import chunks, run
-from wherefrom.benchmark.worker import Work, Worker
+from wherefrom.benchmark.worker import Worker
 from wherefrom.case.asking import Asker
 from wherefrom.grading.compare import Query
 from wherefrom.grading.grade import GradingTask, grade
@@ -81,7 +82,7 @@ def bare(model: TextModel, rows: Sequence[Sequence[int]], room: int) -> None:
 
 def throughput(folder: Path) -> None:
     torch.set_num_threads(1)
-    worker = Worker(Work("embedded", tuple(METHODS), tuple(METRICS)))
+    worker = Worker(RunPlan("sst2_dev", methods=METHODS, metrics=METRICS))
     (_, examples), *_ = list(chunks(DataSet("sst2_dev", folder, 64), 8))[3:]
     model = worker.model
     queries = [Query(model.encode(example.text)) for example in examples]
@@ -110,7 +111,7 @@ def throughput(folder: Path) -> None:
 
 def threads(folder: Path) -> None:
     """The same part with one thread, as a worker has it, and with two."""
-    worker = Worker(Work("embedded", ("attcat", "random"), ("aopc", "log_odds")))
+    worker = Worker(RunPlan("sst2_dev", methods="attcat,random", metrics="aopc,log_odds"))
     examples = [example for _, chunk in list(chunks(DataSet("sst2_dev", folder, 64), 8))[3:5] for example in chunk]
     found: dict[int, tuple[float, float]] = {}
     for _ in range(REPEATS):
@@ -137,16 +138,16 @@ def memory(folder: Path) -> None:
 
 def _peak(folder: Path, count: int, taken: multiprocessing.connection.Connection) -> None:
     with tempfile.TemporaryDirectory() as out:
-        run(
+        plan = RunPlan(
             "sst2_train",
-            Path(out) / "run",
-            data_dir=folder,
+            methods="attcat",
+            metrics="comprehensiveness",
             limit=count,
             seed=0,
-            methods=["attcat"],
-            metrics=["comprehensiveness"],
+            data_dir=folder,
             workers=1,
         )
+        run(plan, Path(out) / "run")
     lines = Path("/proc/self/status").read_text().splitlines()
     taken.send(int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 1024)
 

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from wherefrom.api import Model, explain, flow, load
     from wherefrom.core.explanation import Explanation
+    from wherefrom.core.family import Family
     from wherefrom.core.flow import Flow
     from wherefrom.errors import TextWasCut, WherefromError
-    from wherefrom.registry import method, metric
+    from wherefrom.registry import DataReader, method, metric, register_family, register_reader
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "DataReader",
     "Explanation",
+    "Family",
     "Flow",
     "Model",
     "TextWasCut",
@@ -26,6 +29,8 @@ __all__ = [
     "load",
     "method",
     "metric",
+    "register_family",
+    "register_reader",
 ]
 
 _HOME = {
@@ -34,11 +39,15 @@ _HOME = {
     "flow": "wherefrom.api",
     "load": "wherefrom.api",
     "Explanation": "wherefrom.core.explanation",
+    "Family": "wherefrom.core.family",
     "Flow": "wherefrom.core.flow",
     "TextWasCut": "wherefrom.errors",
     "WherefromError": "wherefrom.errors",
     "method": "wherefrom.registry",
     "metric": "wherefrom.registry",
+    "DataReader": "wherefrom.registry",
+    "register_family": "wherefrom.registry",
+    "register_reader": "wherefrom.registry",
 }
 
 

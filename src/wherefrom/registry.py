@@ -1,4 +1,6 @@
-"""Methods and metrics by name: ours, and those that other packages bring through entry points."""
+"""Methods, metrics, model families and data readers by name: ours, and those that other packages bring through entry
+points.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +10,17 @@ import sys
 import types
 import typing
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
+from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, Generic, Literal, TypeVar
 
+from wherefrom.core.family import Family
 from wherefrom.errors import BadOption, UnknownName
 
 Kind = Literal["method", "metric"]
@@ -37,6 +41,7 @@ Reads = Literal[
 ]
 # Where it depends on the options, a function of them that gives all that is read.
 ReadsByOptions = Callable[[Mapping[str, Any]], Iterable[Reads]]
+PluginKind = Literal["method", "metric", "family", "reader"]
 
 
 @dataclass(frozen=True)
@@ -102,7 +107,7 @@ class Metric:
         return bool(getattr(self.function, "wants_logits", False))
 
 
-_found: dict[str, dict[str, Any]] = {"method": {}, "metric": {}}
+_found: dict[str, dict[str, Any]] = {"method": {}, "metric": {}, "family": {}, "reader": {}}
 Function = TypeVar("Function", bound=Callable[..., Any])
 Row = TypeVar("Row", Method, Metric)
 
@@ -193,16 +198,112 @@ def _summary(function: Callable[..., Any]) -> str:
     return " ".join(text.split("\n\n")[0].split())
 
 
+# Where our own rows stand: a module for each method and metric, and one table of families and of readers.
+_HOMES = {"family": "wherefrom.model.families", "reader": "wherefrom.benchmark.datasets"}
+_GROUPS = {kind: f"wherefrom.{kind}s" for kind in ("method", "metric", "reader")} | {"family": "wherefrom.families"}
+
+
 @cache
-def _load(kind: Kind) -> None:
-    package = import_module(f"wherefrom.{kind}s")
-    for module in iter_modules(package.__path__):
-        import_module(f"wherefrom.{kind}s.{module.name}")
-    for entry in entry_points(group=f"wherefrom.{kind}s"):
+def _load(kind: PluginKind) -> None:
+    if kind in _HOMES:
+        import_module(_HOMES[kind])
+    else:
+        package = import_module(f"wherefrom.{kind}s")
+        for module in iter_modules(package.__path__):
+            import_module(f"wherefrom.{kind}s.{module.name}")
+    for entry in entry_points(group=_GROUPS[kind]):
         try:
-            entry.load()
+            loaded = entry.load()
+            if isinstance(loaded, Family):  # an entry point may name the row itself instead of what registers it
+                register_family(loaded)
+            if isinstance(loaded, DataReader):
+                register_reader(loaded)
         except Exception as error:  # a broken plug-in must not take the rest down
             warnings.warn(f"The plug-in {entry.name!r} ({entry.value}) could not be loaded: {error}", stacklevel=2)
+
+
+Record = tuple[str, Mapping[str, Any]]  # the place it was read from, for messages, and its fields
+
+
+@dataclass(frozen=True)
+class DataReader:
+    """A way to read a file or a folder as records with the fields of an example; see docs/running-a-benchmark.md.
+
+    Example:
+        >>> def read_reviews(path, split):
+        ...     for number, line in enumerate(path.read_text().splitlines(), 1):
+        ...         stars, text = line.split(" ", 1)
+        ...         yield f"{path}, line {number}", {"text": text, "label": int(stars)}
+        >>> reader = DataReader("reviews", read_reviews, suffixes=(".reviews",))
+    """
+
+    name: str  # written in front of a path: reviews:some/file
+    function: Callable[[Path, str | None], Iterator[Record]]  # of the path and the split that was asked for, if any
+    suffixes: tuple[str, ...] = ()  # files whose names end so are read by it without the name in front
+
+    def __call__(self, path: Path, split: str | None = None) -> Iterator[Record]:
+        return self.function(path, split)
+
+
+def register_family(family: Family) -> Family:
+    """Make a family of models known, so that Wherefrom can look inside of them.
+
+    Args:
+        family: the row of data that says where such a model keeps its parts.
+
+    Returns:
+        The same row.
+
+    Example:
+        >>> wherefrom.register_family(Family(("my-model",), blocks="layers.*", ...))  # doctest: +SKIP
+    """
+    import_module(_HOMES["family"])  # our own first, so that a name that is taken is noticed here
+    for name in family.model_types:
+        _check_name("family", name, family)
+    _found["family"] |= dict.fromkeys(family.model_types, family)
+    return family
+
+
+def register_reader(reader: DataReader) -> DataReader:
+    """Make a format of data sets known: `wherefrom run NAME:PATH`.
+
+    Args:
+        reader: its name, the function that reads, and the suffixes of files that it is for.
+
+    Returns:
+        The same reader.
+
+    Example:
+        >>> wherefrom.register_reader(DataReader("reviews", read_reviews))  # doctest: +SKIP
+    """
+    import_module(_HOMES["reader"])
+    for suffix in reader.suffixes:
+        other = next((row for row in _found["reader"].values() if suffix in row.suffixes and row != reader), None)
+        if other is not None:
+            raise BadOption(f"Files that end in {suffix!r} are read by {other.name!r} already.")
+    _check_name("reader", reader.name, reader)
+    _found["reader"][reader.name] = reader
+    return reader
+
+
+def _check_name(kind: PluginKind, name: str, row: Family | DataReader) -> None:
+    """The same row may be registered again; another one under the same name may not."""
+    if _found[kind].get(name, row) != row:
+        raise BadOption(
+            f"There is a {kind} called {name!r} already. Choose another name, or use the one that is there."
+        )
+
+
+def all_families() -> Mapping[str, Family]:
+    """Every family by the model types it is for."""
+    _load("family")
+    return _found["family"]
+
+
+def all_readers() -> Mapping[str, DataReader]:
+    """Every data reader by its name."""
+    _load("reader")
+    return _found["reader"]
 
 
 def all_methods() -> list[Method]:

@@ -19,19 +19,20 @@ from typing import Any
 import torch
 
 from wherefrom import load
+from wherefrom.benchmark.plan import RunPlan
 from wherefrom.benchmark.run import run
 
 KILLS = 20
 
 
-def attempt(settings: dict[str, Any], moment: Callable[[], None] | None) -> bool:
+def attempt(settings: dict[str, Any], out: Path, moment: Callable[[], None] | None) -> bool:
     """One attempt in a process of its own, killed when `moment` is over; True if it was killed, False if it came to its
     end.
     """
     child = os.fork()
     if child == 0:
         try:
-            run(**settings)
+            run(RunPlan(**settings), out)
         except BaseException as error:
             print(f"failed: {error!r}", flush=True)
             os._exit(3)
@@ -49,7 +50,7 @@ def main() -> None:
     torch.set_num_threads(1)
     settings, chance = json.loads(sys.argv[1]), random.Random()
     settings["model"] = load(settings["model"])
-    folder, stamps = Path(settings["out"]), dict[str, int]()
+    folder, stamps = Path(settings.pop("out")), dict[str, int]()
 
     def at_once() -> None:
         """While it starts, reads the data and looks at what is there."""
@@ -63,11 +64,11 @@ def main() -> None:
         time.sleep(chance.uniform(0.0, 0.15))
 
     for number in range(KILLS):
-        if not attempt(settings, at_once if number % 4 == 3 else at_work):
+        if not attempt(settings, folder, at_once if number % 4 == 3 else at_work):
             sys.exit(f"it ended after {number} kills: give it more to do")
         unchanged(folder, stamps)
     parts = len(stamps)
-    attempt(settings, None)
+    attempt(settings, folder, None)
     unchanged(folder, stamps)
     print(json.dumps({"kills": KILLS, "parts_before_the_end": parts}))
 

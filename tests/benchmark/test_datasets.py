@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from wherefrom.benchmark.datasets import READERS, READY, DataSet
+from wherefrom.benchmark.datasets import READY, DataSet
 from wherefrom.core.example import Example, Mark
 from wherefrom.errors import WherefromError
+from wherefrom.registry import all_readers
 
 Write = Callable[..., Path]
 
@@ -127,7 +128,6 @@ def test_pairs_and_their_rationales(write: Write) -> None:
     (example,) = read(write("pair.jsonl", [row]))
     assert example.rationale == (Mark(2, 5), Mark(2, 5, 1), Mark(6, 11, 1))
     assert example.asked == ("A dog runs.", "A pet moves.")
-    assert example.rationale_for("entailment") == (((2, 5),), ((2, 5), (6, 11)))
 
 
 def test_rationales_by_label(write: Write) -> None:
@@ -138,8 +138,7 @@ def test_rationales_by_label(write: Write) -> None:
         )
     )
     assert example.label == ("cold", "wet")
-    assert example.rationale_for("wet") == (((9, 12),), ())
-    assert example.rationale_for("dry") == ((), ())
+    assert example.rationale == (Mark(0, 4, 0, "cold"), Mark(9, 12, 0, "wet"))
 
 
 @pytest.mark.parametrize("answer", ["wet", [[9, 12]], {"spans": [{"start": 9, "end": 12, "text": "wet"}]}])
@@ -269,11 +268,11 @@ def test_conllu(write: Write) -> None:
 def test_ready_names(write: Write, tmp_path: Path) -> None:
     write("eraser_movies.jsonl", [FINE | {"split": "val"}, DULL | {"split": "test"}])
     assert [e.id for e in read("eraser_movies@test", folder=tmp_path)] == ["b"]
-    with pytest.raises(WherefromError, match="must not be pooled; take one: eraser_movies@val, eraser_movies@test"):
+    with pytest.raises(WherefromError, match="must not be pooled; choose one: eraser_movies@val, eraser_movies@test"):
         read("eraser_movies", folder=tmp_path)
     with pytest.raises(
         WherefromError,
-        match=r"eraser_movies is read from a folder that holds eraser_movies.jsonl: say which with --data-dir",
+        match=r"eraser_movies is read from a folder that holds eraser_movies.jsonl: name the folder with --data-dir",
     ):
         read("eraser_movies@val")
     assert not DataSet("squad_v2").classes
@@ -328,10 +327,10 @@ WRONG: dict[str, tuple[str, Any, str]] = {
     "no text": (
         "x.jsonl",
         [{"words": "a"}],
-        r"line 1: there is no text \(its fields: .*words\). Say which field it is: --columns text=NAME",
+        r"line 1: there is no text \(its fields: .*words\). Name its field: --columns text=NAME",
     ),
-    "blank text": ("x.jsonl", [FINE, {"text": "  "}], r"line 2: there is no text: it is empty"),
-    "a number as text": ("x.jsonl", [{"text": 3}], r"line 1: there is no text"),
+    "blank text": ("x.jsonl", [FINE, {"text": "  "}], r"line 2: the text is empty"),
+    "a number as text": ("x.jsonl", [{"text": 3}], r"line 1: the text is empty or not a text"),
     "blank pair": ("x.jsonl", [{"text": "a", "pair": ""}], r"line 1: the second text is empty"),
     "a label that is none": ("x.jsonl", [{"text": "a", "label": [[1]]}], r"line 1: the label is \[\[1\]\]"),
     "a rationale too long": (
@@ -350,19 +349,19 @@ WRONG: dict[str, tuple[str, Any, str]] = {
     "an answer elsewhere": (
         "x.jsonl",
         [{"text": "a", "pair": "bcd", "answer": "x"}],
-        r"line 1: the answer 'x' does not stand in the second text",
+        r"line 1: the answer 'x' is not in the second text",
     ),
     "an answer beside": (
         "x.jsonl",
         [{"text": "a", "pair": "bcd", "answer": {"spans": [{"start": 0, "end": 1, "text": "c"}]}}],
-        r"line 1: the answer is 'c', but at \[0, 1\] stands 'b'",
+        r"line 1: the answer is 'c', but at \[0, 1\] is 'b'",
     ),
     "an answer to nothing": (
         "x.jsonl",
         [{"text": "a", "answer": "a"}],
         r"line 1: there is an answer, but no second text",
     ),
-    "the same id": ("x.jsonl", [FINE, FINE], r"line 2: the id 'a' is taken already, at line 1"),
+    "the same id": ("x.jsonl", [FINE, FINE], r"line 2: the id 'a' is used already, at line 1"),
     "nothing": ("x.jsonl", "\n\n", r"x.jsonl has no examples"),
     "an empty table": ("x.csv", "", r"x.csv has no examples"),
     "a short row": (
@@ -373,7 +372,11 @@ WRONG: dict[str, tuple[str, Any, str]] = {
     "an open quote": ("x.csv", 'text,label\n"a,1\n', r"x.csv, line 2: unexpected end of data"),
     "a rationale in CSV": ("x.csv", "text,rationale\nabc,0-1\n", r"x.csv, line 2: the field rationale is not JSON"),
     "no parquet": ("x.parquet", "PAR1 or not", r"x.parquet is not Parquet, or it is damaged"),
-    "no known kind": ("x.doc", "a", r"x.doc is to be read cannot be told from its name. Say it: one of jsonl, csv"),
+    "no known kind": (
+        "x.doc",
+        "a",
+        r"x.doc is to be read cannot be told from its name. Name the format: one of jsonl, csv",
+    ),
     "nine columns": ("x.conllu", "1\ta\n", r"x.conllu, line 1: 2 columns between tabs; CoNLL-U has ten"),
 }
 
@@ -399,7 +402,7 @@ def test_what_is_wrong_with_a_layout(write: Write, tmp_path: Path) -> None:
         ]
     }
     with pytest.raises(
-        WherefromError, match=r"data\[0\].paragraphs\[0\].qas\[0\]: the answer is 'Rome', but at \[3, 7\] stands 'Pari'"
+        WherefromError, match=r"data\[0\].paragraphs\[0\].qas\[0\]: the answer is 'Rome', but at \[3, 7\] is 'Pari'"
     ):
         read(f"squad:{write('s.json', squad)}")
     with pytest.raises(WherefromError, match="holds an object with a list `data`"):
@@ -452,4 +455,4 @@ def test_what_is_not_there(tmp_path: Path, write: Write) -> None:
         "esnli",
         "squad",
         "conllu",
-    } <= READERS.keys()
+    } <= all_readers().keys()

@@ -15,15 +15,15 @@ import pytest
 from rich.console import Console
 from rich.progress import Progress, TimeRemainingColumn
 
-from wherefrom.benchmark import Run
+from wherefrom.benchmark import Run, RunPlan
 from wherefrom.benchmark.statistics import Energy, Interval, Standing
 from wherefrom.benchmark.store import Part, new_manifest, open_store
-from wherefrom.benchmark.summary import Summary, over_data_sets, summarise, told_apart
+from wherefrom.benchmark.summary import Summary, ranks_over_data_sets, summarise, with_distinct_names
 from wherefrom.cli import main as cli
-from wherefrom.cli.run import Rate
+from wherefrom.cli.run import ExamplesPerMinute
 from wherefrom.errors import WherefromError
 from wherefrom.report.benchmark import number, report_page
-from wherefrom.report.leaderboard_files import as_csv, as_latex, latex, named
+from wherefrom.report.leaderboard_files import as_csv, as_latex, latex, metric_title
 
 EVIL = "<script>alert('x')</script> & \u202e$x_1$"
 METHODS = ["good", "optimus", "random", EVIL]
@@ -34,11 +34,12 @@ ORDER = {"good": [3.0, 1.0, 2.0], "optimus": [1.0, 3.0, 2.0], "random": [2.0, 2.
 def written(folder: Path, values: dict[str, float | None], *, finished: bool = True, name: str = "few") -> Run:
     """A run of three examples in two parts; every example has the method's value, a little more or less."""
     versions = {"wherefrom": "0", "torch": "0"}
-    configuration = {"data": name, "methods": METHODS, "metrics": ["aopc", "auprc"], "model": MODEL, "level": "token"}
+    plan = RunPlan(name, methods=METHODS, metrics=["aopc", "auprc"]).to_manifest()
     manifest = new_manifest(
-        configuration | {"target": "predicted", "versions": versions},
+        {"plan": plan["plan"], "model": MODEL, "versions": versions},
         parts=2,
         facts={
+            "how": plan["how"],
             "data": name,
             "model": MODEL,
             "metrics": [{"asked": "aopc", "better": "higher"}, {"asked": "auprc", "better": "higher"}],
@@ -175,7 +176,7 @@ def test_several_data_sets(tmp_path: Path, summary: Summary) -> None:
     page = report_page([summary, other], Energy())
     Page(page)
     assert "Average ranks over 2 data sets" in page
-    ranks = over_data_sets([summary, other])
+    ranks = ranks_over_data_sets([summary, other])
     assert dict(zip(ranks.methods, ranks.overall, strict=True)) == {
         "good": 1.5,
         "random": 2.0,
@@ -185,8 +186,8 @@ def test_several_data_sets(tmp_path: Path, summary: Summary) -> None:
 
 
 def test_runs_of_one_data_set_are_told_apart(summary: Summary) -> None:
-    assert [one.name for one in told_apart([summary, summary], ["a", "b"])] == ["few (a)", "few (b)"]
-    assert [one.name for one in told_apart([summary], ["a"])] == ["few"]
+    assert [one.name for one in with_distinct_names([summary, summary], ["a", "b"])] == ["few (a)", "few (b)"]
+    assert [one.name for one in with_distinct_names([summary], ["a"])] == ["few"]
 
 
 def test_a_run_that_is_not_finished_says_so(tmp_path: Path) -> None:
@@ -233,7 +234,7 @@ def test_latex(summary: Summary) -> None:
 
 
 def test_names_and_numbers() -> None:
-    assert [named(one) for one in ("aopc", "faithfulness_violation", "aopc:fill=pad")] == [
+    assert [metric_title(one) for one in ("aopc", "faithfulness_violation", "aopc:fill=pad")] == [
         "AOPC",
         "faithfulness violation",
         "AOPC (fill=pad)",
@@ -303,7 +304,11 @@ def test_the_commands(command: Any, tmp_path: Path, model_folder: Path, texts: P
 def test_progress_has_a_rate_and_the_time_left() -> None:
     shown, clock = Console(file=io.StringIO(), force_terminal=True, width=120), iter(range(0, 1000, 10))
     with Progress(
-        Rate(), TimeRemainingColumn(), console=shown, get_time=lambda: float(next(clock)), auto_refresh=False
+        ExamplesPerMinute(),
+        TimeRemainingColumn(),
+        console=shown,
+        get_time=lambda: float(next(clock)),
+        auto_refresh=False,
     ) as bar:
         task = bar.add_task("examples", total=100)
         for done in (10, 20, 30):
@@ -311,7 +316,7 @@ def test_progress_has_a_rate_and_the_time_left() -> None:
         (row,) = bar.tasks
         speed = row.speed
         assert speed is not None
-        assert str(Rate().render(row)) == f"{60 * speed:.0f}/min"
+        assert str(ExamplesPerMinute().render(row)) == f"{60 * speed:.0f}/min"
 
 
 @pytest.mark.parametrize(

@@ -25,10 +25,12 @@ from benchmark.films import TEXTS
 from wherefrom.benchmark import Run
 from wherefrom.benchmark.datasets import DataSet
 from wherefrom.benchmark.engines import RayWorker, on_ray
-from wherefrom.benchmark.run import PARTS_PER_WINDOW, chunks, run
+from wherefrom.benchmark.plan import RunPlan
+from wherefrom.benchmark.run import PARTS_PER_WINDOW, OnDamage, OnProgress, chunks
+from wherefrom.benchmark.run import run as run_plan
 from wherefrom.benchmark.statistics import winners
-from wherefrom.benchmark.store import Another, Busy, Damage, open_store, read_manifest
-from wherefrom.benchmark.worker import Work, Worker
+from wherefrom.benchmark.store import Damage, FolderInUse, FolderTaken, open_store, read_manifest
+from wherefrom.benchmark.worker import Worker
 from wherefrom.case.case import Case
 from wherefrom.case.passes import Passes
 from wherefrom.core.example import Example
@@ -37,6 +39,19 @@ from wherefrom.registry import _found, method
 
 METHODS = ("attcat", "random", "occlusion")
 METRICS = ("aopc", "log_odds", "auprc")
+
+
+def run(
+    data: str,
+    out: Path,
+    *,
+    resume: bool = True,
+    on_progress: OnProgress | None = None,
+    on_damage: OnDamage | None = None,
+    **given: Any,
+) -> Run:
+    """A run by a plan with these settings."""
+    return run_plan(RunPlan(data, **given), out, resume=resume, on_progress=on_progress, on_damage=on_damage)
 
 
 @pytest.fixture(scope="module")
@@ -110,13 +125,13 @@ def test_a_run_goes_on_where_it_was(undisturbed: Run, tmp_path: Path, model_fold
             raise Enough
 
     with pytest.raises(Enough):
-        run(str(texts), tmp_path / "run", **settings(model_folder), watch=stop)
+        run(str(texts), tmp_path / "run", **settings(model_folder), on_progress=stop)
     assert Run.load(tmp_path / "run").done == [0, 1]
     seen: list[int] = []
-    again = run(str(texts), tmp_path / "run", **settings(model_folder), watch=lambda done, _: seen.append(done))
+    again = run(str(texts), tmp_path / "run", **settings(model_folder), on_progress=lambda done, _: seen.append(done))
     assert seen == [6, 9, 10]
     same_tables(again, undisturbed)
-    with pytest.raises(Another, match=r"There is a run in .* already. Go on with it by --resume"):
+    with pytest.raises(FolderTaken, match=r"There is a run in .* already. Continue it with --resume"):
         run(str(texts), tmp_path / "run", **settings(model_folder), resume=False)
 
 
@@ -176,7 +191,7 @@ def test_the_command_with_two_processes_is_killed_and_goes_on(
         while not list((tmp_path / "run").glob("receipts/0*.json")):
             assert first.poll() is None, first.stderr and first.stderr.read()
             time.sleep(0.01)
-        with pytest.raises(Busy), open_store(tmp_path / "run", read_manifest(tmp_path / "run")):
+        with pytest.raises(FolderInUse), open_store(tmp_path / "run", read_manifest(tmp_path / "run")):
             pass
         workers = children(first.pid)
         assert len(workers) >= 2
@@ -204,7 +219,7 @@ def test_ray_gives_the_same_tables(undisturbed: Run, tmp_path: Path, model_folde
 
 
 def test_an_error_on_ray_comes_back_as_one_line(tmp_path: Path, model_folder: Path) -> None:
-    worker = RayWorker(Work(str(model_folder), ("random",), ("entropy",), strict=True))
+    worker = RayWorker(RunPlan("", str(model_folder), ["random"], ["entropy"], strict=True))
     good, bad = Example("1", "a fine film"), Example("2", "\u0007", where="x, line 2")
     done = worker({"number": np.array([4, 5]), "examples": [pickle.dumps([good]), pickle.dumps([bad])]})
     first, second = (pickle.loads(part) for part in done["part"])
@@ -214,7 +229,7 @@ def test_an_error_on_ray_comes_back_as_one_line(tmp_path: Path, model_folder: Pa
 
 
 def test_a_part_lets_its_passes_go(model_folder: Path) -> None:
-    worker = Worker(Work(str(model_folder), ("attcat", "transatt"), ("aopc",)))
+    worker = Worker(RunPlan("", str(model_folder), ["attcat", "transatt"], ["aopc"]))
     gc.collect()
     gc.disable()  # so that it is not by chance
     before = {id(one) for one in gc.get_objects() if type(one) is Passes}  # what other tests keep
@@ -249,7 +264,7 @@ def test_damage_is_made_good(undisturbed: Run, tmp_path: Path, model_folder: Pat
 def test_another_configuration_is_refused(
     undisturbed: Run, model_folder: Path, texts: Path, other: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(Another, match=message):
+    with pytest.raises(FolderTaken, match=message):
         run(str(texts), undisturbed.folder, **settings(model_folder, **other))
 
 
@@ -259,11 +274,11 @@ def test_another_model_or_other_data_are_refused(
     other = wherefrom.load(
         (make_network("bert", labels=2, seed=1, id2label={0: "NEGATIVE", 1: "POSITIVE"}), tokenizer())
     )
-    with pytest.raises(Another, match=r"model.fingerprint: "):
+    with pytest.raises(FolderTaken, match=r"model.fingerprint: "):
         run(str(texts), undisturbed.folder, **settings(model_folder, model=other))
     changed = tmp_path / "films.jsonl"
     changed.write_text(texts.read_text().replace("not bad", "not good"))
-    with pytest.raises(Another, match=r"digest: "):
+    with pytest.raises(FolderTaken, match=r"digest: "):
         run(str(changed), undisturbed.folder, **settings(model_folder))
 
 
@@ -328,7 +343,7 @@ def test_labels_the_model_does_not_know(tmp_path: Path, model_folder: Path) -> N
     assert meant.explanations["label"].tolist() == ["NEGATIVE", "POSITIVE"]  # the shorter text comes first
     aside = run(str(path), tmp_path / "aside", **chosen, labels="none")
     assert aside.explanations["label"].isna().all()
-    with pytest.raises(WherefromError, match="label explains the data set's labels, but these are left aside"):
+    with pytest.raises(WherefromError, match="label explains the data set's labels, but these are ignored"):
         run(str(path), tmp_path / "x", **chosen, labels="none", target="label")
 
 

@@ -130,7 +130,6 @@ def test_ranks_over_data_sets_by_hand() -> None:
     assert found.metrics == ["aopc", "auprc"]
     assert found.by_metric == [[1.5, 1.0], [2.0, 2.0], [2.5, None]]
     assert found.overall == [1.25, 2.0, 2.5]
-    assert found.data_sets == 2
 
 
 def explanation(method: str, values: list[float], example: str = "e0", **more: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from wherefrom.benchmark import Run, read_thermostat, write_thermostat
-from wherefrom.benchmark.store import Another, Busy, Part, new_manifest, open_store, read_receipt, schemas
+from wherefrom.benchmark.store import FolderInUse, FolderTaken, Part, new_manifest, open_store, read_receipt, schemas
 from wherefrom.errors import BadFile, WherefromError
 
 MODEL = {"name": "toy", "fingerprint": "0123", "labels": ["NO", "YES"]}
@@ -190,7 +190,8 @@ def test_another_configuration_is_refused(tmp_path: Path) -> None:
     other = manifest(methods=["attcat", "alti"], model=MODEL | {"fingerprint": "4567"})
     with (
         pytest.raises(
-            Another, match=r"methods: attcat, random there, attcat, alti now; model.fingerprint: 0123 there, 4567 now"
+            FolderTaken,
+            match=r"methods: attcat, random there, attcat, alti now; model.fingerprint: 0123 there, 4567 now",
         ),
         open_store(tmp_path / "run", other),
     ):
@@ -202,7 +203,7 @@ def test_another_configuration_is_refused(tmp_path: Path) -> None:
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
     with (
-        pytest.raises(Another, match=r"is not a run, and not empty \(thesis.txt, ...\)"),
+        pytest.raises(FolderTaken, match=r"is not a run, and not empty \(thesis.txt, ...\)"),
         open_store(tmp_path, manifest()),
     ):
         pass
@@ -216,7 +217,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     [
         ("{", "cannot be read"),
         ("[]", "not written by this version"),
-        ('{"wherefrom_run": 1, "hash": "x", "configuration": {}}', "is damaged: the hash"),
+        ('{"wherefrom_run": 2, "hash": "x", "configuration": {}}', "is damaged: the hash"),
     ],
 )
 def test_a_manifest_that_is_none(tmp_path: Path, content: str, message: str) -> None:
@@ -234,7 +235,10 @@ def test_a_second_process_is_refused(tmp_path: Path) -> None:
     with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as first:
         assert first.stdout is not None
         assert first.stdout.readline() == b"in\n"
-        with pytest.raises(Busy, match="Another process is running in"), open_store(tmp_path / "run", manifest()):
+        with (
+            pytest.raises(FolderInUse, match="FolderTaken process is running in"),
+            open_store(tmp_path / "run", manifest()),
+        ):
             pass
         first.kill()
     fill(tmp_path / "run", [0])  # the lock went with the process
@@ -242,7 +246,7 @@ def test_a_second_process_is_refused(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(BadFile, match="The run cannot be kept in"), open_store(tmp_path / "file" / "run", manifest()):
+    with pytest.raises(BadFile, match="The run cannot be stored in"), open_store(tmp_path / "file" / "run", manifest()):
         pass
 
 

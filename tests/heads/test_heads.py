@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import wherefrom.cli.heads
 from wherefrom.api import Model
-from wherefrom.cli.arguments import app
+from wherefrom.cli.main import app
 from wherefrom.errors import BadFile, BadOption, MissingExtra, WherefromError
 from wherefrom.heads import HeadMap, find_heads
 from wherefrom.heads.head_map import Relation

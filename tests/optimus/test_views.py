@@ -16,11 +16,11 @@ from typer.testing import CliRunner
 import wherefrom
 import wherefrom.cli.optimus
 from wherefrom.api import Model
-from wherefrom.cli.arguments import app
+from wherefrom.cli.main import app
 from wherefrom.core.explanation import Explanation
 from wherefrom.errors import BadFile, UnknownName
 from wherefrom.optimus.combination import Fitted
-from wherefrom.report.selection import operation_maps, standings
+from wherefrom.report.selection import candidate_tables, operation_maps
 from wherefrom.report.terminal import print_explanation
 
 TEXT = "the film was not bad, but dull!"
@@ -58,7 +58,7 @@ def test_maps_say_where_a_score_is_not_defined() -> None:
 
 def test_standings_on_the_page_and_in_the_terminal() -> None:
     explanation = Model(tiny("bert")).explain(TEXT, "best", candidates="alti,attcat,saliency", judges="rft,sufficiency")
-    (found,) = standings(explanation)
+    (found,) = candidate_tables(explanation)
     assert found.metrics == ["comprehensiveness ↑", "rft ↑", "sufficiency ↓"]
     assert [row.mark for row in found.rows] == ["chosen", "runner-up", ""]
     assert found.rows[0].name == explanation.params["winner"]
@@ -69,7 +69,7 @@ def test_standings_on_the_page_and_in_the_terminal() -> None:
             assert row.name in shown
             assert row.grades[0] in shown
     assert f"{found.rows[0].name} (chosen)" in text
-    assert standings(Model(tiny("bert")).explain(TEXT, "alti")) == []
+    assert candidate_tables(Model(tiny("bert")).explain(TEXT, "alti")) == []
 
 
 @pytest.fixture

@@ -78,15 +78,15 @@ def shown(comparison: Comparison, *, width: int = 100, encoding: str = "utf-8", 
 
 
 def test_the_sheet_is_ordered_by_mean_rank() -> None:
-    made = sheet(three())
+    table = sheet(three())
     # attcat: 1, 3, 1; lime: 2, 2, 2; alti: 3, 1 and no third
-    assert [(line.name, line.mean_rank) for line in made.lines] == [
+    assert [(line.name, line.mean_rank) for line in table.lines] == [
         ("attcat", 5 / 3),
         ("alti:norm=l2", 2.0),
         ("lime", 2.0),
     ]
-    assert [[cell.rank for cell in line.cells] for line in made.lines] == [[1, 3, 1], [3, 1, None], [2, 2, 2]]
-    assert [[cell.best for cell in line.cells] for line in made.lines] == [
+    assert [[cell.rank for cell in line.cells] for line in table.lines] == [[1, 3, 1], [3, 1, None], [2, 2, 2]]
+    assert [[cell.best for cell in line.cells] for line in table.lines] == [
         [True, False, True],
         [False, True, False],
         [False, False, False],
@@ -94,10 +94,10 @@ def test_the_sheet_is_ordered_by_mean_rank() -> None:
 
 
 def test_footnotes_say_why_and_whom_it_concerns() -> None:
-    made = sheet(three())
-    assert made.footnotes == ("kendall_confidence of alti:norm=l2: gives every class the same scores",)
-    assert made.lines[1].cells[2].note == 1
-    assert made.lines[1].cells[2].tip == "alti gives every class the same scores"
+    table = sheet(three())
+    assert table.footnotes == ("kendall_confidence of alti:norm=l2: gives every class the same scores",)
+    assert table.lines[1].cells[2].note == 1
+    assert table.lines[1].cells[2].tip == "alti gives every class the same scores"
 
 
 def test_many_methods_share_a_footnote() -> None:
@@ -111,13 +111,13 @@ def test_many_methods_share_a_footnote() -> None:
 
 
 def test_remarks_and_counts() -> None:
-    made = sheet(three())
-    assert made.remarks == (
+    table = sheet(three())
+    assert table.remarks == (
         "attention_flow could not explain this text: it needs attention",
         "log_odds: hides by unk, as this tokenizer has no pad token",
     )
-    assert made.counts == "The metrics asked 1,234 questions: 56 of them new, 55 rows through the model, 0.50 s."
-    assert sheet(three(asked=0)).counts == "The metrics asked the model nothing."
+    assert table.counts == "The metrics asked 1,234 questions: 56 of them new, 55 rows through the model, 0.50 s."
+    assert sheet(three(asked=0)).counts == "The metrics asked the model no questions."
 
 
 def test_equals_share_a_place_and_nobody_is_best_where_all_are_equal() -> None:
@@ -128,9 +128,9 @@ def test_equals_share_a_place_and_nobody_is_best_where_all_are_equal() -> None:
 
 
 def test_one_explanation_has_no_places() -> None:
-    made = sheet(cut(three(), 1))
-    assert not made.ranked
-    assert [cell.rank for cell in made.lines[0].cells] == [None, None, None]
+    table = sheet(cut(three(), 1))
+    assert not table.ranked
+    assert [cell.rank for cell in table.lines[0].cells] == [None, None, None]
     assert "★" not in shown(cut(three(), 1))
     assert "mean rank" not in page(cut(three(), 1))
 
@@ -161,7 +161,7 @@ def test_the_table_in_a_wide_terminal() -> None:
         "attention_flow could not explain this text: it needs attention",
         "log_odds: hides by unk, as this tokenizer has no pad token",
         "",
-        "↑ higher is better · ↓ lower is better · ★ the best · small numbers are places · passes: rows forth",
+        "↑ higher is better · ↓ lower is better · ★ the best · small numbers are ranks · passes: rows of forward",
         "+ back, those that methods share with the first of them",
         "The metrics asked 1,234 questions: 56 of them new, 55 rows through the model, 0.50 s.",
     ]
@@ -237,7 +237,7 @@ def test_nothing_to_compare() -> None:
         "",
         "alti could not explain this text: no",
         "",
-        "The metrics asked the model nothing.",
+        "The metrics asked the model no questions.",
     ]
     for view in VIEWS:
         assert "No method could explain this text." in Reader(view(empty())).texts

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import wherefrom.cli.flow  # noqa: F401  # brings its command
 from wherefrom.api import Model
-from wherefrom.cli.arguments import app
+from wherefrom.cli.main import app
 from wherefrom.core.flow import Flow
 from wherefrom.errors import BadFile
 from wherefrom.report import plots

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from report.sentences import explain, film, pair
-from wherefrom.report.pieces import Run, lines, pieces, visible
+from wherefrom.report.pieces import TextRun, lines, pieces, visible
 
 
 def test_pieces_are_the_text_between_the_offsets() -> None:
@@ -91,12 +91,12 @@ def test_a_token_without_text_is_kept() -> None:
 
 def test_what_was_cut_is_unread() -> None:
     explanation = explain("one two", (0, 3, 1.0), cut=1)
-    assert lines(explanation, pieces(explanation))[0][-1] == Run(" two", None, unread=True)
+    assert lines(explanation, pieces(explanation))[0][-1] == TextRun(" two", None, unread=True)
 
 
 def test_text_of_no_token_is_plain() -> None:
     explanation = explain("\ufeff one", (2, 5, 1.0))
-    assert lines(explanation, pieces(explanation))[0][0] == Run("\ufeff ")
+    assert lines(explanation, pieces(explanation))[0][0] == TextRun("\ufeff ")
 
 
 @pytest.mark.parametrize(

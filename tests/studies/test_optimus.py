@@ -11,15 +11,15 @@ import torch
 from tiny_models import tiny
 
 from wherefrom.api import Model
+from wherefrom.benchmark.statistics import Energy
 from wherefrom.core.comparison import Comparison, Grade
 from wherefrom.core.explanation import Explanation
 from wherefrom.errors import EmptyText, NotDefined, WherefromError
 from wherefrom.optimus.combination import BASELINE, Combination
 from wherefrom.report import plots
 from wherefrom.studies.optimus import (
-    Cost,
+    MeanCost,
     as_printed,
-    carbon,
     correlations,
     costs,
     emissions,
@@ -121,8 +121,8 @@ def test_table_5_of_the_paper(seconds: float, printed: float) -> None:
 
 
 def test_carbon_by_hand() -> None:
-    assert carbon(3600, watts=1000, overhead=1, kg_per_kwh=0.5) == pytest.approx(500)  # one kWh at half a kilogram
-    assert carbon(3600, watts=500, devices=2, overhead=1.1, kg_per_kwh=0.5) == pytest.approx(550)
+    assert Energy(1000, overhead=1, intensity=0.5).grams(3600) == pytest.approx(500)  # one kWh at half a kilogram
+    assert Energy(2 * 500, overhead=1.1, intensity=0.5).grams(3600) == pytest.approx(550)
 
 
 def test_costs_are_means_by_method_and_add_up_over_texts() -> None:
@@ -131,8 +131,8 @@ def test_costs_are_means_by_method_and_add_up_over_texts() -> None:
         explanation(seconds=3.0, forwards=30),
         explanation(method="alti", seconds=0.5),
     ]
-    found = costs(rows, watts=100, kg_per_kwh=1.0)
-    assert found["optimus"] == Cost(2.0, 20.0, 0.0, carbon(2.0, watts=100, kg_per_kwh=1.0), 2)
+    found = costs(rows, Energy(100, intensity=1.0))
+    assert found["optimus"] == MeanCost(2.0, 20.0, 0.0, Energy(100, intensity=1.0).grams(2.0), 2)
     assert found["alti"].texts == 1
     lines = emissions(found, texts=3)
     assert lines["optimus"].tolist() == pytest.approx(

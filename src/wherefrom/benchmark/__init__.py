@@ -2,7 +2,8 @@
 made of them.
 """
 
+from wherefrom.benchmark.plan import RunPlan
 from wherefrom.benchmark.store import Run
 from wherefrom.benchmark.thermostat import read_thermostat, write_thermostat
 
-__all__ = ["Run", "read_thermostat", "write_thermostat"]
+__all__ = ["Run", "RunPlan", "read_thermostat", "write_thermostat"]

@@ -1,4 +1,4 @@
-"""Data sets by name, file or folder, as examples. Whatever does not fit is said with its file and line."""
+"""Data sets by name, file or folder, as examples. Errors name the file and the line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from wherefrom.benchmark.formats import Reader, Record, read_csv, read_hub, read_hugging_face, read_lines, read_parquet
+from wherefrom.benchmark.formats import read_csv, read_hub, read_hugging_face, read_lines, read_parquet
 from wherefrom.benchmark.layouts import (
     read_conllu,
     read_eraser,
@@ -22,32 +22,29 @@ from wherefrom.benchmark.layouts import (
 )
 from wherefrom.core.example import Example, example_of
 from wherefrom.errors import BadFile, BadOption, UnknownName
+from wherefrom.registry import DataReader, Record, all_readers, register_reader
 
-# How a file is read: said in front of its path, as in squad:dev-v2.0.json, or known by how its name ends.
-READERS: dict[str, Reader] = {
-    "jsonl": read_lines,
-    "csv": read_csv,
-    "tsv": read_csv,
-    "parquet": read_parquet,
-    "disk": read_hugging_face,
-    "eraser": read_eraser,
-    "eraser_query": read_eraser_query,
-    "hatexplain": read_hatexplain,
-    "esnli": read_esnli,
-    "squad": read_squad,
-    "conllu": read_conllu,
-}
-SUFFIXES = {
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".parquet": "parquet",
-    ".conllu": "conllu",
-}
+# How a file is read: written in front of its path, as in squad:dev-v2.0.json, or known by how its name ends. Other
+# packages add theirs by `wherefrom.register_reader` or the entry point `wherefrom.readers`.
+OUR_READERS = (
+    DataReader("jsonl", read_lines, (".jsonl", ".ndjson")),
+    DataReader("csv", read_csv, (".csv",)),
+    DataReader("tsv", read_csv, (".tsv",)),
+    DataReader("parquet", read_parquet, (".parquet",)),
+    DataReader("disk", read_hugging_face),
+    DataReader("eraser", read_eraser),
+    DataReader("eraser_query", read_eraser_query),
+    DataReader("hatexplain", read_hatexplain),
+    DataReader("esnli", read_esnli),
+    DataReader("squad", read_squad),
+    DataReader("conllu", read_conllu, (".conllu",)),
+)
+for _reader in OUR_READERS:
+    register_reader(_reader)
+
 HUB = "hf:"
 
-# What a field may be called. The first name of a row that is there is taken; --columns says otherwise.
+# The names that a field may have in a file. The first of them that a row has is used, unless --columns names another.
 FIELDS = {
     "id": ("id", "idx", "guid", "pairID"),
     "text": ("text", "text_a", "sentence", "sentence1", "premise", "question", "question1", "review", "content"),
@@ -59,41 +56,43 @@ FIELDS = {
 }
 
 
-class Ready(NamedTuple):
+class ReadyDataSet(NamedTuple):
     """A data set that is known by name, given the folder it is in."""
 
     file: str
-    splits: tuple[str, ...] = ()  # where they must not be pooled, so that one has to be named
+    splits: tuple[str, ...] = ()  # given where splits must not be pooled, so that one has to be named
     classes: bool = True  # whether its labels are classes of a model
 
 
 READY = {
-    "sst2": Ready("sst2_dev"),
-    "sst2_dev": Ready("sst2_dev"),
-    "sst2_train": Ready("sst2_train"),
-    "sst_trees": Ready("sst_trees"),
-    "imdb": Ready("imdb"),
-    "yelp_polarity": Ready("yelp_polarity"),
-    "amazon_reviews": Ready("amazon_reviews"),
-    "eraser_movies": Ready("eraser_movies", ("val", "test")),  # test marks three times as much of a text as the others
-    "eraser_movies_train": Ready("eraser_movies_train"),
-    "esnli": Ready("esnli"),
-    "mnli": Ready("mnli"),
-    "qqp": Ready("qqp"),
-    "ethos": Ready("ethos", ("all", "multi_label")),  # one label, or several
-    "hatexplain": Ready("hatexplain"),
-    "hoc": Ready("hoc"),
-    "hummingbird": Ready(
+    "sst2": ReadyDataSet("sst2_dev"),
+    "sst2_dev": ReadyDataSet("sst2_dev"),
+    "sst2_train": ReadyDataSet("sst2_train"),
+    "sst_trees": ReadyDataSet("sst_trees"),
+    "imdb": ReadyDataSet("imdb"),
+    "yelp_polarity": ReadyDataSet("yelp_polarity"),
+    "amazon_reviews": ReadyDataSet("amazon_reviews"),
+    "eraser_movies": ReadyDataSet(
+        "eraser_movies", ("val", "test")
+    ),  # test marks three times as much of a text as the others
+    "eraser_movies_train": ReadyDataSet("eraser_movies_train"),
+    "esnli": ReadyDataSet("esnli"),
+    "mnli": ReadyDataSet("mnli"),
+    "qqp": ReadyDataSet("qqp"),
+    "ethos": ReadyDataSet("ethos", ("all", "multi_label")),  # one label, or several
+    "hatexplain": ReadyDataSet("hatexplain"),
+    "hoc": ReadyDataSet("hoc"),
+    "hummingbird": ReadyDataSet(
         "hummingbird", ("anger", "disgust", "fear", "joy", "offensive", "politeness", "sadness", "sentiment"), False
     ),
-    "newsgroups20_sports": Ready("newsgroups20_sports"),
-    "ais_mri": Ready("ais_mri"),
-    "squad_v1.1": Ready("squad_v1.1", classes=False),
-    "squad_v2": Ready("squad_v2", classes=False),
-    "agreement_linzen": Ready("agreement_linzen", classes=False),
-    "ud_en_ewt": Ready("ud_en_ewt", classes=False),
+    "newsgroups20_sports": ReadyDataSet("newsgroups20_sports"),
+    "ais_mri": ReadyDataSet("ais_mri"),
+    "squad_v1.1": ReadyDataSet("squad_v1.1", classes=False),
+    "squad_v2": ReadyDataSet("squad_v2", classes=False),
+    "agreement_linzen": ReadyDataSet("agreement_linzen", classes=False),
+    "ud_en_ewt": ReadyDataSet("ud_en_ewt", classes=False),
     **{
-        f"jw_{name}_{part}": Ready(f"jw_{name}_{part}")
+        f"jw_{name}_{part}": ReadyDataSet(f"jw_{name}_{part}")
         for name in ("sst", "20news", "imdb")
         for part in ("train", "dev", "test")
     },
@@ -102,7 +101,7 @@ READY = {
 
 @dataclass(frozen=True)
 class DataSet:
-    """Examples that are read anew each time they are gone through, so that a large file takes no memory."""
+    """Examples that are read from the file in every iteration, so that a large file takes no memory."""
 
     source: str  # a ready name, a path, layout:path, hf:name; with @split behind
     folder: Path | None = None  # where ready names are
@@ -126,28 +125,28 @@ class DataSet:
     @property
     def name(self) -> str:
         """Short, for tables."""
-        source, split = _parted(self.source)
+        source, split = _name_and_split(self.source)
         last = Path(source.rpartition(":")[2])
-        return (last.stem if last.suffix.lower() in (*SUFFIXES, ".json") else last.name) + (
-            f"@{split}" if split else ""
-        )
+        short = last.stem if last.suffix.lower() in (*_suffixes(), ".json") else last.name
+        return f"{short}@{split}" if split else short
 
     @cached_property
     def classes(self) -> bool:
         """Whether its labels are classes of a model."""
-        ready = READY.get(_parted(self.source)[0])
+        ready = READY.get(_name_and_split(self.source)[0])
         return ready is None or ready.classes
 
     def checked(self, look: Callable[[Example], None] | None = None) -> tuple[int, str]:
-        """Goes through everything once: how many examples there are, and a digest of them. look: sees each, and may
-        object.
+        """Read everything once, and return how many examples there are and a digest of them.
+
+        look: is called with every example, and may raise.
         """
         digest, seen = hashlib.sha256(), dict[str, str]()
         for example in self:
             if example.id in seen:
                 raise BadFile(
-                    f"{example.where}: the id {example.id!r} is taken already, at"
-                    f" {seen[example.id]}. Every example needs its own."
+                    f"{example.where}: the id {example.id!r} is used already, at"
+                    f" {seen[example.id]}. Every example needs an id of its own."
                 )
             if look is not None:
                 look(example)
@@ -162,7 +161,7 @@ class DataSet:
         return len(seen), digest.hexdigest()
 
     def _why_none(self) -> str:
-        split = _parted(self.source)[1]
+        split = _name_and_split(self.source)[1]
         return f" in the split {split!r}" if split else ""
 
     def _examples(self) -> Iterator[Example]:
@@ -170,14 +169,14 @@ class DataSet:
             yield example_of(self._fields(row, where), where=where, number=number)
 
     def _records(self) -> Iterator[Record]:
-        source, split = _parted(self.source)
+        source, split = _name_and_split(self.source)
         if source.startswith(HUB):
             return read_hub(source.removeprefix(HUB), split)
         if source in READY:
             return self._ready(source, split)
         layout, colon, rest = source.partition(":")
-        if colon and layout in READERS:
-            return READERS[layout](Path(rest), split)
+        if colon and layout in all_readers():
+            return all_readers()[layout](Path(rest), split)
         path = Path(source)
         if not path.exists():
             if self.folder is not None and (self.folder / f"{source}.jsonl").is_file():
@@ -185,17 +184,19 @@ class DataSet:
             raise UnknownName(
                 f"There is no file or folder {source!r}, and no data set of that name. Ready"
                 f" names (with --data-dir): {', '.join(READY)}."
-                f" Layouts, written layout:path: {', '.join(READERS)}. From the hub: {HUB}NAME."
+                f" Layouts, written layout:path: {', '.join(all_readers())}. From the hub: {HUB}NAME."
             )
-        return READERS[_layout(path)](path, split)
+        return all_readers()[_layout(path)](path, split)
 
     def _ready(self, name: str, split: str | None) -> Iterator[Record]:
         ready = READY[name]
         if self.folder is None:
-            raise BadOption(f"{name} is read from a folder that holds {ready.file}.jsonl: say which with --data-dir.")
+            raise BadOption(
+                f"{name} is read from a folder that holds {ready.file}.jsonl: name the folder with --data-dir."
+            )
         if ready.splits and split is None:
             raise BadOption(
-                f"The parts of {name} must not be pooled; take one:"
+                f"The splits of {name} must not be pooled; choose one:"
                 f" {', '.join(f'{name}@{part}' for part in ready.splits)}."
             )
         return read_lines(self.folder / f"{ready.file}.jsonl", split)
@@ -212,24 +213,31 @@ class DataSet:
                 found[ours] = row[self.columns[ours]]
             else:
                 found[ours] = next((row[name] for name in theirs if row.get(name) is not None), None)
-        return found | ({} if found["text"] is not None else dict.fromkeys(row))  # its fields, for the message
+        return found | (
+            {} if found["text"] is not None else dict.fromkeys(row)
+        )  # the names of its fields, for the error message
 
     @staticmethod
     def _sampled(everything: Iterator[Example], limit: int, seed: int) -> Iterator[Example]:
-        """A random part in the order of the file, held in memory without the rest (reservoir sampling)."""
-        chance, kept = random.Random(seed), list[tuple[int, Example]]()
+        """A random sample in the order of the file, without holding the rest in memory (reservoir sampling)."""
+        generator, kept = random.Random(seed), list[tuple[int, Example]]()
         for number, example in enumerate(everything):
             if len(kept) < limit:
                 kept.append((number, example))
-            elif (place := chance.randrange(number + 1)) < limit:
+            elif (place := generator.randrange(number + 1)) < limit:
                 kept[place] = (number, example)
         return iter([example for _, example in sorted(kept, key=lambda pair: pair[0])])
 
 
-def _parted(source: str) -> tuple[str, str | None]:
-    """The name and the split behind its last @, unless that is part of a path that exists."""
+def _name_and_split(source: str) -> tuple[str, str | None]:
+    """The name, and the split behind its last @; no split where the @ belongs to a path that exists."""
     name, at, split = source.rpartition("@")
     return (source, None) if not at or Path(source).exists() or "/" in split else (name, split)
+
+
+def _suffixes() -> dict[str, str]:
+    """The reader for files whose names end so."""
+    return {suffix: reader.name for reader in all_readers().values() for suffix in reader.suffixes}
 
 
 def _layout(path: Path) -> str:
@@ -243,13 +251,13 @@ def _layout(path: Path) -> str:
         if any(path.glob("*.parquet")):
             return "parquet"
         raise BadFile(
-            f"{path} is a folder, but not one of a known layout. Say which it is:"
-            f" {', '.join(READERS)}, as in eraser:{path}."
+            f"{path} is a folder, but its layout is not known. Name it:"
+            f" {', '.join(all_readers())}, as in eraser:{path}."
         )
-    known = SUFFIXES.get(path.suffix.lower())
+    known = _suffixes().get(path.suffix.lower())
     if known is None:
         raise BadFile(
-            f"How {path} is to be read cannot be told from its name. Say it: one"
-            f" of {', '.join(READERS)}, as in jsonl:{path}."
+            f"How {path} is to be read cannot be told from its name. Name the format: one"
+            f" of {', '.join(all_readers())}, as in jsonl:{path}."
         )
     return known

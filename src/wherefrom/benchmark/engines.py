@@ -1,4 +1,4 @@
-"""Who does the work of a run: this process, several processes, or a Ray cluster. All give the same parts."""
+"""The engines of a run: this process, several processes, or a Ray cluster. All compute the same parts."""
 
 from __future__ import annotations
 
@@ -7,25 +7,26 @@ import multiprocessing
 import os
 import pickle
 import threading
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from itertools import islice
-from typing import Any, Literal
+from typing import Any
 
+from wherefrom.benchmark.plan import RunPlan
 from wherefrom.benchmark.store import Part
-from wherefrom.benchmark.worker import BadExample, Work, Worker
+from wherefrom.benchmark.worker import BadExample, Worker
 from wherefrom.core.example import Example
 from wherefrom.errors import MissingExtra, WherefromError
 
-Engine = Literal["local", "ray"]
 Chunk = tuple[int, Sequence[Example]]  # a part's number and its examples
-Done = Generator[tuple[int, Part], None, None]  # parts as they are done, in any order
-AHEAD = 2  # chunks that wait for each worker, so that none is idle and few are in memory
+FinishedParts = Generator[tuple[int, Part], None, None]  # as they are finished, in any order
+AHEAD = 2  # chunks in the queue of each worker: enough that none is idle, few enough that memory stays small
 
 
 class WorkerLost(WherefromError):
-    """A worker process ended without saying why."""
+    """A worker process ended without an error message."""
 
     exit_code = 1
 
@@ -34,57 +35,57 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def here(work: Work, chunks: Iterable[Chunk]) -> Done:
+def here(plan: RunPlan, chunks: Iterable[Chunk]) -> FinishedParts:
     """In this process."""
-    worker = Worker(work)
+    worker = Worker(plan)
     for number, examples in chunks:
         yield number, worker(examples)
 
 
-def in_processes(work: Work, chunks: Iterable[Chunk], workers: int) -> Done:
+def in_processes(plan: RunPlan, chunks: Iterable[Chunk], workers: int) -> FinishedParts:
     """In several processes of this machine, one thread each."""
     waiting, running = iter(chunks), dict[Future[Part], int]()
-    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _begin, (work,)) as pool:
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _start_worker, (plan,)) as pool:
         try:
             while True:
                 for number, examples in islice(waiting, AHEAD * workers - len(running)):
-                    running[pool.submit(_work, examples)] = number
+                    running[pool.submit(_compute, examples)] = number
                 if not running:
                     return
                 for done in wait(running, return_when=FIRST_COMPLETED).done:
                     yield running.pop(done), done.result()
         except BrokenProcessPool as error:
             raise WorkerLost(
-                "A worker process ended without a word; often memory ran out. What was"
-                " done is kept: run it again, with fewer --workers."
+                "A worker process ended without an error message; often memory has run out. What was"
+                " done is kept: start the run again, with fewer --workers."
             ) from error
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-_worker: Worker | None = None  # of this process, where it is one of several
+_worker: Worker | None = None  # the worker of this process, where the process is one of several
 
 
-def _begin(work: Work) -> None:
+def _start_worker(plan: RunPlan) -> None:
     global _worker
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _worker = Worker(work)
+    _worker = Worker(plan)
 
 
 def _end_with_parent() -> None:
-    """A process whose parent was killed must not go on for nobody."""
+    """A process whose parent was killed must end as well: nobody would take its results."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()
     os._exit(1)
 
 
-def _work(examples: Sequence[Example]) -> Part:
+def _compute(examples: Sequence[Example]) -> Part:
     assert _worker is not None
     return _worker(examples)
 
 
-def on_ray(work: Work, chunks: Iterable[Chunk], workers: int, address: str | None = None) -> Done:
+def on_ray(plan: RunPlan, chunks: Iterable[Chunk], workers: int, address: str | None = None) -> FinishedParts:
     """On a Ray cluster: the one at `address`, or one of this machine's own. Parts come back here to be written."""
     try:
         import ray
@@ -98,47 +99,64 @@ def on_ray(work: Work, chunks: Iterable[Chunk], workers: int, address: str | Non
     elif ours:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     try:
-        ray.data.DataContext.get_current().enable_progress_bars = False  # there is a bar already
-        logging.getLogger("ray.data").setLevel(logging.ERROR)
-        rows = [{"number": number, "examples": pickle.dumps(list(examples))} for number, examples in chunks]
-        if not rows:
-            return
-        parts = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
-            RayWorker,
-            fn_constructor_args=(work,),
-            batch_size=1,
-            compute=ray.data.ActorPoolStrategy(size=min(workers, len(rows))),
-            num_cpus=1,
-            num_gpus=1 if (work.device or "").startswith("cuda") else None,
-        )
-        for row in parts.iter_rows():
-            found = pickle.loads(row["part"])
-            if isinstance(found, WherefromError):
-                raise found
-            yield int(row["number"]), found
+        with _quiet_ray_data(ray.data.DataContext.get_current()):
+            yield from _on_ray_data(ray, plan, chunks, workers)
     except ray.exceptions.RayError as error:
         last = str(error).strip().splitlines()[-1]
         raise WorkerLost(
-            f"Ray could not do its part of the work: {last} What was done is kept: run it again."
+            f"Ray could not do its part of the work: {last} What was done is kept: start the run again."
         ) from error
     finally:
         if ours:
             ray.shutdown()
 
 
+@contextmanager
+def _quiet_ray_data(context: Any) -> Iterator[None]:
+    """Without Ray's progress bars, as there is one already, and without its log."""
+    logger, bars = logging.getLogger("ray.data"), context.enable_progress_bars
+    level = logger.level
+    context.enable_progress_bars = False
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        context.enable_progress_bars = bars
+        logger.setLevel(level)
+
+
+def _on_ray_data(ray: Any, plan: RunPlan, chunks: Iterable[Chunk], workers: int) -> FinishedParts:
+    rows = [{"number": number, "examples": pickle.dumps(list(examples))} for number, examples in chunks]
+    if not rows:
+        return
+    parts = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
+        RayWorker,
+        fn_constructor_args=(plan,),
+        batch_size=1,
+        compute=ray.data.ActorPoolStrategy(size=min(workers, len(rows))),
+        num_cpus=1,
+        num_gpus=1 if (plan.device or "").startswith("cuda") else None,
+    )
+    for row in parts.iter_rows():
+        found = pickle.loads(row["part"])
+        if isinstance(found, WherefromError):
+            raise found
+        yield int(row["number"]), found
+
+
 class RayWorker:
     """A worker as Ray Data calls it: columns in, columns out."""
 
-    def __init__(self, work: Work) -> None:
-        self.worker = Worker(work)
+    def __init__(self, plan: RunPlan) -> None:
+        self.worker = Worker(plan)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
         return {
             "number": batch["number"],
-            "part": [pickle.dumps(self._done(pickle.loads(examples))) for examples in batch["examples"]],
+            "part": [pickle.dumps(self._computed(pickle.loads(examples))) for examples in batch["examples"]],
         }
 
-    def _done(self, examples: Sequence[Example]) -> Part | WherefromError:
+    def _computed(self, examples: Sequence[Example]) -> Part | WherefromError:
         try:
             return self.worker(examples)
         except WherefromError as error:  # an error that Ray carries back is a page long

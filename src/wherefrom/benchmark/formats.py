@@ -6,70 +6,32 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from wherefrom.core.files import read_json_lines, reading
 from wherefrom.errors import BadFile, MissingExtra
+from wherefrom.registry import Record
 
-Record = tuple[str, Mapping[str, Any]]  # where it stands, and its fields
-Reader = Callable[[Path, str | None], Iterator[Record]]  # of a file or folder, and a split
-
-
-@contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """What goes wrong with a file, said with its name."""
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise BadFile(f"There is no file {error.filename or path}.") from error
-    except UnicodeDecodeError as error:
-        raise BadFile(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}.") from error
-    except OSError as error:
-        raise BadFile(f"{path} cannot be read: {error.strerror or error}.") from error
+LONGEST_FIELD = 2**30
 
 
 def read_lines(path: Path, split: str | None) -> Iterator[Record]:
-    """JSON lines. With a split, those whose field `split` is it."""
-    with reading(path), path.open(encoding="utf-8-sig") as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            where = f"{path}, line {number}"
-            try:
-                row = json.loads(line)
-            except ValueError as error:
-                raise BadFile(f"{where}: this is not JSON: {error}.") from error
-            if not isinstance(row, dict):
-                raise BadFile(
-                    f"{where}: a line must hold an object with fields, such as"
-                    f' {{"text": ..., "label": ...}}, not {line[:40]!r}.'
-                )
-            yield from of_split([(where, row)], split)
-
-
-def read_json(path: Path) -> Any:
-    with reading(path):
-        try:
-            return json.loads(path.read_text(encoding="utf-8-sig"))
-        except json.JSONDecodeError as error:
-            raise BadFile(
-                f"{path}, line {error.lineno}: this is not JSON, or it was cut short: {error.msg}."
-            ) from error
+    """JSON lines. With a split, those whose field `split` has that value."""
+    yield from of_split(read_json_lines(path), split)
 
 
 def read_csv(path: Path, split: str | None) -> Iterator[Record]:
     """Fields by the names in the first line. A rationale or answer is written as JSON."""
-    csv.field_size_limit(2**30)
     with reading(path), path.open(encoding="utf-8-sig", newline="") as lines:
         quoting = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if path.suffix.lower() == ".tsv" else {"strict": True}
         rows = csv.reader(lines, **quoting)
         try:
-            names = next(rows, None)
+            names = _next_row(rows)
             if names is None:
                 return
-            for row in rows:
+            while (row := _next_row(rows)) is not None:
                 where = f"{path}, line {rows.line_num}"
                 if not row:
                     continue
@@ -82,6 +44,17 @@ def read_csv(path: Path, split: str | None) -> Iterator[Record]:
                 )
         except csv.Error as error:
             raise BadFile(f"{path}, line {rows.line_num}: {error}.") from error
+
+
+def _next_row(rows: Iterator[list[str]]) -> list[str] | None:
+    """The next row, however long its fields are. The limit belongs to the whole process: it is raised for this row
+    alone, because whoever reads the rows works on each of them before asking for the next.
+    """
+    usual = csv.field_size_limit(LONGEST_FIELD)
+    try:
+        return next(rows, None)
+    finally:
+        csv.field_size_limit(usual)
 
 
 def _cell(name: str, cell: str, where: str) -> Any:
@@ -135,7 +108,9 @@ def read_hub(name: str, split: str | None) -> Iterator[Record]:
     for asked in ((name,), (owner, configuration)) if owner else ((name,),):
         try:
             found = datasets.load_dataset(*asked)
-        except Exception as error:  # the library raises many kinds: no network, no such name, a script that is not run
+        except (
+            Exception
+        ) as error:  # the library raises many types: no network, an unknown name, a script that is not run
             last_problem = error
             continue
         yield from _rows(datasets, found, split, name)
@@ -158,8 +133,8 @@ def _rows(datasets: Any, found: Any, split: str | None, name: str) -> Iterator[R
         if split is None and len(found) == 1:
             split = next(iter(found))
         if split not in found:
-            said = "no split was named" if split is None else f"it has no split {split!r}"
-            raise BadFile(f"{name}: {said}. It has {', '.join(found)}: write {name}@{next(iter(found))}.")
+            problem = "no split was named" if split is None else f"it has no split {split!r}"
+            raise BadFile(f"{name}: {problem}. It has {', '.join(found)}: write {name}@{next(iter(found))}.")
         found, name = found[split], f"{name}@{split}"
     labels = {key: kind.names for key, kind in found.features.items() if isinstance(kind, datasets.ClassLabel)}
     for number, row in enumerate(found, 1):
@@ -167,5 +142,6 @@ def _rows(datasets: Any, found: Any, split: str | None, name: str) -> Iterator[R
         yield f"{name}, row {number}", {**row, **named}
 
 
-def of_split(records: list[Record], split: str | None) -> Iterator[Record]:
+def of_split(records: Iterable[Record], split: str | None) -> Iterator[Record]:
+    """The records of a split; all of them where none is asked for."""
     yield from (record for record in records if split is None or record[1].get("split") == split)

@@ -9,12 +9,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from wherefrom.benchmark.formats import Record, read_csv, read_json, read_lines, reading
+from wherefrom.benchmark.formats import read_csv
+from wherefrom.core import conllu
+from wherefrom.core.files import read_json, read_json_lines, reading
 from wherefrom.core.units import Span
 from wherefrom.errors import BadFile
+from wherefrom.registry import Record
 
 
-def needed(row: Mapping[str, Any], field: str, where: str) -> Any:
+def required(row: Mapping[str, Any], field: str, where: str) -> Any:
     if row.get(field) is None:
         raise BadFile(f"{where}: the field {field} is missing.")
     return row[field]
@@ -28,19 +31,19 @@ def read_eraser(path: Path, split: str | None) -> Iterator[Record]:
 
 
 def read_eraser_query(path: Path, split: str | None) -> Iterator[Record]:
-    """ERASER where every example has a question of its own: (query, document)."""
+    """ERASER where every example has its own question: (query, document)."""
     yield from _eraser(path, split, with_query=True)
 
 
 def _eraser(path: Path, split: str | None, *, with_query: bool) -> Iterator[Record]:
     file = path / f"{split or 'val'}.jsonl" if path.is_dir() else path
     documents = _documents(file.parent)
-    for where, row in read_lines(file, None):
-        evidence = [one for group in needed(row, "evidences", where) for one in group]
+    for where, row in read_json_lines(file):
+        evidence = [one for group in required(row, "evidences", where) for one in group]
         names = (
             row.get("docids")
             or list(dict.fromkeys(one["docid"] for one in evidence))
-            or [needed(row, "annotation_id", where)]
+            or [required(row, "annotation_id", where)]
         )
         if len(names) > 2:
             raise BadFile(f"{where}: {len(names)} documents ({', '.join(map(str, names))}); one or two can be read.")
@@ -61,7 +64,7 @@ def _eraser(path: Path, split: str | None, *, with_query: bool) -> Iterator[Reco
         if with_query:
             if len(names) > 1:
                 raise BadFile(f"{where}: a query and {len(names)} documents are more than a pair; read it as eraser.")
-            yield where, first | {"text": needed(row, "query", where), "pair": texts[0], "pair_rationale": marks[0]}
+            yield where, first | {"text": required(row, "query", where), "pair": texts[0], "pair_rationale": marks[0]}
         elif len(names) == 2:
             yield where, first | {"text": texts[0], "pair": texts[1], "rationale": marks[0], "pair_rationale": marks[1]}
         else:
@@ -72,7 +75,7 @@ def _documents(folder: Path) -> Any:
     """Documents by name: files in docs/, or lines of docs.jsonl."""
     listed = folder / "docs.jsonl"
     kept = (
-        {str(needed(row, "docid", where)): needed(row, "document", where) for where, row in read_lines(listed, None)}
+        {str(required(row, "docid", where)): required(row, "document", where) for where, row in read_json_lines(listed)}
         if listed.is_file()
         else {}
     )
@@ -91,13 +94,13 @@ def _documents(folder: Path) -> Any:
 
 
 def read_hatexplain(path: Path, split: str | None) -> Iterator[Record]:
-    """HateXplain: dataset.json, and post_id_divisions.json beside it. Label and rationale are what most annotators say;
-    posts without a majority are left out, as its authors do.
+    """HateXplain: dataset.json, and post_id_divisions.json beside it. Label and rationale are those of the majority of
+    annotators; posts without a majority are left out, as its authors do.
     """
     file = path / "dataset.json" if path.is_dir() else path
     posts = read_json(file)
     if not isinstance(posts, dict):
-        raise BadFile(f"{file}: HateXplain's file holds one object with a post for every name.")
+        raise BadFile(f"{file}: a HateXplain file holds one object with a post under every id.")
     chosen: Iterable[str] = posts
     if split is not None:
         divisions = read_json(file.with_name("post_id_divisions.json"))
@@ -111,8 +114,8 @@ def read_hatexplain(path: Path, split: str | None) -> Iterator[Record]:
         if name not in posts:
             raise BadFile(f"{where}: it is in the list of the split, but not in the file.")
         post = posts[name]
-        words = needed(post, "post_tokens", where)
-        label, votes = Counter(one["label"] for one in needed(post, "annotators", where)).most_common(1)[0]
+        words = required(post, "post_tokens", where)
+        label, votes = Counter(one["label"] for one in required(post, "annotators", where)).most_common(1)[0]
         if votes < 2:
             continue
         given = post.get("rationales") or []
@@ -141,12 +144,12 @@ def read_esnli(path: Path, split: str | None) -> Iterator[Record]:
     """
     del split
     for where, row in read_csv(path, None):
-        texts = needed(row, "Sentence1", where), needed(row, "Sentence2", where)
+        texts = required(row, "Sentence1", where), required(row, "Sentence2", where)
         rationales = []
         for number, text in enumerate(texts, 1):
             marked = [value for key, value in row.items() if key.startswith(f"Sentence{number}_marked_") and value]
             votes = Counter(place for one in marked for span in _starred(one, text, where) for place in range(*span))
-            rationales.append(_runs(sorted(place for place, count in votes.items() if count * 2 >= len(marked))))
+            rationales.append(_consecutive(sorted(place for place, count in votes.items() if count * 2 >= len(marked))))
         yield (
             where,
             {
@@ -160,8 +163,8 @@ def read_esnli(path: Path, split: str | None) -> Iterator[Record]:
         )
 
 
-def _runs(places: Sequence[int]) -> list[Span]:
-    """Characters that follow each other, as spans."""
+def _consecutive(places: Sequence[int]) -> list[Span]:
+    """Positions that follow each other, as spans."""
     spans: list[Span] = []
     for place in places:
         if spans and spans[-1][1] == place:
@@ -175,7 +178,7 @@ def _starred(marked: str, text: str, where: str) -> list[Span]:
     pieces = marked.split("*")
     plain = "".join(pieces)
     if " ".join(plain.split()) != " ".join(text.split()):
-        if "*" in text:  # a star of the text's own cannot be told from a mark
+        if "*" in text:  # a star that belongs to the text cannot be told from a mark
             return []
         raise BadFile(f"{where}: the marked sentence {marked!r} is not the sentence {text!r}.")
     visible = [place for place, character in enumerate(text) if not character.isspace()]
@@ -195,22 +198,22 @@ def read_squad(path: Path, split: str | None) -> Iterator[Record]:
     content = read_json(path)
     articles = content.get("data") if isinstance(content, dict) else None
     if not isinstance(articles, list):
-        raise BadFile(f"{path}: SQuAD's file holds an object with a list `data`.")
+        raise BadFile(f"{path}: a SQuAD file holds an object with a list `data`.")
     for a, article in enumerate(articles):
-        for p, paragraph in enumerate(needed(article, "paragraphs", f"{path}, data[{a}]")):
+        for p, paragraph in enumerate(required(article, "paragraphs", f"{path}, data[{a}]")):
             here = f"{path}, data[{a}].paragraphs[{p}]"
-            context = needed(paragraph, "context", here)
-            for q, question in enumerate(needed(paragraph, "qas", here)):
+            context = required(paragraph, "context", here)
+            for q, question in enumerate(required(paragraph, "qas", here)):
                 where = f"{here}.qas[{q}]"
                 spans = {}
                 for one in question.get("answers") or ():
-                    start, said = int(needed(one, "answer_start", where)), str(needed(one, "text", where))
-                    spans[start] = {"start": start, "end": start + len(said), "text": said}
+                    start, answer = int(required(one, "answer_start", where)), str(required(one, "text", where))
+                    spans[start] = {"start": start, "end": start + len(answer), "text": answer}
                 yield (
                     where,
                     {
                         "id": question.get("id"),
-                        "text": needed(question, "question", where),
+                        "text": required(question, "question", where),
                         "pair": context,
                         "answer": {"spans": list(spans.values())} if spans else None,
                     },
@@ -218,35 +221,7 @@ def read_squad(path: Path, split: str | None) -> Iterator[Record]:
 
 
 def read_conllu(path: Path, split: str | None) -> Iterator[Record]:
-    """CoNLL-U: every sentence is a text, as its comment says or as its words and their spaces give it."""
+    """CoNLL-U: every sentence is a text, as its comment gives it or as its words and their spaces do."""
     del split
-    comments: dict[str, str] = {}
-    words: list[str] = []
-    first, inside = 1, ""
-    with reading(path), path.open(encoding="utf-8-sig") as lines:
-        for number, line in enumerate([*lines, "\n"], 1):
-            line, where = line.rstrip("\n"), f"{path}, line {number}"
-            if line.startswith("#"):
-                key, _, value = line[1:].partition("=")
-                comments[key.strip()] = value.strip()
-            elif line:
-                cells = line.split("\t")
-                if len(cells) != 10:
-                    raise BadFile(f"{where}: {len(cells)} columns between tabs; CoNLL-U has ten.")
-                if not words:
-                    first = number
-                numbers = re.fullmatch(r"(\d+)(?:-(\d+))?", cells[0])
-                if numbers is None and not re.fullmatch(r"\d+\.\d+", cells[0]):
-                    raise BadFile(f"{where}: a word is numbered {cells[0]!r}.")
-                covered = inside and numbers is not None and not numbers[2] and int(cells[0]) <= int(inside)
-                if (
-                    numbers is not None and not covered
-                ):  # a word within "don't" was read with it; an empty node is no text
-                    inside = numbers[2] or ""
-                    words.append(cells[1] + ("" if "SpaceAfter=No" in cells[9] else " "))
-            elif words:
-                yield (
-                    f"{path}, line {first}",
-                    {"id": comments.get("sent_id"), "text": comments.get("text") or "".join(words).strip()},
-                )
-                comments, words, inside = {}, [], ""
+    for sentence in conllu.read_conllu(path):
+        yield sentence.where, {"id": sentence.comments.get("sent_id"), "text": sentence.text}

@@ -6,185 +6,184 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from wherefrom import __version__
 from wherefrom.benchmark.datasets import DataSet
-from wherefrom.benchmark.engines import Chunk, Done, Engine, cores, here, in_processes, on_ray
-from wherefrom.benchmark.store import MANIFEST, Another, Damage, Run, new_manifest, open_store
-from wherefrom.benchmark.worker import LABELLED, PREDICTED, Labels, Work
+from wherefrom.benchmark.engines import Chunk, FinishedParts, cores, here, in_processes, on_ray
+from wherefrom.benchmark.plan import LABELLED, PREDICTED, RunPlan
+from wherefrom.benchmark.store import MANIFEST, Damage, FolderTaken, Run, new_manifest, open_store
+from wherefrom.benchmark.worker import LabelNames
 from wherefrom.core.example import Example
-from wherefrom.core.units import Level
-from wherefrom.errors import BadFile, BadOption, UnknownName
+from wherefrom.errors import BadFile, BadOption
 from wherefrom.grading.compare import chosen_methods, chosen_metrics
 from wherefrom.model.fingerprint import fingerprint
 from wherefrom.model.loading import load_model
 from wherefrom.model.text_model import TextModel
 
-EXAMPLES_PER_PART = 16
-PARTS_PER_WINDOW = (
-    32  # examples are sorted by length within so many parts, so that a part's texts are alike and need little padding
-)
-LEVELS = ("token", "word", "sentence")
-Watch = Callable[[int, int], None]  # examples that are done, and all
+# Examples are sorted by length within so many parts, so that the texts of a part are of similar length and need little
+# padding.
+PARTS_PER_WINDOW = 32
+OnProgress = Callable[[int, int], None]  # called with the number of examples that are done, and of all
+OnDamage = Callable[[Damage], None]
 
 
 def run(
-    data: str,
+    plan: RunPlan,
     out: str | os.PathLike[str],
     *,
-    model: Any = "embedded",
-    methods: str | Sequence[str] = "all",
-    metrics: str | Sequence[str] | None = None,
-    target: str = PREDICTED,
-    level: Level = "token",
-    limit: int | None = None,
-    seed: int | None = None,
-    data_dir: str | os.PathLike[str] | None = None,
-    columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, str] | Literal["none"] | None = None,
-    device: str | None = None,
-    engine: Engine = "local",
-    workers: int | None = None,
-    address: str | None = None,
     resume: bool = True,
-    strict: bool = False,
-    examples_per_part: int = EXAMPLES_PER_PART,
-    watch: Watch | None = None,
-    on_damage: Callable[[Damage], None] | None = None,
+    on_progress: OnProgress | None = None,
+    on_damage: OnDamage | None = None,
 ) -> Run:
     """Explain and measure every example of a data set, and keep the results in the folder `out`.
 
-    data: a file, folder, layout:path, hf:name, or a ready name in `data_dir`; see docs/running-a-benchmark.md.
-    target: predicted, label (what the data set says), or the name of a label.
-    labels: the data set's label -> the model's, where they are not called the same; "none" leaves them aside.
-    resume: go on with a run that is in `out` already; without it, one that is there is an error.
-    strict: end at the first example that cannot be explained, instead of noting it.
-    workers: processes of one thread each; as many as there are cores unless said, one where the model is on a GPU or
-        was handed over.
-    watch: called with (examples done, all). on_damage: called for every part that was damaged and is made anew.
+    A run that was stopped at any moment, killed even, continues where it was when it is started again with the same
+    plan: `run(Run.load(out).plan, out)`.
+
+    Args:
+        plan: what is computed, and how.
+        out: the folder of the run; it is made if it is not there.
+        resume: continue a run that is in `out` already; without it, one that is there is an error.
+        on_progress: called with (examples done, all examples) at the beginning and after every part.
+        on_damage: called for every part that was damaged and is computed again.
+
+    Returns:
+        The finished run with its tables.
+
+    Example:
+        >>> found = run(RunPlan("reviews.csv", methods="attcat,random"), "runs/reviews")  # doctest: +SKIP
+        >>> found.scores.groupby(["metric", "method"])["value"].mean()  # doctest: +SKIP
     """
-    _check(engine, workers, level, examples_per_part, address)
-    folder, source = Path(out), model.text_model if hasattr(model, "text_model") else model
+    folder = Path(out)
     if not resume and (folder / MANIFEST).exists():
-        raise Another(
-            f"There is a run in {folder} already. Go on with it by --resume, or take another folder with --out."
+        raise FolderTaken(
+            f"There is a run in {folder} already. Continue it with --resume, or choose another folder with --out."
         )
-    examples = DataSet(data, None if data_dir is None else Path(data_dir), limit, seed, columns or {})
-    read = source if isinstance(source, TextModel) else load_model(source, device=device)
-    meaning = None if labels == "none" or not examples.classes or not read.task.has_labels else dict(labels or {})
-    checked = _Checked(examples, read, target, meaning)
-    offered = set(read.task.offers(read))
-    if checked.rationale:
-        offered.add("rationale")
-    chosen = chosen_metrics(metrics, offered=offered)
-    work = Work(
-        model=str(source) if isinstance(source, str | os.PathLike) else read,
-        methods=tuple(choice.asked for choice in chosen_methods(methods)),
-        metrics=tuple(one.choice.asked for one in chosen),
-        level=level,
-        target=target,
-        labels=meaning,
-        device=device,
-        strict=strict,
-    )
-    known = {"name": read.name, "fingerprint": fingerprint(read.network), "labels": read.labels}
-    configuration = {
-        "data": data,
-        "digest": checked.digest,
-        "limit": limit,
-        "seed": seed,
-        "model": known,
-        "methods": list(work.methods),
-        "metrics": list(work.metrics),
-        "target": target,
-        "level": level,
-        "labels": meaning,
-        "device": read.device.type,
-        "examples_per_part": examples_per_part,
-        "versions": {"wherefrom": __version__, "torch": version("torch"), "transformers": version("transformers")},
-    }
-    manifest = new_manifest(
-        configuration,
-        parts=-(-checked.count // examples_per_part),
-        facts={
-            "data": examples.name,
-            "examples": checked.count,
-            "model": known,
-            "metrics": [{"asked": one.choice.asked, "better": one.choice.row.better} for one in chosen],
-            "started": datetime.now(UTC).isoformat(timespec="seconds"),
-            "machine": f"{platform.machine()}, {cores()} cores, {platform.system()}",
-        },
-    )
-    with open_store(folder, manifest) as store:
+    prepared = _Prepared(plan)
+    with open_store(folder, prepared.manifest()) as store:
         done, damaged = store.check()
         for damage in damaged:
-            (on_damage or (lambda _: None))(damage)
-        seen = sum(min(examples_per_part, checked.count - number * examples_per_part) for number in done)
-        sizes = {}
-        (watch or _nobody)(seen, checked.count)
+            if on_damage is not None:
+                on_damage(damage)
+        seen, sizes = prepared.examples_in(done), dict[int, int]()
+        report = on_progress or (lambda *_: None)
+        report(seen, prepared.count)
 
-        def todo() -> Iterator[Chunk]:
-            for number, chunk in chunks(examples, examples_per_part):
+        def missing() -> Iterator[Chunk]:
+            for number, chunk in chunks(prepared.examples, plan.examples_per_part):
                 if number not in done:
                     sizes[number] = len(chunk)
                     yield number, chunk
 
         if len(done) < store.parts:
-            parts = _engine(engine, work, read, todo(), workers, address, store.parts - len(done))
-            with closing(parts):
+            with closing(prepared.start(missing(), store.parts - len(done))) as parts:
                 for number, part in parts:
                     store.write(number, part)
                     seen += sizes.pop(number)
-                    (watch or _nobody)(seen, checked.count)
+                    report(seen, prepared.count)
     return Run.load(folder)
 
 
-def _nobody(done: int, everything: int) -> None:
-    pass
+class _Prepared:
+    """A plan with its model loaded and its data set read through once, so that a mistake in the last line of the data
+    is not found after hours.
+    """
 
+    def __init__(self, plan: RunPlan) -> None:
+        source = plan.model.text_model if hasattr(plan.model, "text_model") else plan.model
+        self.examples = DataSet(plan.data, plan.folder, plan.limit, plan.seed, plan.columns or {})
+        self.model = source if isinstance(source, TextModel) else load_model(source, device=plan.device)
+        self.in_memory = not isinstance(source, str | os.PathLike)
+        ignored = plan.ignores_labels or not self.examples.classes or not self.model.task.has_labels
+        plan = replace(plan, labels="none" if ignored else plan.label_names)
+        self.has_rationale = False
+        self.count, self.digest = self.examples.checked(self._checks(plan))
+        offered = set(self.model.task.offers(self.model))
+        if self.has_rationale:
+            offered.add("rationale")
+        self.metrics = chosen_metrics(plan.metrics, offered=offered)
+        self.plan = replace(
+            plan,
+            model=self.model if self.in_memory else str(source),
+            methods=tuple(choice.asked for choice in chosen_methods(plan.methods)),
+            metrics=tuple(one.choice.asked for one in self.metrics),
+        )
 
-def _check(engine: str, workers: int | None, level: str, size: int, address: str | None) -> None:
-    if engine not in ("local", "ray"):
-        raise UnknownName.among("engine", engine, ["local", "ray"])
-    if workers is not None and workers < 1:
-        raise BadOption(f"There must be at least 1 worker, not {workers}.")
-    if level not in LEVELS:
-        raise UnknownName.among("level", level, LEVELS)
-    if size < 1:
-        raise BadOption(f"A part must hold at least 1 example, not {size}.")
-    if address is not None and engine != "ray":
-        raise BadOption("An address is that of a Ray cluster: say --engine ray.")
+    def _checks(self, plan: RunPlan) -> Callable[[Example], None]:
+        labels = LabelNames(self.model.labels, plan.label_names)
+        if plan.target == LABELLED and plan.ignores_labels:
+            raise BadOption(
+                "target=label explains the data set's labels, but these are ignored (--labels none), or they are"
+                " not classes of this model."
+            )
+        if plan.target not in (PREDICTED, LABELLED):
+            self.model.task.fixed_target(self.model, plan.target)  # raises where the model has no such label
 
+        def check(example: Example) -> None:
+            self.has_rationale |= example.rationale is not None
+            if not plan.ignores_labels:
+                labels.of(example)  # raises where the model does not know one of them
+            if plan.target == LABELLED and example.label is None:
+                raise BadFile(
+                    f"{example.where}: there is no label to explain. Explain what is predicted: --target predicted."
+                )
 
-def _engine(
-    engine: Engine,
-    work: Work,
-    read: TextModel,
-    todo: Iterator[Chunk],
-    workers: int | None,
-    address: str | None,
-    parts: int,
-) -> Done:
-    handed_over = work.model is read
-    if handed_over and (engine == "ray" or (workers or 1) > 1):
-        raise BadOption("Several workers load the model themselves: give its name or folder, or ask for one worker.")
-    count = min(parts, workers or (cores() if read.device.type == "cpu" and not handed_over else 1))
-    if engine == "ray":
-        return on_ray(work, todo, count, address)
-    return here(replace(work, model=read), todo) if count == 1 else in_processes(work, todo, count)
+        return check
+
+    def manifest(self) -> dict[str, Any]:
+        """The plan with all that was found about its model and its data."""
+        written = self.plan.to_manifest()
+        model = {"name": self.model.name, "fingerprint": fingerprint(self.model.network), "labels": self.model.labels}
+        written["plan"]["model"] = self.model.name
+        configuration = {
+            "plan": written["plan"],
+            "digest": self.digest,
+            "model": model,
+            "device": self.model.device.type,
+            "versions": {"wherefrom": __version__, "torch": version("torch"), "transformers": version("transformers")},
+        }
+        facts = {
+            "how": written["how"],
+            "data": self.examples.name,
+            "examples": self.count,
+            "model": model,
+            "metrics": [{"asked": one.choice.asked, "better": one.choice.row.better} for one in self.metrics],
+            "started": datetime.now(UTC).isoformat(timespec="seconds"),
+            "machine": f"{platform.machine()}, {cores()} cores, {platform.system()}",
+        }
+        return new_manifest(configuration, parts=-(-self.count // self.plan.examples_per_part), facts=facts)
+
+    def examples_in(self, parts: set[int]) -> int:
+        size = self.plan.examples_per_part
+        return sum(min(size, self.count - number * size) for number in parts)
+
+    def start(self, missing: Iterator[Chunk], parts: int) -> FinishedParts:
+        """Have the missing parts computed by the engine that is asked for."""
+        plan = self.plan
+        if self.in_memory and (plan.engine == "ray" or (plan.workers or 1) > 1):
+            raise BadOption(
+                "Several workers load the model themselves: give its name or folder, or ask for one worker."
+            )
+        usual = cores() if self.model.device.type == "cpu" and not self.in_memory else 1
+        count = min(parts, plan.workers or usual)
+        if plan.engine == "ray":
+            return on_ray(plan, missing, count, plan.address)
+        if count == 1:
+            return here(replace(plan, model=self.model), missing)
+        return in_processes(plan, missing, count)
 
 
 def chunks(examples: DataSet, size: int) -> Iterator[Chunk]:
-    """Parts by number: neighbours in the data set, of similar length. The same every time, so that a part can be made
-    again.
+    """The parts by number: neighbours in the data set, of similar length. They are the same every time, so that a part
+    can be computed again.
     """
     number, everything = 0, iter(examples)
     while window := list(islice(everything, size * PARTS_PER_WINDOW)):
@@ -192,30 +191,3 @@ def chunks(examples: DataSet, size: int) -> Iterator[Chunk]:
         for start in range(0, len(window), size):
             yield number, window[start : start + size]
             number += 1
-
-
-class _Checked:
-    """A data set that was read through before anything is computed: a mistake in its last line is not found after
-    hours.
-    """
-
-    def __init__(self, examples: DataSet, model: TextModel, target: str, meaning: Mapping[str, str] | None) -> None:
-        self.rationale = False
-        labels = Labels(model.labels, meaning or {})
-        if target == LABELLED and meaning is None:
-            raise BadOption(
-                "target=label explains the data set's labels, but these are left aside or are no classes of this model."
-            )
-        if target not in (PREDICTED, LABELLED):
-            model.task.fixed_target(model, target)
-
-        def look(example: Example) -> None:
-            self.rationale |= example.rationale is not None
-            if meaning is not None:
-                labels.named(example)  # says so where the model does not know one
-            if target == LABELLED and example.label is None:
-                raise BadFile(
-                    f"{example.where}: there is no label to explain. Explain what is predicted: --target predicted."
-                )
-
-        self.count, self.digest = examples.checked(look)

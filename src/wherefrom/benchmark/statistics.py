@@ -1,4 +1,4 @@
-"""Tables made of a run's rows: who leads by each metric and how surely, ranks over data sets, agreement, curves, cost.
+"""Statistics of a run's rows: leaderboards with confidence intervals, ranks over data sets, agreement, curves, cost.
 Needs no torch.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Better = Literal["higher", "lower"]
 ROUNDS = 2000  # of the bootstrap
-AT_ONCE = 200  # rounds whose counts are in memory together
+ROUNDS_IN_MEMORY = 200
 
 
 class Interval(NamedTuple):
@@ -33,7 +33,7 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a method stands by one metric."""
+    """The place of a method by one metric."""
 
     method: str
     mean: float | None  # None where the metric is defined for no example
@@ -43,11 +43,11 @@ class Standing:
     rank: float | None = None  # 1 is the best; equals share the mean of their places
     behind: float | None = None  # mean less the best method's, on the examples that both have
     behind_interval: Interval | None = None  # of that difference, example by example
-    why: str = ""  # there is no mean
+    why: str = ""  # the reason, where there is no mean
 
     @property
     def as_good_as_the_best(self) -> bool:
-        """Whether the examples do not tell it from the best method."""
+        """Whether the difference to the best method is not significant: its interval contains zero."""
         return self.behind_interval is not None and self.behind_interval.low <= 0 <= self.behind_interval.high
 
 
@@ -69,7 +69,9 @@ def leaderboard(scores: pandas.DataFrame, metric: str, better: Better, *, seed: 
     beside = values - values[:, [best]]
     intervals = bootstrap(values, seed=seed)
     behind = bootstrap(beside, seed=seed)
-    whys = rows[rows["value"].isna()].groupby("method")["why"].agg(lambda said: Counter(said).most_common(1)[0][0])
+    whys = (
+        rows[rows["value"].isna()].groupby("method")["why"].agg(lambda reasons: Counter(reasons).most_common(1)[0][0])
+    )
     found = []
     for m, method in enumerate(methods):
         if not counts[m]:
@@ -97,10 +99,12 @@ def bootstrap(values: Numbers, *, seed: int = 0, rounds: int = ROUNDS) -> list[I
     """
     known = ~np.isnan(values)
     filled, weights, count = np.where(known, values, 0.0), known.astype(np.float64), len(values)
-    chance, means = np.random.default_rng(seed), []
-    for start in range(0, rounds, AT_ONCE):
+    generator, means = np.random.default_rng(seed), []
+    for start in range(0, rounds, ROUNDS_IN_MEMORY):
         drawn = (
-            chance.multinomial(count, [1 / count] * count, size=min(AT_ONCE, rounds - start)).astype(np.float64)
+            generator.multinomial(count, [1 / count] * count, size=min(ROUNDS_IN_MEMORY, rounds - start)).astype(
+                np.float64
+            )
             if count
             else None
         )
@@ -126,7 +130,6 @@ class Ranks(NamedTuple):
     metrics: list[str]
     by_metric: list[list[float | None]]  # (method, metric)
     overall: list[float | None]
-    data_sets: int
 
 
 def average_ranks(boards: Mapping[str, Mapping[str, Sequence[Standing]]]) -> Ranks:
@@ -144,14 +147,14 @@ def average_ranks(boards: Mapping[str, Mapping[str, Sequence[Standing]]]) -> Ran
     mean = {name: [_mean(ranks.get(metric, [])) for metric in metrics] for name, ranks in found.items()}
     overall = {name: _mean([rank for rank in row if rank is not None]) for name, row in mean.items()}
     order = sorted(found, key=lambda name: (overall[name] is None, overall[name] or 0.0))
-    return Ranks(order, metrics, [mean[name] for name in order], [overall[name] for name in order], len(boards))
+    return Ranks(order, metrics, [mean[name] for name in order], [overall[name] for name in order])
 
 
 def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-class Agreement(NamedTuple):
+class MethodAgreement(NamedTuple):
     """How alike methods rank the tokens of a text: Spearman's correlation, averaged over examples."""
 
     methods: list[str]
@@ -159,7 +162,7 @@ class Agreement(NamedTuple):
     by_example: dict[tuple[str, str], float]  # (example, target) -> the mean over all pairs of methods
 
 
-def agreement(rows: Iterable[Mapping[str, Any]], methods: Sequence[str]) -> Agreement:
+def agreement(rows: Iterable[Mapping[str, Any]], methods: Sequence[str]) -> MethodAgreement:
     """rows: of the table of explanations. Special tokens are left out, as metrics leave them out."""
     place = {name: number for number, name in enumerate(methods)}
     total, count = np.zeros((len(methods),) * 2), np.zeros((len(methods),) * 2)
@@ -180,26 +183,26 @@ def agreement(rows: Iterable[Mapping[str, Any]], methods: Sequence[str]) -> Agre
         if len(ranks) > 1:
             by_example[key] = float(matrix[np.triu_indices(len(ranks), 1)].mean())
     with np.errstate(invalid="ignore"):
-        return Agreement(list(methods), total / count, by_example)
+        return MethodAgreement(list(methods), total / count, by_example)
 
 
 def _by_example(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[tuple[str, str], list[Mapping[str, Any]]]]:
-    """The rows of an example stand together, because one part holds all of it."""
-    here: tuple[str, str] | None = None
+    """The rows of each example, which follow each other, because one part holds all of them."""
+    current: tuple[str, str] | None = None
     group: list[Mapping[str, Any]] = []
     for row in rows:
         key = (row["example"], row["target"])
-        if key != here and here is not None:
-            yield here, group
+        if key != current and current is not None:
+            yield current, group
             group = []
-        here = key
+        current = key
         group.append(row)
-    if here is not None:
-        yield here, group
+    if current is not None:
+        yield current, group
 
 
 class Curve(NamedTuple):
-    """How a metric's value comes about: the mean effect when so many percent of a text are hidden."""
+    """The perturbation curve behind a metric: the mean effect when so many percent of a text are hidden."""
 
     percent: list[float]
     means: list[float]
@@ -219,10 +222,10 @@ def curves(scores: pandas.DataFrame, metric: str) -> dict[str, Curve]:
 
 @dataclass(frozen=True)
 class Energy:
-    """What seconds cost. The numbers are those of the Optimus paper's Table 5 unless told otherwise."""
+    """Energy and CO2 equivalent of computing time. The defaults are those of the Optimus paper's Table 5."""
 
     power: float = 271.0  # watts
-    overhead: float = 1.10  # of the building: PUE
+    overhead: float = 1.10  # power usage effectiveness (PUE) of the data centre
     intensity: float = 0.429  # kg CO2e per kWh
 
     def kilowatt_hours(self, seconds: float) -> float:
@@ -233,10 +236,8 @@ class Energy:
         return 1000 * self.kilowatt_hours(seconds) * self.intensity
 
 
-class Cost(NamedTuple):
-    """What a method takes to explain an example when nothing is shared with other methods, and what that makes for all
-    of them.
-    """
+class MethodCost(NamedTuple):
+    """What a method costs when nothing is shared with other methods: for one example, and for all of them."""
 
     method: str
     per_example: float  # seconds
@@ -249,7 +250,7 @@ class Cost(NamedTuple):
     grams_so_far: list[float]
 
 
-def costs(alone: pandas.DataFrame, energy: Energy) -> list[Cost]:
+def costs(alone: pandas.DataFrame, energy: Energy) -> list[MethodCost]:
     """Every method, the cheapest first. alone: one row a part and method, for one of the part's examples."""
     found = []
     for method, rows in alone.groupby("method", sort=False):
@@ -260,7 +261,7 @@ def costs(alone: pandas.DataFrame, energy: Energy) -> list[Cost]:
         so_far = [energy.grams(float(spent)) for spent in seconds.cumsum()]
         each = total / int(counts.sum())
         found.append(
-            Cost(
+            MethodCost(
                 str(method),
                 each,
                 forwards,
@@ -276,7 +277,7 @@ def costs(alone: pandas.DataFrame, energy: Energy) -> list[Cost]:
 
 
 def winners(rows: Iterable[Mapping[str, Any]]) -> dict[str, Counter[str]]:
-    """For methods that choose anew for every text, among operations or among methods: how often each was chosen."""
+    """How often each candidate was chosen, for methods that choose among operations or methods for every text."""
     found: dict[str, Counter[str]] = {}
     for row in rows:
         chosen = json.loads(row["params"]).get("winner")

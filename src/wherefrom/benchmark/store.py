@@ -1,9 +1,9 @@
-"""The folder of a run: what was asked for, and what is done, in parts that are there wholly or not at all.
+"""The folder of a run: its manifest, and its results in parts, each of which is stored wholly or not at all.
 
-    manifest.json            the configuration and its hash, versions, the model's fingerprint
+    manifest.json            the plan, what was found about its data and model, versions, and a hash of these
     explanations/00012.parquet, scores/00012.parquet, errors/00012.parquet
     receipts/00012.json      written last: the checksums of the part's files, and what the part cost
-    aside/                   damaged files, kept for whoever wants to know
+    aside/                   damaged files, kept so that their damage can be examined
 
 A part is done when its receipt is there and every file is as the receipt says. So a run may be killed at any moment.
 """
@@ -22,28 +22,31 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wherefrom.benchmark.columns import EXPLANATION_COLUMNS
+from wherefrom.benchmark.plan import RunPlan
+from wherefrom.core.files import UNFINISHED, write_atomically
 from wherefrom.errors import BadFile, MissingExtra
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-FORMAT = 1
+FORMAT = 2
 TABLES = ("explanations", "scores", "errors")
 MANIFEST = "manifest.json"
 
 
-class Another(BadFile):
-    """The folder belongs to a run that was asked for something else."""
+class FolderTaken(BadFile):
+    """The folder belongs to a run by another plan, or holds other files."""
 
 
-class Busy(BadFile):
-    """Another process works in the folder."""
+class FolderInUse(BadFile):
+    """Another process is running in the folder."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """What became of some examples: rows of each table, and what they cost."""
+    """The results of some examples: rows of each table, and what they cost."""
 
     explanations: list[dict[str, Any]] = field(default_factory=list)
     scores: list[dict[str, Any]] = field(default_factory=list)
@@ -51,7 +54,7 @@ class Part:
     costs: Mapping[str, float] = field(default_factory=dict)  # examples, asked, distinct, rows, seconds
     alone: list[dict[str, Any]] = field(
         default_factory=list
-    )  # what each method took for one of the examples with nothing shared
+    )  # what each method costs for one of the examples when nothing is shared with other methods
 
 
 class Damage(NamedTuple):
@@ -64,35 +67,21 @@ class Damage(NamedTuple):
 def schemas() -> dict[str, pyarrow.Schema]:
     """The columns of every table; docs/running-a-benchmark.md says what they mean."""
     arrow, _ = _arrow()
-    text, number, real = arrow.string(), arrow.int32(), arrow.float64()
+    text, real = arrow.string(), arrow.float64()
+    types = {
+        "text": text,
+        "json": text,
+        "real": real,
+        "int": arrow.int32(),
+        "long": arrow.int64(),
+        "bool": arrow.bool_(),
+        "texts": arrow.list_(text),
+        "reals": arrow.list_(real),
+        "ints": arrow.list_(arrow.int32()),
+        "spans": arrow.list_(arrow.list_(arrow.int32(), 2)),
+    }
     return {
-        "explanations": arrow.schema(
-            {
-                "example": text,
-                "target": text,
-                "method": text,
-                "prediction": text,
-                "probability": real,
-                "label": text,
-                "text": text,
-                "pair": text,
-                "level": text,
-                "tokens": arrow.list_(text),
-                "scores": arrow.list_(real),
-                "offsets": arrow.list_(arrow.list_(number, 2)),
-                "segment": arrow.list_(number),
-                "input_ids": arrow.list_(number),
-                "signed": arrow.bool_(),
-                "params": text,
-                "notes": text,
-                "gap": real,
-                "unassigned": real,
-                "cut": number,
-                "seconds": real,
-                "forwards": arrow.int64(),
-                "backwards": arrow.int64(),
-            }
-        ),
+        "explanations": arrow.schema({column.name: types[column.type] for column in EXPLANATION_COLUMNS}),
         "scores": arrow.schema(
             {
                 "example": text,
@@ -113,7 +102,7 @@ def _arrow() -> tuple[Any, Any]:
         import pyarrow
         import pyarrow.parquet as parquet
     except ModuleNotFoundError as error:
-        raise MissingExtra("Keeping a run", "bench") from error
+        raise MissingExtra("Storing a run", "bench") from error
     return pyarrow, parquet
 
 
@@ -131,7 +120,7 @@ class Store:
         """Which parts are done, and which are damaged. Damaged files are set aside, remains of what was interrupted are
         removed.
         """
-        for leftover in self.folder.glob("*/.part-*"):
+        for leftover in self.folder.glob(f"*/{UNFINISHED}*"):
             leftover.unlink()
         done, damaged = examined(self.folder, self.parts)
         for damage in damaged:
@@ -139,7 +128,7 @@ class Store:
         return done, damaged
 
     def write(self, number: int, part: Part) -> None:
-        """The files first, the receipt last: before it is there, the part is not."""
+        """Write the files first and the receipt last: a part without its receipt does not count."""
         arrow, parquet = _arrow()
         sums = {}
         for table, schema in schemas().items():
@@ -148,11 +137,12 @@ class Store:
                 arrow.Table.from_pylist(getattr(part, table), schema=schema), content, compression="zstd"
             )
             sums[table] = hashlib.sha256(content.getvalue()).hexdigest()
-            with _keeping(self.folder):
-                write_durably(_file(self.folder, table, number), content.getvalue())
+            write_atomically(
+                _file(self.folder, table, number), content.getvalue(), f"part {number} of the run", durable=True
+            )
         body = {"part": number, "sums": sums, "costs": dict(part.costs), "alone": part.alone}
-        with _keeping(self.folder):
-            write_durably(_receipt(self.folder, number), json.dumps({"body": body, "sum": _sum(body)}).encode())
+        receipt = json.dumps({"body": body, "sum": _sum(body)})
+        write_atomically(_receipt(self.folder, number), receipt, f"receipt of part {number}", durable=True)
 
     def _set_aside(self, number: int) -> None:
         away = self.folder / "aside"
@@ -165,26 +155,25 @@ class Store:
             file = _file(self.folder, table, number)
             if file.exists():
                 file.replace(away / f"{table}-{file.name}-{stamp}")
-        _sync(self.folder / "receipts")
 
 
 @contextmanager
 def open_store(folder: Path, manifest: Mapping[str, Any]) -> Iterator[Store]:
-    """A new run's folder, or that of the same run before. Refused to a second process, and to another configuration."""
+    """The folder of a new run, or of the same run as before. A second process and another configuration are refused."""
     from filelock import FileLock, Timeout
 
     lock = FileLock(folder / "lock")
-    with _keeping(folder):
+    with _explaining_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            lock.acquire(timeout=0)  # let go by the system, too, when the process is killed
+            lock.acquire(timeout=0)  # the system releases it as well when the process is killed
         except Timeout as error:
-            raise Busy(
-                f"Another process is running in {folder}. Wait until it is done, or take another folder with --out."
+            raise FolderInUse(
+                f"Another process is running in {folder}. Wait until it is done, or choose another folder with --out."
             ) from error
     try:
-        with _keeping(folder):
-            _adopt(folder, manifest)
+        with _explaining_errors(folder):
+            _check_or_write_manifest(folder, manifest)
             for name in (*TABLES, "receipts"):
                 (folder / name).mkdir(exist_ok=True)
         yield Store(folder, manifest)
@@ -193,31 +182,34 @@ def open_store(folder: Path, manifest: Mapping[str, Any]) -> Iterator[Store]:
 
 
 @contextmanager
-def _keeping(folder: Path) -> Iterator[None]:
+def _explaining_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise BadFile(f"The run cannot be kept in {folder}: {error.strerror or error}.") from error
+        raise BadFile(f"The run cannot be stored in {folder}: {error.strerror or error}.") from error
 
 
-def _adopt(folder: Path, manifest: Mapping[str, Any]) -> None:
+def _check_or_write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
     if not (folder / MANIFEST).exists():
-        strangers = [
-            path.name for path in folder.iterdir() if path.name not in ("lock",) and not path.name.startswith(".part-")
+        others = [
+            path.name
+            for path in folder.iterdir()
+            if path.name not in ("lock",) and not path.name.startswith(UNFINISHED)
         ]
-        if strangers:
-            raise Another(
-                f"{folder} is not a run, and not empty ({', '.join(sorted(strangers)[:3])},"
-                " ...). Take another folder with --out."
+        if others:
+            raise FolderTaken(
+                f"{folder} is not a run, and not empty ({', '.join(sorted(others)[:3])},"
+                " ...). Choose another folder with --out."
             )
-        write_durably(folder / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False).encode())
+        written = json.dumps(manifest, indent=1, ensure_ascii=False)
+        write_atomically(folder / MANIFEST, written, "manifest of the run", durable=True)
         return
     there = read_manifest(folder)
     if there["hash"] != manifest["hash"]:
-        told = "; ".join(_differences(there["configuration"], manifest["configuration"]))
-        raise Another(
-            f"{folder} holds a run of another configuration ({told}). Take another"
-            " folder with --out, or ask for the same."
+        differences = "; ".join(_differences(there["configuration"], manifest["configuration"]))
+        raise FolderTaken(
+            f"{folder} holds a run of another configuration ({differences}). Choose another"
+            " folder with --out, or use the same plan."
         )
 
 
@@ -231,12 +223,12 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any], name: str = 
 
 
 def _short(value: object) -> str:
-    said = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-    return said if len(said) <= 80 else said[:77] + "..."
+    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def new_manifest(configuration: Mapping[str, Any], *, parts: int, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """configuration: all that decides the numbers. facts: what else is worth knowing."""
+    """The manifest of a run. configuration: everything that decides the numbers; facts: other things worth knowing."""
     plain = json.loads(json.dumps(configuration))  # as it will be read back
     return {"wherefrom_run": FORMAT, "hash": _sum(plain), "parts": parts, "configuration": plain, **facts}
 
@@ -259,7 +251,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def examined(folder: Path, parts: int) -> tuple[set[int], list[Damage]]:
-    """Every part's files held against its receipt."""
+    """Which parts are done, and which are damaged: the files of every part are compared with its receipt."""
     done, damaged = set[int](), list[Damage]()
     for number in range(parts):
         if not _receipt(folder, number).exists():
@@ -285,31 +277,10 @@ def read_receipt(folder: Path, number: int) -> dict[str, Any]:
         found = json.loads(path.read_bytes())
         body: dict[str, Any] = found["body"]
         if found["sum"] != _sum(body) or body["part"] != number:
-            raise ValueError("its checksum is another")
+            raise ValueError("its checksum does not match")
     except (ValueError, KeyError, TypeError) as error:
         raise BadFile(f"{path} is damaged: {error}") from error
     return body
-
-
-def write_durably(path: Path, content: bytes) -> None:
-    """Wholly or not at all, also when the machine goes down: a temporary file, then its name, each made to reach the
-    disk.
-    """
-    part = path.with_name(f".part-{path.name}")
-    with part.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
-    _sync(path.parent)
-
-
-def _sync(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
 
 
 def _sum(plain: Any) -> str:
@@ -326,7 +297,7 @@ def _receipt(folder: Path, number: int) -> Path:
 
 @dataclass(frozen=True)
 class Run:
-    """A run that was made, finished or not: its tables as pandas frames. Reading changes nothing."""
+    """A run in its folder, finished or not, with its tables as pandas frames. Reading changes nothing."""
 
     folder: Path
     manifest: Mapping[str, Any]
@@ -340,7 +311,7 @@ class Run:
         if damaged:
             raise BadFile(
                 f"{damaged[0].why}. Run 'wherefrom run' again with --out {path}: it"
-                " sets damaged parts aside and makes them anew."
+                " sets damaged parts aside and computes them again."
             )
         return cls(path, manifest, sorted(done))
 
@@ -350,8 +321,13 @@ class Run:
 
     @property
     def name(self) -> str:
-        """What it is called in a report: its data set."""
+        """Its name in a report: that of its data set."""
         return str(self.manifest["data"])
+
+    @property
+    def plan(self) -> RunPlan:
+        """What the run was asked for; a run that was stopped continues with `run(found.plan, found.folder)`."""
+        return RunPlan.from_manifest(self.manifest)
 
     @cached_property
     def explanations(self) -> pandas.DataFrame:
@@ -379,7 +355,7 @@ class Run:
 
     @cached_property
     def alone(self) -> pandas.DataFrame:
-        """One row a part and method: what the method took for one of the part's examples, with nothing shared."""
+        """One row a part and method: what the method costs for one of the part's examples when nothing is shared."""
         import pandas
 
         rows = [

@@ -1,19 +1,19 @@
-"""Everything a report says of a run, as plain data: made once, laid out as a page, as CSV or as LaTeX."""
+"""Everything that a report says about a run, as plain data, for the page, CSV and LaTeX."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from wherefrom.benchmark.columns import explanation_of
 from wherefrom.benchmark.statistics import (
-    Agreement,
     Better,
-    Cost,
     Curve,
     Energy,
+    MethodAgreement,
+    MethodCost,
     Ranks,
     Standing,
     agreement,
@@ -55,16 +55,21 @@ class Summary:
     boards: dict[str, list[Standing]]  # metric -> leaderboard
     better: dict[str, Better]
     curves: dict[str, dict[str, Curve]]  # metric -> method -> curve
-    costs: list[Cost]
-    agreement: Agreement
+    costs: list[MethodCost]
+    agreement: MethodAgreement
     winners: dict[str, list[tuple[str, int]]]  # method -> operation and how often it was chosen
     disputed: list[Disputed]
     errors: list[dict[str, Any]]
     counts: dict[str, float]  # examples, asked, distinct, rows, seconds of the whole run
 
     @property
+    def plan(self) -> Mapping[str, Any]:
+        """What was asked for, as the manifest has it."""
+        return dict(self.manifest["configuration"]["plan"])
+
+    @property
     def methods(self) -> list[str]:
-        return list(self.manifest["configuration"]["methods"])
+        return list(self.plan["methods"])
 
     @cached_property
     def ranks(self) -> Ranks:
@@ -74,17 +79,16 @@ class Summary:
 def summarise(run: Run, energy: Energy, *, seed: int = 0) -> Summary:
     if not run.done or run.scores.empty:
         raise BadOption(
-            f"The run in {run.folder} has no scores yet. Go on with it: 'wherefrom run' with the same options."
+            f"The run in {run.folder} has no scores yet. Continue it: 'wherefrom run' with the same options."
         )
-    configuration = run.manifest["configuration"]
     better: dict[str, Better] = {row["asked"]: row["better"] for row in run.manifest["metrics"]}
     metrics = [metric for metric in better if metric in set(run.scores["metric"])]
-    agreed = agreement(run.rows("explanations"), configuration["methods"])
+    agreed = agreement(run.rows("explanations"), run.manifest["configuration"]["plan"]["methods"])
     frame = run.explanations[["example", "label", "prediction"]].drop_duplicates("example")
     labelled = frame[frame["label"].notna()]
     right = [
-        said in (label, *label.split(", "))
-        for label, said in zip(labelled["label"], labelled["prediction"], strict=True)
+        predicted in (label, *label.split(", "))
+        for label, predicted in zip(labelled["label"], labelled["prediction"], strict=True)
     ]
     return Summary(
         name=run.name,
@@ -108,7 +112,7 @@ def summarise(run: Run, energy: Energy, *, seed: int = 0) -> Summary:
     )
 
 
-def _disputed(run: Run, agreed: Agreement) -> list[Disputed]:
+def _disputed(run: Run, agreed: MethodAgreement) -> list[Disputed]:
     """The examples on which methods agree least."""
     chosen = [key for key, _ in sorted(agreed.by_example.items(), key=lambda item: item[1])][:DISPUTED]
     found: dict[tuple[str, str], list[Explanation]] = {key: [] for key in chosen}
@@ -121,34 +125,8 @@ def _disputed(run: Run, agreed: Agreement) -> list[Disputed]:
     return [Disputed(key[0], agreed.by_example[key], labels[key], found[key]) for key in chosen]
 
 
-def explanation_of(row: Mapping[str, Any]) -> Explanation:
-    """A row of the table of explanations as an explanation."""
-    return Explanation(
-        text=row["text"],
-        pair=row["pair"],
-        tokens=tuple(row["tokens"]),
-        scores=tuple(row["scores"]),
-        offsets=tuple((start, end) for start, end in row["offsets"]),
-        segment=tuple(row["segment"]),
-        target=row["target"],
-        probability=row["probability"],
-        prediction=row["prediction"],
-        method=row["method"],
-        level=row["level"],
-        signed=row["signed"],
-        params=json.loads(row["params"]),
-        notes=tuple(json.loads(row["notes"])),
-        gap=row["gap"],
-        unassigned=row["unassigned"],
-        cut=row["cut"],
-        seconds=row["seconds"],
-        forwards=row["forwards"],
-        backwards=row["backwards"],
-    )
-
-
-def told_apart(summaries: Sequence[Summary], folders: Sequence[str]) -> list[Summary]:
-    """Runs on the same data set are called by their folders, too."""
+def with_distinct_names(summaries: Sequence[Summary], folders: Sequence[str]) -> list[Summary]:
+    """Summaries whose names are distinct: runs on the same data set have their folders in their names as well."""
     names = [summary.name for summary in summaries]
     return [
         replace(summary, name=f"{summary.name} ({folder})") if names.count(summary.name) > 1 else summary
@@ -156,5 +134,5 @@ def told_apart(summaries: Sequence[Summary], folders: Sequence[str]) -> list[Sum
     ]
 
 
-def over_data_sets(summaries: Sequence[Summary]) -> Ranks:
+def ranks_over_data_sets(summaries: Sequence[Summary]) -> Ranks:
     return average_ranks({summary.name: summary.boards for summary in summaries})

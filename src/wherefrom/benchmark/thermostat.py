@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wherefrom.benchmark.formats import read_lines
-from wherefrom.core.explanation import write_whole
+from wherefrom.benchmark.columns import EXPLANATION_COLUMNS
+from wherefrom.core.files import read_json_lines, write_atomically
 from wherefrom.errors import BadFile
 
 if TYPE_CHECKING:
@@ -22,13 +22,18 @@ if TYPE_CHECKING:
 
     from wherefrom.benchmark.store import Run
 
-Tokens = Callable[[Sequence[int]], Sequence[str]]
+# What Thermostat's own format gives another name, and what it does not keep.
+RENAMED = {"example", "method", "params", "input_ids", "scores", "label", "probability"}
+LEFT_OUT = {"notes", "gap", "unassigned", "cut", "seconds", "forwards", "backwards"}
+BESIDE = [column.name for column in EXPLANATION_COLUMNS if column.name not in RENAMED | LEFT_OUT]
+
+IdsToTokens = Callable[[Sequence[int]], Sequence[str]]
 
 
 def write_thermostat(run: Run, path: str | Path) -> int:
     """Write every explanation of a run; returns how many there are."""
     lines = [json.dumps(line, ensure_ascii=False) for line in _lines(run)]
-    write_whole(path, "".join(line + "\n" for line in lines), "explanations")
+    write_atomically(path, "".join(line + "\n" for line in lines), "explanations")
     return len(lines)
 
 
@@ -45,32 +50,24 @@ def _lines(run: Run) -> Iterator[dict[str, Any]]:
                 "attributions": row["scores"],
                 "label": row["label"],
                 "predictions": {row["target"]: row["probability"]},
-                "prediction": row["prediction"],
-                "target": row["target"],
-                "text": row["text"],
-                "pair": row["pair"],
-                "tokens": row["tokens"],
-                "offsets": row["offsets"],
-                "segment": row["segment"],
-                "level": row["level"],
-                "signed": row["signed"],
+                **{name: row[name] for name in BESIDE},
             },
         }
 
 
-def read_thermostat(path: str | Path, *, tokens: Tokens | None = None) -> pandas.DataFrame:
+def read_thermostat(path: str | Path, *, tokens: IdsToTokens | None = None) -> pandas.DataFrame:
     """Lines that Wherefrom or Thermostat wrote, as the frame `Run.explanations` is. tokens: names ids, for lines that
     have no tokens of their own (a tokenizer's convert_ids_to_tokens).
     """
     import pandas
 
-    rows = [_row(line, where, tokens) for where, line in read_lines(Path(path), None)]
+    rows = [_row(line, where, tokens) for where, line in read_json_lines(path)]
     if not rows:
         raise BadFile(f"{path} has no explanations.")
     return pandas.DataFrame(rows)
 
 
-def _row(line: Mapping[str, Any], where: str, tokens: Tokens | None) -> dict[str, Any]:
+def _row(line: Mapping[str, Any], where: str, tokens: IdsToTokens | None) -> dict[str, Any]:
     instance, explainer = line.get("instance"), line.get("explainer")
     if (
         not isinstance(instance, dict)
@@ -78,31 +75,31 @@ def _row(line: Mapping[str, Any], where: str, tokens: Tokens | None) -> dict[str
         or {"attributions", "input_ids"} - instance.keys()
     ):
         raise BadFile(f"{where}: a line has an explainer, and an instance with attributions and input_ids.")
-    ids, scores, named = instance["input_ids"], instance["attributions"], instance.get("tokens")
-    if named is None:
-        named = [str(one) for one in ids] if tokens is None else list(tokens(ids))
-    if len(named) != len(scores):
-        raise BadFile(f"{where}: {len(scores)} attributions for {len(named)} tokens.")
+    ids, scores, names = instance["input_ids"], instance["attributions"], instance.get("tokens")
+    if names is None:
+        names = [str(one) for one in ids] if tokens is None else list(tokens(ids))
+    if len(names) != len(scores):
+        raise BadFile(f"{where}: {len(scores)} attributions for {len(names)} tokens.")
     predictions = instance.get("predictions")
     target = instance.get("target")
     if isinstance(predictions, list):  # Thermostat's own: a number for every class
         target = predictions.index(max(predictions))
     likely = predictions.get(target) if isinstance(predictions, dict) else None
-    return {
-        "example": str(instance.get("idx")),
+    beside = {name: instance.get(name) for name in BESIDE} | {
         "target": None if target is None else str(target),
-        "method": str(explainer.get("name")),
         "prediction": instance.get("prediction", None if target is None else str(target)),
+        "level": instance.get("level", "token"),
+        "signed": instance.get("signed", True),
+        "tokens": names,
+    }
+    own = {
+        "example": str(instance.get("idx")),
+        "method": str(explainer.get("name")),
         "probability": likely,
         "label": None if instance.get("label") is None else str(instance["label"]),
-        "text": instance.get("text"),
-        "pair": instance.get("pair"),
-        "level": instance.get("level", "token"),
-        "tokens": named,
         "scores": scores,
-        "offsets": instance.get("offsets"),
-        "segment": instance.get("segment"),
         "input_ids": ids,
-        "signed": instance.get("signed", True),
         "params": json.dumps({key: value for key, value in explainer.items() if key != "name"}),
     }
+    found = own | beside
+    return {column.name: found[column.name] for column in EXPLANATION_COLUMNS if column.name in found}

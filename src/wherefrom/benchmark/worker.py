@@ -1,5 +1,5 @@
-"""One worker of a run: it holds a model, and turns examples into rows. The same rows for the same examples, whoever
-asks.
+"""One worker of a run: it holds a model, and turns examples into rows. The rows depend on nothing but the examples and
+the plan.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Any
 
 import torch
 
+from wherefrom.benchmark.columns import row_of
+from wherefrom.benchmark.plan import LABELLED, PREDICTED, RunPlan
 from wherefrom.benchmark.store import Part
 from wherefrom.case.asking import Asker
 from wherefrom.case.case import make_cases
@@ -22,106 +24,94 @@ from wherefrom.core.comparison import Comparison
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.example import Example
 from wherefrom.core.target import resolve_target
-from wherefrom.core.units import Level
 from wherefrom.errors import BadFile, UnknownName, WherefromError
 from wherefrom.grading.compare import Comparer, Query, chosen_methods, chosen_metrics
 from wherefrom.model.loading import load_model
 from wherefrom.model.text_model import TextModel
 
-# What is kept of an explanation under its own name.
-KEPT = ["prediction", "probability", "text", "pair", "level", "tokens", "scores", "offsets", "segment", "signed"]
-KEPT += ["gap", "unassigned", "cut", "seconds", "forwards", "backwards"]
-PREDICTED, LABELLED = "predicted", "label"  # what is explained of every example, unless it is a label's name
-
 
 class BadExample(WherefromError):
-    """An example that cannot be explained, in a run that is to end there."""
+    """An example that cannot be explained, in a strict run, which ends there."""
 
     exit_code = 1
 
 
 @dataclass(frozen=True)
-class Labels:
-    """A data set's labels as the model calls them."""
+class LabelNames:
+    """The labels of a data set by the model's names for them."""
 
-    known: Sequence[str]  # to the model
-    meaning: Mapping[str, str] = field(default_factory=dict)  # the data set's name -> the model's
+    known: Sequence[str]  # the model's labels
+    names: Mapping[str, str] = field(default_factory=dict)  # the data set's label -> the model's
 
-    def named(self, example: Example) -> tuple[str, ...]:
-        """All labels of an example; says so where the model does not know one."""
-        given = example.label if isinstance(example.label, tuple) else () if example.label is None else (example.label,)
+    def of(self, example: Example) -> tuple[str, ...]:
+        """All labels of an example; raises where the model does not know one of them."""
+        if example.label is None:
+            return ()
+        given = example.label if isinstance(example.label, tuple) else (example.label,)
         return tuple(self._name(one, example.where) for one in given)
 
     def _name(self, label: str | int, where: str) -> str:
         try:
-            return resolve_target(self.meaning.get(str(label), label), self.known, independent=False).label
+            return resolve_target(self.names.get(str(label), label), self.known, independent=False).label
         except UnknownName as error:
             raise BadFile(
                 f"{where}: the model has no label {str(label)!r}, only"
-                f" {', '.join(self.known)}. Say what it means, as in"
-                f" --labels {label}={self.known[0]}, or leave the data set's labels aside: --labels none."
+                f" {', '.join(self.known)}. Name the model's label for it, as in"
+                f" --labels {label}={self.known[0]}, or ignore the data set's labels: --labels none."
             ) from error
 
-    def meant(self, label: str | None) -> str | None:
+    def of_mark(self, label: str | None) -> str | None:
         """The model's name for the label of a mark."""
-        return label and self.meaning.get(label, label)
-
-
-@dataclass(frozen=True)
-class Work:
-    """What a worker does with every example: all that it needs to know to start, in plain words."""
-
-    model: Any  # as `wherefrom.load` takes it; a name or folder, where workers are processes
-    methods: tuple[str, ...]
-    metrics: tuple[str, ...]
-    level: Level = "token"
-    target: str = PREDICTED
-    labels: Mapping[str, str] | None = field(default_factory=dict)  # None: the data set's labels are left aside
-    device: str | None = None
-    strict: bool = False
+        return label and self.names.get(label, label)
 
 
 @contextmanager
-def _collected() -> Iterator[None]:
-    """Passes hold on to themselves in a circle, so those of several parts would be in memory together. What was there
-    before is not looked through for circles: that takes longer than a small part.
+def _freeing_memory() -> Iterator[None]:
+    """Collect what the block leaves behind. Autograd graphs form reference cycles, so without this the passes of
+    several parts would be in memory together.
+
+    What existed before the block is frozen meanwhile: searching all of it for cycles takes longer than a small part.
     """
-    untouched = not gc.get_freeze_count()
-    if untouched:
+    ours = not gc.get_freeze_count()
+    if ours:
         gc.freeze()
     try:
         yield
     finally:
         gc.collect()
-        if untouched:
+        if ours:
             gc.unfreeze()
 
 
-class Worker:
-    """Called with some examples, it gives their part of the run."""
+@contextmanager
+def _one_thread(device: str) -> Iterator[None]:
+    """On a CPU, the last bits of a sum depend on how many threads share it. With one thread, the numbers do not depend
+    on the machine's cores; these are used by several workers instead.
+    """
+    threads = torch.get_num_threads()
+    if device == "cpu":
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
-    def __init__(self, work: Work) -> None:
-        self.work = work
+
+class Worker:
+    """Computes a part of the run: called with some examples, it returns their rows."""
+
+    def __init__(self, plan: RunPlan) -> None:
+        self.plan = plan
         self.model: TextModel = (
-            work.model if isinstance(work.model, TextModel) else load_model(work.model, device=work.device)
+            plan.model if isinstance(plan.model, TextModel) else load_model(plan.model, device=plan.device)
         )
-        self.labels = Labels(self.model.labels, work.labels or {})
-        metrics = chosen_metrics(list(work.metrics))
-        self.comparer = Comparer(
-            self.model, chosen_methods(list(work.methods)), metrics, work.level, skip=not work.strict
-        )
+        self.labels = LabelNames(self.model.labels, plan.label_names)
+        metrics = chosen_metrics(plan.metrics)
+        self.comparer = Comparer(self.model, chosen_methods(plan.methods), metrics, plan.level, skip=not plan.strict)
 
     def __call__(self, examples: Sequence[Example]) -> Part:
-        threads = torch.get_num_threads()
-        if self.model.device.type == "cpu":
-            torch.set_num_threads(
-                1
-            )  # so that numbers do not depend on how many cores there are; workers are what uses them
-        try:
-            with _collected():
-                return self._part(examples)
-        finally:
-            torch.set_num_threads(threads)
+        with _one_thread(self.model.device.type), _freeing_memory():
+            return self._part(examples)
 
     def _part(self, examples: Sequence[Example]) -> Part:
         started, askers = time.perf_counter(), [Asker(self.model)]
@@ -131,38 +121,38 @@ class Worker:
         if read:
             try:
                 found = self.comparer.compare([query for _, query in read], asker=askers[0])
-            except Exception:  # one of them is at fault: which one is found by asking each alone
+            except Exception:  # one of the examples caused it; each is tried alone to find out which
                 compared = [one for example, query in read for one in self._alone(example, query, askers, part)]
             else:
                 compared = [
                     (example, query, comparison) for (example, query), comparison in zip(read, found, strict=True)
                 ]
         for example, query, comparison in compared:
-            self._note(example, query, comparison, part)
+            self._add_rows(example, query, comparison, part)
         if compared:
-            part.alone.extend(self._costs(compared[len(compared) // 2][1]))
+            part.alone.extend(self._costs_alone(compared[len(compared) // 2][1]))
         counts = {name: sum(getattr(asker, name) for asker in askers) for name in ("asked", "distinct", "rows")}
         costs = {"examples": len(examples), **counts, "seconds": time.perf_counter() - started}
         return replace(part, costs=costs)
 
     def _read(self, example: Example, part: Part) -> list[tuple[Example, Query]]:
-        """What is asked about an example: once for each target."""
+        """The queries about an example: one for each target."""
         try:
             encoding = self.model.encode(*((example.text,) if example.pair is None else (example.text, example.pair)))
-            targets: Sequence[str | None] = [None if self.work.target == PREDICTED else self.work.target]
-            if self.work.target == LABELLED:
-                targets = self.labels.named(example)
+            targets: Sequence[str | None] = [None if self.plan.target == PREDICTED else self.plan.target]
+            if self.plan.target == LABELLED:
+                targets = self.labels.of(example)
             return [(example, self._query(example, encoding, target)) for target in targets]
         except Exception as error:
-            self._bad(example, error, part)
+            self._note_error(example, error, part)
             return []
 
     def _query(self, example: Example, encoding: Encoding, target: str | None) -> Query:
         rationale = example.rationale
-        if rationale is not None and any(mark.label for mark in rationale):  # then it depends on what is explained
+        if rationale is not None and any(mark.label for mark in rationale):  # then the rationale depends on the target
             label = target if target is not None else self._predicted(encoding)
             rationale = tuple(
-                mark for mark in rationale if mark.label is None or self.labels.meant(mark.label) == label
+                mark for mark in rationale if mark.label is None or self.labels.of_mark(mark.label) == label
             )
         spans = (
             None
@@ -179,31 +169,27 @@ class Worker:
     def _alone(
         self, example: Example, query: Query, askers: list[Asker], part: Part
     ) -> list[tuple[Example, Query, Comparison]]:
-        askers.append(Asker(self.model))  # one that knows nothing of what went wrong
+        askers.append(Asker(self.model))  # a new one, which holds nothing of the batch that failed
         try:
             return [(example, query, self.comparer.compare([query], asker=askers[-1])[0])]
         except Exception as error:
-            self._bad(example, error, part)
+            self._note_error(example, error, part)
             return []
 
-    def _bad(self, example: Example, error: Exception, part: Part, method: str | None = None) -> None:
-        said = str(error) if isinstance(error, WherefromError) else f"{type(error).__name__}: {error}"
-        if self.work.strict:
-            raise BadExample(f"{example.where or example.id}: {said}") from error
-        part.errors.append({"example": example.id, "method": method, "where": example.where, "error": said})
+    def _note_error(self, example: Example, error: Exception, part: Part, method: str | None = None) -> None:
+        message = str(error) if isinstance(error, WherefromError) else f"{type(error).__name__}: {error}"
+        if self.plan.strict:
+            raise BadExample(f"{example.where or example.id}: {message}") from error
+        part.errors.append({"example": example.id, "method": method, "where": example.where, "error": message})
 
-    def _note(self, example: Example, query: Query, comparison: Comparison, part: Part) -> None:
-        label = ", ".join(self.labels.named(example)) if self.work.labels is not None else ""
-        ids = list(query.encoding.input_ids) if self.work.level == "token" else None
+    def _add_rows(self, example: Example, query: Query, comparison: Comparison, part: Part) -> None:
+        label = "" if self.plan.ignores_labels else ", ".join(self.labels.of(example))
+        ids = list(query.encoding.input_ids) if self.plan.level == "token" else None
         for name, explanation, grades in zip(comparison.names, comparison.explanations, comparison.grades, strict=True):
             key = {"example": example.id, "target": explanation.target, "method": name}
-            row = (
-                key
-                | {column: getattr(explanation, column) for column in KEPT}
-                | {"label": label or None, "input_ids": ids}
+            part.explanations.append(
+                row_of(explanation, example=example.id, method=name, label=label or None, input_ids=ids)
             )
-            row |= {"params": json.dumps(dict(explanation.params), default=str), "notes": json.dumps(explanation.notes)}
-            part.explanations.append(row)
             for grade in grades:
                 details = dict(grade.details) | ({} if grade.fill is None else {"fill": grade.fill})
                 score = {
@@ -214,17 +200,17 @@ class Worker:
                 }
                 part.scores.append(key | score)
         for method, why in comparison.failed.items():
-            self._bad(example, WherefromError(why), part, method)
+            self._note_error(example, WherefromError(why), part, method)
 
-    def _costs(self, query: Query) -> list[dict[str, Any]]:
-        """What each method takes for one example with nothing shared."""
+    def _costs_alone(self, query: Query) -> list[dict[str, Any]]:
+        """What each method costs for one example when nothing is shared with other methods."""
         found = []
         for choice in self.comparer.methods:
             try:
                 (one,) = explain_texts(
-                    self.model, [query.encoding], query.target, choice.row, choice.options, self.work.level
+                    self.model, [query.encoding], query.target, choice.row, choice.options, self.plan.level
                 )
-            except Exception:  # it was noted with the example already
+            except Exception:  # the error was noted with its example already
                 continue
             found.append(
                 {"method": choice.asked, "seconds": one.seconds, "forwards": one.forwards, "backwards": one.backwards}

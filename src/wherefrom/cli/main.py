@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, TextIO
 
 import typer
@@ -14,18 +16,10 @@ from wherefrom.cli import compare, doctor, explain, flow, heads, methods, metric
 from wherefrom.cli.arguments import app, problems
 from wherefrom.errors import WherefromError
 
-COMMANDS = (
-    explain,
-    compare,
-    flow,
-    run,
-    heads,
-    optimus,
-    study,
-    methods,
-    metrics,
-    doctor,
-)  # importing a file brings its command
+__all__ = ["app", "main"]
+
+# Importing a module registers its command with the application.
+COMMANDS = (explain, compare, flow, run, heads, optimus, study, methods, metrics, doctor)
 
 
 def _version(asked: bool) -> None:
@@ -54,11 +48,24 @@ def _warn(
     problems.print(Text.assemble(("warning: ", "yellow"), str(message)))
 
 
-def main() -> None:
-    """A user's mistake is one line on standard error: exit code 2 for usage, 1 for failures."""
+@contextmanager
+def _warnings_as_one_line() -> Iterator[None]:
+    """Print warnings without file and line while a command runs; the process has its own way back afterwards."""
+    usual = warnings.showwarning
     warnings.showwarning = _warn
     try:
-        app()
-    except WherefromError as error:
-        problems.print(Text.assemble(("error: ", "bold red"), " ".join(str(error).split())), soft_wrap=True)
-        sys.exit(error.exit_code)
+        yield
+    finally:
+        warnings.showwarning = usual
+
+
+def main() -> None:
+    """Run the command that the arguments name. A user's mistake is one line on standard error: exit code 2 for usage, 1
+    for failures.
+    """
+    with _warnings_as_one_line():
+        try:
+            app()
+        except WherefromError as error:
+            problems.print(Text.assemble(("error: ", "bold red"), " ".join(str(error).split())), soft_wrap=True)
+            sys.exit(error.exit_code)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 from wherefrom.cli.arguments import JsonOption, ModelOption, app
+from wherefrom.core.files import read_json_lines, reading
 from wherefrom.errors import BadFile, UnknownName
 
 
@@ -61,21 +64,16 @@ def optimus(
 
 
 def read_texts(path: Path, limit: int | None) -> list[str | tuple[str, str]]:
-    """Texts or pairs, as many as there are or are wanted; blank lines are none."""
-    try:
-        lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()][:limit]
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadFile(f"{path} cannot be read: {error}.") from error
-    if path.suffix not in (".jsonl", ".json"):
-        return list(lines)
-    return [read_text(path, number, line) for number, line in enumerate(lines, 1)]
+    """Texts or pairs, as many as there are or are wanted; blank lines are skipped."""
+    if path.suffix in (".jsonl", ".json"):
+        return [_text_of(where, row) for where, row in islice(read_json_lines(path), limit)]
+    with reading(path), path.open(encoding="utf-8") as lines:
+        return list(islice((line.rstrip("\n") for line in lines if line.strip()), limit))
 
 
-def read_text(path: Path, number: int, line: str) -> str | tuple[str, str]:
-    try:
-        row = cast("dict[str, Any]", json.loads(line))
-        return str(row["text"]) if "text" in row else (str(row["text_a"]), str(row["text_b"]))
-    except (ValueError, KeyError, TypeError) as error:
-        raise BadFile(
-            f"{path}, line {number}: this is no JSON with 'text', or with 'text_a' and 'text_b' ({error})."
-        ) from error
+def _text_of(where: str, row: Mapping[str, Any]) -> str | tuple[str, str]:
+    if "text" in row:
+        return str(row["text"])
+    if "text_a" not in row or "text_b" not in row:
+        raise BadFile(f"{where}: an object needs the field 'text', or 'text_a' and 'text_b'.")
+    return str(row["text_a"]), str(row["text_b"])

@@ -28,7 +28,8 @@ from wherefrom.cli.arguments import ModelOption, app, problems, write_file
 from wherefrom.errors import BadOption
 
 if TYPE_CHECKING:
-    from wherefrom.benchmark.run import Watch
+    from wherefrom.benchmark.run import OnProgress
+    from wherefrom.benchmark.statistics import Standing
     from wherefrom.benchmark.store import Damage
     from wherefrom.benchmark.summary import Summary
 
@@ -73,34 +74,31 @@ def run(
     device: Annotated[str | None, typer.Option(help="cpu, cuda, mps, ...")] = None,
 ) -> None:
     """Explain and measure every example of a data set."""
-    fields = _pairs(columns, "--columns") or {}
-    meaning: Any = "none" if labels == "none" else _pairs(labels, "--labels")
-    from wherefrom.benchmark.run import run as run_data_set
+    label_names: Any = "none" if labels == "none" else _pairs(labels, "--labels")
+    from wherefrom.benchmark.plan import RunPlan
+    from wherefrom.benchmark.run import run as run_plan
 
-    with _progress() as watch:
-        done = run_data_set(
-            data,
-            out,
-            model=model,
-            methods=methods,
-            metrics=metrics,
-            target=target,
-            level=cast("Any", level),  # run() says what is wrong with it
-            limit=limit,
-            seed=seed,
-            data_dir=data_dir,
-            columns=fields,
-            labels=meaning,
-            device=device,
-            engine=cast("Any", engine),
-            workers=workers,
-            address=address,
-            resume=resume,
-            strict=strict,
-            examples_per_part=part,
-            watch=watch,
-            on_damage=_damaged,
-        )
+    plan = RunPlan(
+        data,
+        model=model,
+        methods=methods,
+        metrics=metrics,
+        target=target,
+        level=cast("Any", level),  # the plan says what is wrong with it
+        limit=limit,
+        seed=seed,
+        data_dir=data_dir,
+        columns=_pairs(columns, "--columns"),
+        labels=label_names,
+        device=device,
+        engine=cast("Any", engine),
+        workers=workers,
+        address=address,
+        strict=strict,
+        examples_per_part=part,
+    )
+    with _progress_bar() as on_progress:
+        done = run_plan(plan, out, resume=resume, on_progress=on_progress, on_damage=_warn_of_damage)
     console, counts = Console(highlight=False), done.costs.sum()
     bad = done.errors["example"].nunique()
     console.print(
@@ -110,14 +108,14 @@ def run(
     )
 
 
-def _damaged(damage: Damage) -> None:
+def _warn_of_damage(damage: Damage) -> None:
     problems.print(
-        Text.assemble(("warning: ", "yellow"), f"{damage.why}. It was set aside; the part is made anew."),
+        Text.assemble(("warning: ", "yellow"), f"{damage.why}. It was set aside, and the part is computed again."),
         soft_wrap=True,
     )
 
 
-class Rate(ProgressColumn):
+class ExamplesPerMinute(ProgressColumn):
     """How many examples are done in a minute."""
 
     def render(self, task: Task) -> Text:
@@ -125,10 +123,10 @@ class Rate(ProgressColumn):
 
 
 @contextmanager
-def _progress() -> Iterator[Watch]:
+def _progress_bar() -> Iterator[OnProgress]:
     """Rate and time left, on a terminal."""
     console = Console(stderr=True)
-    columns = (TextColumn("examples"), BarColumn(), MofNCompleteColumn(), Rate(), TimeElapsedColumn())
+    columns = (TextColumn("examples"), BarColumn(), MofNCompleteColumn(), ExamplesPerMinute(), TimeElapsedColumn())
     with Progress(
         *columns,
         TextColumn("left"),
@@ -137,16 +135,16 @@ def _progress() -> Iterator[Watch]:
         transient=True,
         disable=not console.is_terminal,
         speed_estimate_period=600,
-    ) as shown:
+    ) as bars:
         task: Any = None
 
-        def watch(done: int, everything: int) -> None:
+        def on_progress(done: int, everything: int) -> None:
             nonlocal task
-            if task is None:  # what an earlier run did says nothing of the rate
-                task = shown.add_task("examples", total=everything, completed=done)
-            shown.update(task, completed=done)
+            if task is None:  # examples of an earlier start say nothing about the rate of this one
+                task = bars.add_task("examples", total=everything, completed=done)
+            bars.update(task, completed=done)
 
-        yield watch
+        yield on_progress
 
 
 def _pairs(given: str | None, option: str) -> dict[str, str] | None:
@@ -178,14 +176,14 @@ def report(
     """Say which methods did best in one or several runs."""
     from wherefrom.benchmark import Run, write_thermostat
     from wherefrom.benchmark.statistics import Energy
-    from wherefrom.benchmark.summary import summarise, told_apart
+    from wherefrom.benchmark.summary import summarise, with_distinct_names
     from wherefrom.report.leaderboard_files import as_csv, as_latex
 
     energy = Energy(power, pue, intensity)
     runs = [Run.load(folder) for folder in folders]
     if thermostat is not None and len(runs) > 1:
         raise BadOption("--thermostat writes the explanations of one run: name one folder.")
-    summaries = told_apart(
+    summaries = with_distinct_names(
         [summarise(one, energy, seed=seed) for one in runs], [folder.name or str(folder) for folder in folders]
     )
     if html is not None:
@@ -201,8 +199,17 @@ def report(
     _show(summaries)
 
 
+def _style_of(one: Standing | None) -> str:
+    """The best is bold; what the examples do not tell from the best is green."""
+    if one is None or one.mean is None:
+        return ""
+    if one.behind == 0:
+        return "bold green"
+    return "green" if one.as_good_as_the_best else ""
+
+
 def _show(summaries: list[Summary]) -> None:
-    from wherefrom.report.leaderboard_files import named
+    from wherefrom.report.leaderboard_files import metric_title
 
     console = Console(highlight=False)
     for summary in summaries:
@@ -217,7 +224,7 @@ def _show(summaries: list[Summary]) -> None:
         table.add_column("rank", justify="right")
         for metric in summary.boards:
             table.add_column(
-                f"{named(metric)} {'↑' if summary.better[metric] == 'higher' else '↓'}",
+                f"{metric_title(metric)} {'↑' if summary.better[metric] == 'higher' else '↓'}",
                 justify="right",
                 overflow="fold",
                 min_width=6,
@@ -227,15 +234,7 @@ def _show(summaries: list[Summary]) -> None:
             cells = [Text(method), Text("–" if rank is None else f"{rank:.1f}")]
             for board in found.values():
                 one = board.get(method)
-                style = (
-                    ""
-                    if one is None or one.mean is None
-                    else "bold green"
-                    if one.behind == 0
-                    else "green"
-                    if one.as_good_as_the_best
-                    else ""
-                )
+                style = _style_of(one)
                 cells.append(Text("–" if one is None or one.mean is None else f"{one.mean:.3f}", style))
             table.add_row(*cells)
         console.print(table)

@@ -5,13 +5,13 @@ torch.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from wherefrom.core.explanation import Explanation, write_whole
-from wherefrom.errors import MissingExtra
+from wherefrom.core.explanation import Explanation
+from wherefrom.core.files import FilePath, read_json, write_atomically
+from wherefrom.errors import BadFile, MissingExtra
 
 if TYPE_CHECKING:
     import pandas
@@ -109,9 +109,39 @@ class Comparison:
     def to_json(self, *, indent: int | None = None) -> str:
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: FilePath) -> None:
         """Write JSON: wholly, or not at all."""
-        write_whole(path, self.to_json(), "comparison")
+        write_atomically(path, self.to_json(), "comparison")
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Comparison:
+        """The comparison that `to_dict` wrote."""
+        if data.get("wherefrom_comparison") != FORMAT:
+            raise BadFile(
+                "This is not a comparison saved by this version of Wherefrom (its field"
+                " 'wherefrom_comparison' is missing or another)."
+            )
+        try:
+            known = {name: data[name] for name in cls.__dataclass_fields__}
+            known["explanations"] = tuple(Explanation.from_dict(one) for one in known["explanations"])
+            known["grades"] = tuple(tuple(Grade(**grade) for grade in grades) for grades in known["grades"])
+            comparison = cls(**known | {"names": tuple(known["names"])})
+        except (KeyError, TypeError, AttributeError) as error:
+            raise BadFile(f"This comparison is damaged: {type(error).__name__} {error}.") from error
+        if not len(comparison.explanations) == len(comparison.grades) == len(comparison.names):
+            raise BadFile("This comparison is damaged: it does not have as many grades and names as explanations.")
+        return comparison
+
+    @classmethod
+    def load(cls, path: FilePath) -> Comparison:
+        """Read a comparison that was saved; needs neither a model nor torch."""
+        data = read_json(path)
+        if not isinstance(data, dict):
+            raise BadFile(f"{path} holds no comparison.")
+        try:
+            return cls.from_dict(data)
+        except BadFile as error:
+            raise BadFile(f"{path}: {error}") from error
 
     # Views, as an explanation has them.
 

@@ -8,10 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wherefrom.core.units import Span
 from wherefrom.errors import BadFile
-
-Spans = tuple[tuple[Span, ...], ...]  # in the text, and in its pair
 
 
 class Mark(NamedTuple):
@@ -44,22 +41,6 @@ class Example:
         """As `Model.explain` takes it."""
         return self.text if self.pair is None else (self.text, self.pair)
 
-    def rationale_for(self, label: str) -> Spans | None:
-        """What is marked for this label, or for none in particular: in the text, and in its pair."""
-        return (
-            None
-            if self.rationale is None
-            else _by_segment([mark for mark in self.rationale if mark.label in (None, label)])
-        )
-
-    @property
-    def answer_spans(self) -> Spans | None:
-        return None if self.answer is None else _by_segment(self.answer)
-
-
-def _by_segment(marks: Sequence[Mark]) -> Spans:
-    return tuple(tuple((mark.start, mark.end) for mark in marks if mark.segment == segment) for segment in (0, 1))
-
 
 def example_of(row: Mapping[str, Any], *, where: str, number: int) -> Example:
     """An example from a record with the fields id, text, pair, label, rationale, pair_rationale and answer; says what
@@ -68,16 +49,11 @@ def example_of(row: Mapping[str, Any], *, where: str, number: int) -> Example:
     text, pair = row.get("text"), row.get("pair")
     if not isinstance(text, str) or not text.strip():
         fields = ", ".join(map(str, row)) or "none"
-        raise BadFile(
-            f"{where}: there is no text"
-            + (
-                f" (its fields: {fields}). Say which field it is: --columns text=NAME."
-                if text is None
-                else ": it is empty or no text at all."
-            )
-        )
+        if text is None:
+            raise BadFile(f"{where}: there is no text (its fields: {fields}). Name its field: --columns text=NAME.")
+        raise BadFile(f"{where}: the text is empty or not a text.")
     if pair is not None and (not isinstance(pair, str) or not pair.strip()):
-        raise BadFile(f"{where}: the second text is empty or no text at all.")
+        raise BadFile(f"{where}: the second text is empty or not a text.")
     rationale = _marks(row.get("rationale"), text, 0, where, "rationale")
     beside = _marks(row.get("pair_rationale"), pair, 1, where, "rationale of the second text")
     both = None if rationale is None and beside is None else (rationale or ()) + (beside or ())
@@ -141,22 +117,22 @@ def _answer(given: Any, context: str | None, where: str) -> tuple[Mark, ...] | N
     if given is None:
         return None
     if context is None:
-        raise BadFile(f"{where}: there is an answer, but no second text in which it could stand.")
+        raise BadFile(f"{where}: there is an answer, but no second text that it could be in.")
     if isinstance(given, str):
         start = context.find(given)
         if start < 0 or not given:
-            raise BadFile(f"{where}: the answer {given!r} does not stand in the second text.")
+            raise BadFile(f"{where}: the answer {given!r} is not in the second text.")
         return (Mark(start, start + len(given), 1),)
     spans = given.get("spans", ()) if isinstance(given, Mapping) else given
     if isinstance(spans, Sequence) and all(isinstance(one, Mapping) for one in spans):
         for one in spans:
             if {"start", "end"} - one.keys():
                 raise BadFile(f"{where}: the answer {dict(one)!r} lacks its start or end.")
-            said = one.get("text")
-            if said is not None and context[one["start"] : one["end"]] != said:
+            text = one.get("text")
+            if text is not None and context[one["start"] : one["end"]] != text:
                 raise BadFile(
-                    f"{where}: the answer is {said!r}, but at [{one['start']}, {one['end']}]"
-                    f" stands {context[one['start'] : one['end']]!r}."
+                    f"{where}: the answer is {text!r}, but at [{one['start']}, {one['end']}]"
+                    f" is {context[one['start'] : one['end']]!r}."
                 )
         spans = [[one["start"], one["end"]] for one in spans]
     return _marks(spans, context, 1, where, "answer")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from wherefrom.core.files import FilePath, write_atomically
 from wherefrom.core.units import POOL, Level, Pool, pool
 from wherefrom.errors import BadFile, WherefromError
 
@@ -183,9 +182,9 @@ class Explanation:
     def to_json(self, *, indent: int | None = None) -> str:
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: FilePath) -> None:
         """Write JSON: wholly, or not at all."""
-        write_whole(path, self.to_json(), "explanation")
+        write_atomically(path, self.to_json(), "explanation")
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Explanation:
@@ -219,26 +218,13 @@ class Explanation:
         return cls.from_dict(data)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Explanation:
+    def load(cls, path: FilePath) -> Explanation:
         try:
             return cls.from_json(Path(path).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
             raise BadFile(f"{path} cannot be read: {error}.") from error
         except BadFile as error:
             raise BadFile(f"{path}: {error}") from error
-
-
-def write_whole(path: str | os.PathLike[str], content: str, what: str) -> None:
-    """Write a file wholly, or not at all."""
-    goal = Path(path)
-    try:
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=goal.parent, prefix=goal.name, suffix=".part", delete=False
-        ) as part:
-            part.write(content)
-        Path(part.name).replace(goal)
-    except OSError as error:
-        raise BadFile(f"The {what} could not be written to {goal}: {error.strerror or error}.") from error
 
 
 def _frozen(value: Any) -> Any:

@@ -5,7 +5,6 @@ model.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from wherefrom.core.arrays import Numbers
-from wherefrom.core.explanation import write_whole
+from wherefrom.core.files import FilePath, write_atomically
 from wherefrom.errors import BadFile
 
 FORMAT = 1
@@ -75,12 +74,12 @@ class Flow:
         plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {"wherefrom_flow": FORMAT, **plain, "layers": self.layers.round(DIGITS).tolist()}
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: FilePath) -> None:
         """Write JSON: wholly, or not at all."""
-        write_whole(path, json.dumps(self.to_dict(), ensure_ascii=False), "flow")
+        write_atomically(path, json.dumps(self.to_dict(), ensure_ascii=False), "flow")
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Flow:
+    def load(cls, path: FilePath) -> Flow:
         try:
             data = json.loads(Path(path).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:

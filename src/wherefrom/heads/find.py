@@ -26,18 +26,23 @@ def find_heads(
     reverse: bool = False,
     syntax: bool = True,
 ) -> HeadMap:
-    """Count where every head looks in these texts.
+    """Count to which tokens every head attends in these texts.
 
-    positional, syntactic: the thresholds xi of Eqs. 8 and 7. itself: whether a token's own position counts as a
-        distance. special: whether
-    the tokenizer's own tokens count as queries. reverse: from governor to dependent instead. syntax: off for positional
-    heads alone.
+    Args:
+        model: the model whose heads are examined.
+        trees: texts, with their syntax where it is known.
+        positional: the threshold of positional heads, xi of Eq. 8.
+        syntactic: the threshold of syntactic heads, xi of Eq. 7.
+        itself: whether a token's own position counts as a distance.
+        special: whether the tokenizer's own tokens count as queries.
+        reverse: follow relations from governor to dependent instead.
+        syntax: False looks for positional heads only.
     """
     if syntax and not any(tree.words for tree in trees):
         raise WherefromError(
             "The corpus has texts but no trees, so syntactic heads cannot be found. Give"
             " gold trees (CoNLL-U, or JSON lines with tokens),"
-            " let a parser make them (--parser), or leave syntax out (--no-syntax)."
+            " let a parser make them (--parser), or look for positional heads only (--no-syntax)."
         )
     positions, relations = PositionCounts(), RelationCounts()
     encodings = [model.encode(tree.text) for tree in trees]

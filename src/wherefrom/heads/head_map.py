@@ -10,17 +10,18 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from wherefrom.core.files import FilePath, write_atomically
 from wherefrom.errors import BadFile, BadOption
 
 FORMAT = 1
-Table = tuple[tuple[float, ...], ...]  # one number a head: (layer, head)
+ByHead = tuple[tuple[float, ...], ...]  # one number for every head: (layer, head)
 
 
 @dataclass(frozen=True)
 class Relation:
     """How the heads follow one syntactic relation."""
 
-    follows: Table  # alpha: how often a head's largest attention from the dependent falls on its governor
+    follows: ByHead  # alpha: how often a head's largest attention from the dependent falls on its governor
     baseline: float  # max lambda: how often the governor stands at its most usual distance
     distance: int  # that distance, in words
     count: int  # how many pairs were seen
@@ -28,29 +29,31 @@ class Relation:
 
 @dataclass(frozen=True)
 class HeadMap:
+    """How often every head attends to one distance, and how often to the governor of a syntactic relation."""
+
     model: str
     fingerprint: str
     texts: int
     tokens: int  # queries counted
     offset: tuple[tuple[int, ...], ...]  # the distance a head looks at most, in tokens: (layer, head)
-    frequency: Table  # how often it does
+    frequency: ByHead  # how often it does
     relations: Mapping[str, Relation] = field(default_factory=dict)
     positional_threshold: float = 0.8
     syntactic_threshold: float = 0.1
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def positional(self) -> Table:
+    def positional(self) -> ByHead:
         """One where a head looks at one distance most of the time (Eq. 8)."""
         return tuple(tuple(float(often > self.positional_threshold) for often in row) for row in self.frequency)
 
-    def syntactic_for(self, name: str) -> Table:
+    def syntactic_for(self, name: str) -> ByHead:
         """One where a head finds the governor more often than its most usual distance would (Eq. 7)."""
         relation = self.relations[name]
         enough = relation.baseline + self.syntactic_threshold
         return tuple(tuple(float(relation.count > 0 and often > enough) for often in row) for row in relation.follows)
 
-    def mask(self, *, counts: Literal["capped", "sum"] = "capped") -> Table:
+    def mask(self, *, counts: Literal["capped", "sum"] = "capped") -> ByHead:
         """Eq. 6: one where a head is positional or follows a relation; with counts="sum", for how many reasons it is
         kept.
         """
@@ -59,26 +62,24 @@ class HeadMap:
         return tuple(tuple(min(n, 1.0) if counts == "capped" else n for n in row) for row in summed)
 
     def kinds(self) -> list[list[str]]:
-        """Each head in a word, for the head map (Fig. 5): positional, syntactic, both or other."""
+        """The kind of every head, for the head map (Fig. 5): positional, syntactic, both or other."""
         syntactic = [self.syntactic_for(name) for name in self.relations]
 
         def kind(i: int, j: int) -> str:
             follows = any(mask[i][j] for mask in syntactic)
-            return (
-                ("both" if follows else "positional") if self.positional[i][j] else "syntactic" if follows else "other"
-            )
+            if self.positional[i][j]:
+                return "both" if follows else "positional"
+            return "syntactic" if follows else "other"
 
         return [[kind(i, j) for j in range(len(row))] for i, row in enumerate(self.frequency)]
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: FilePath) -> None:
+        """Write JSON: wholly, or not at all."""
         data = {"wherefrom_heads": FORMAT, **asdict(self), "mask": self.mask(), "kinds": self.kinds()}
-        try:
-            Path(path).write_text(json.dumps(data, ensure_ascii=False, indent=1), encoding="utf-8")
-        except OSError as error:
-            raise BadFile(f"{path} could not be written: {error.strerror or error}.") from error
+        write_atomically(path, json.dumps(data, ensure_ascii=False, indent=1), "head map")
 
     @classmethod
-    def load(cls, path: str | Path) -> HeadMap:
+    def load(cls, path: FilePath) -> HeadMap:
         try:
             data = json.loads(Path(path).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
@@ -87,19 +88,19 @@ class HeadMap:
             raise BadFile(f"{path} is not a head map of this version of Wherefrom. Write one with 'wherefrom heads'.")
         try:
             relations = {
-                name: Relation(**{**row, "follows": _table(row["follows"])}) for name, row in data["relations"].items()
+                name: Relation(**{**row, "follows": by_head(row["follows"])}) for name, row in data["relations"].items()
             }
             known = {name: data[name] for name in cls.__dataclass_fields__}
             offset = tuple(tuple(map(int, row)) for row in data["offset"])
-            return cls(**{**known, "offset": offset, "frequency": _table(data["frequency"]), "relations": relations})
+            return cls(**{**known, "offset": offset, "frequency": by_head(data["frequency"]), "relations": relations})
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise BadFile(
                 f"{path}: this head map is damaged ({error}). Write it again with 'wherefrom heads'."
             ) from error
 
 
-def _table(rows: Any) -> Table:
+def by_head(rows: Any) -> ByHead:
     table = tuple(tuple(map(float, row)) for row in rows)
     if len({len(row) for row in table}) > 1:
-        raise BadOption("One number a head is needed, with as many heads in every layer.")
+        raise BadOption("A head mask needs one number for every head, and the same number of heads in every layer.")
     return table

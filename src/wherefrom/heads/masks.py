@@ -9,26 +9,26 @@ from pathlib import Path
 from torch import nn
 
 from wherefrom.errors import BadOption
-from wherefrom.heads.head_map import HeadMap, Table, _table
+from wherefrom.heads.head_map import ByHead, HeadMap, by_head
 from wherefrom.model.fingerprint import fingerprint
 
 
-def mask_of(heads: object, network: nn.Module, *, shape: tuple[int, int]) -> Table:
+def mask_of(heads: object, network: nn.Module, *, shape: tuple[int, int]) -> ByHead:
     """The mask that a head map, its file or plain numbers stand for, checked against the model. (layer, head)"""
     if isinstance(heads, (str, Path)):
         heads = HeadMap.load(heads)
     if isinstance(heads, HeadMap):
         if heads.fingerprint != fingerprint(network):
             raise BadOption(
-                f"These heads were found in another model ({heads.model}) than the one that is asked."
-                " Heads say nothing about other weights: run 'wherefrom heads' on this model."
+                f"These heads were found in another model ({heads.model}) than the one that is explained."
+                " Other weights have other heads: run 'wherefrom heads' on this model."
             )
         heads = heads.mask()
     try:
-        mask = _table(heads.tolist() if hasattr(heads, "tolist") else heads)
+        mask = by_head(heads.tolist() if hasattr(heads, "tolist") else heads)
     except (TypeError, ValueError) as error:
         raise BadOption(
-            f"heads is a file, a HeadMap or numbers as (layer, head), not {type(heads).__name__}: {error}."
+            f"heads must be a file, a HeadMap or numbers of shape (layer, head), not {type(heads).__name__}: {error}."
         ) from error
     found = (len(mask), len(mask[0]) if mask else 0)
     if found != shape:
@@ -36,7 +36,7 @@ def mask_of(heads: object, network: nn.Module, *, shape: tuple[int, int]) -> Tab
             f"The head mask is for {found[0]} layers of {found[1]} heads; the model has {shape[0]} of {shape[1]}."
         )
     if any(weight < 0 for row in mask for weight in row):
-        raise BadOption("A head's weight in a mask is zero or more.")
+        raise BadOption("The weights in a head mask must be zero or more.")
     if not any(map(any, mask)):
         raise BadOption(
             "The head mask is empty: no head is left for relevance to go through. Lower"
@@ -46,18 +46,18 @@ def mask_of(heads: object, network: nn.Module, *, shape: tuple[int, int]) -> Tab
     return mask
 
 
-def random_mask(mask: Sequence[Sequence[float]], *, seed: int) -> Table:
-    """As many heads as the mask keeps, chosen anew among all (the Random row of the paper's Table 1)."""
+def random_mask(mask: Sequence[Sequence[float]], *, seed: int) -> ByHead:
+    """A mask of as many heads, drawn at random from all of them (the Random row of the paper's Table 1)."""
     places = [(i, j) for i, row in enumerate(mask) for j in range(len(row))]
     kept = sum(1 for row in mask for weight in row if weight)
     chosen = set(random.Random(seed).sample(places, kept))
     return tuple(tuple(float((i, j) in chosen) for j in range(len(row))) for i, row in enumerate(mask))
 
 
-def corrupted_mask(mask: Sequence[Sequence[float]], share: float, *, seed: int) -> Table:
+def corrupted_mask(mask: Sequence[Sequence[float]], share: float, *, seed: int) -> ByHead:
     """The mask with this share of its zeros switched on (Fig. 4); all of them give the mask of ones."""
     if not 0 <= share <= 1:
-        raise BadOption(f"The share of heads to switch on is between 0 and 1, not {share}.")
+        raise BadOption(f"The share of heads to switch on must be between 0 and 1, not {share}.")
     zeros = [(i, j) for i, row in enumerate(mask) for j, weight in enumerate(row) if not weight]
     chosen = set(random.Random(seed).sample(zeros, round(share * len(zeros))))
     return tuple(

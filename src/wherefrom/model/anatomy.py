@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from wherefrom.core.family import BlockOrder, DecisionPosition, Family
 from wherefrom.errors import NotSeen
-from wherefrom.model.families import DecisionPosition, Family, Order, family_of, known_types
+from wherefrom.model.families import family_of, known_types
 from wherefrom.model.recording import Recording
 
 FUSED = ("flash", "flex", "paged")  # kernels that never show their probabilities
@@ -26,7 +27,7 @@ class Block:
     attention_norm: nn.Module
     mlp: tuple[nn.Module, ...]
     mlp_norm: nn.Module
-    order: Order
+    order: BlockOrder
     attention_after: nn.Module
     mlp_after: nn.Module
 
@@ -105,7 +106,9 @@ def dissect(network: PreTrainedModel) -> Anatomy:
         )
     if isinstance(network, torch._dynamo.OptimizedModule):
         raise NotSeen("A compiled model does not show its inside. Give the model as it was before torch.compile.")
-    order: Order = "parallel" if family.parallel_option and getattr(config, family.parallel_option) else family.order
+    order: BlockOrder = (
+        "parallel" if family.parallel_option and getattr(config, family.parallel_option) else family.order
+    )
     reads: DecisionPosition = (
         "every" if family.reads_option and getattr(config, family.reads_option) == "mean" else family.reads
     )

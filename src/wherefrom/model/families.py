@@ -1,42 +1,13 @@
-"""The model families Wherefrom can look inside of: data, no code per model.
-
-A row names where things are, as paths from the backbone (`model.base_model`), and how a block is put together:
-
-- post: h = norm1(x + attention(x)); y = norm2(h + mlp(h))
-- pre: h = x + attention(norm1(x)); y = h + mlp(norm2(h))
-- parallel: y = x + attention(norm1(x)) + mlp(norm2(x))
-- sandwich: h = x + after1(attention(norm1(x))); y = h + after2(mlp(norm2(h)))
+"""The model families that Wherefrom brings, as rows of data; other packages bring theirs by `wherefrom.register_family`
+or the entry point `wherefrom.families`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from wherefrom.core.family import Family
+from wherefrom.registry import all_families, register_family
 
-Order = Literal["post", "pre", "parallel", "sandwich"]
-DecisionPosition = Literal["first", "last", "every"]
-
-
-@dataclass(frozen=True)
-class Family:
-    model_types: tuple[str, ...]
-    blocks: str  # "*" stands for every child; a block that is used for several layers is listed once
-    attention: (
-        str  # the module in which the attention probabilities arise; this and what follows are paths from the block
-    )
-    attention_out: str
-    attention_norm: str
-    mlp: tuple[str, ...]
-    mlp_norm: str
-    order: Order
-    reads: (
-        DecisionPosition  # the position a classification head reads; "every" where it reads all, or another stack does
-    )
-    reads_option: str | None = None  # a setting of the model's config that says "cls" or "mean" instead
-    parallel_option: str | None = None  # a setting of the model's config that makes a pre block parallel
-    attention_after: str | None = None  # a sandwich's norms behind attention and mlp
-    mlp_after: str | None = None
-
+__all__ = ["FAMILIES", "Family", "family_of", "known_types"]
 
 FAMILIES: tuple[Family, ...] = (
     Family(
@@ -167,9 +138,15 @@ FAMILIES: tuple[Family, ...] = (
 )
 
 
+for _family in FAMILIES:
+    register_family(_family)
+
+
 def known_types() -> list[str]:
-    return sorted(name for family in FAMILIES for name in family.model_types)
+    """The values of `config.model_type` that a row is known for."""
+    return sorted(all_families())
 
 
 def family_of(model_type: str) -> Family | None:
-    return next((family for family in FAMILIES if model_type in family.model_types), None)
+    """The row for models of this type; None where there is none."""
+    return all_families().get(model_type)

@@ -11,7 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from wherefrom.core.explanation import write_whole
+from wherefrom.core.files import write_atomically
 from wherefrom.errors import BadFile, BadOption
 
 FORMAT = 1
@@ -104,7 +104,7 @@ class Fitted:
     )
 
     def save(self, path: str | PathLike[str]) -> None:
-        write_whole(
+        write_atomically(
             path, json.dumps({"wherefrom_optimus": FORMAT, **asdict(self)}, ensure_ascii=False, indent=1), "combination"
         )
 

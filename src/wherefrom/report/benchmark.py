@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from wherefrom.benchmark.statistics import Cost, Curve, Energy, Interval, Ranks, Standing
-from wherefrom.benchmark.summary import Summary, over_data_sets
+from wherefrom.benchmark.statistics import Curve, Energy, Interval, MethodCost, Ranks, Standing
+from wherefrom.benchmark.summary import Summary, ranks_over_data_sets
 from wherefrom.core.explanation import Explanation
 from wherefrom.errors import MissingExtra
 from wherefrom.report.figure import BLUE, GREEN, INK, ORANGE, PURPLE, new_axes, svg_of
-from wherefrom.report.html import View, render, view
-from wherefrom.report.leaderboard_files import named
+from wherefrom.report.html import ExplanationView, render, view
+from wherefrom.report.leaderboard_files import metric_title
 from wherefrom.report.pieces import visible
 from wherefrom.report.wording import percent
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ARROW = {"higher": "↑", "lower": "↓"}
-# The best methods have a colour of their own; more than these cannot be told apart.
+# The best methods have a colour each; more colours than these could not be distinguished.
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE, "#c94f7c", "#8a6d3b", "#3aa6b9", "#c9a227")
-FLOOR = "random"
-OPERATIONS = 8  # that won, listed
-TEXT = 700  # characters of a disputed example that are shown at most
-SIDE_BY_SIDE = 8  # methods shown of a disputed example
+FLOOR = "random"  # the method that any other should surpass
+OPERATIONS = 8  # how many of the operations that won are listed
+TEXT = 700  # how many characters of a disputed example are shown
+SIDE_BY_SIDE = 8  # by how many methods a disputed example is shown
 
 
-class Cell(NamedTuple):
+class ScoreCell(NamedTuple):
     """A number in a table that can be sorted by it."""
 
     text: str
@@ -39,9 +39,11 @@ class Cell(NamedTuple):
     strength: float = 0.0  # of its colour
 
 
-class Table(NamedTuple):
-    columns: list[tuple[str, str]]  # what it is called, and a longer word on it
-    rows: list[tuple[str, list[Cell]]]  # by method
+class PageTable(NamedTuple):
+    """A table of the page, one row for each method."""
+
+    columns: list[tuple[str, str]]  # the title, and a longer explanation of it
+    rows: list[tuple[str, list[ScoreCell]]]  # the method and its cells
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class DisputedView:
     agreement: str
     label: str
     target: str
-    views: list[tuple[str, View]]
+    views: list[tuple[str, ExplanationView]]
 
 
 @dataclass(frozen=True)
@@ -60,18 +62,18 @@ class RunView:
     summary: Summary
     title: str
     facts: list[tuple[str, str]]
-    board: Table
-    details: list[tuple[str, str, Table]]  # metric, whether higher or lower is better, its table
+    board: PageTable
+    details: list[tuple[str, str, PageTable]]  # metric, whether higher or lower is better, its table
     intervals: str  # svg
     curves: str | None
-    cost: Table
+    cost: PageTable
     cumulative: str | None
     agreement: str | None
     winners: list[tuple[str, int, list[tuple[str, int, str]]]]
     disputed: list[DisputedView]
     errors: list[tuple[str, str]]
     more_errors: int
-    made: list[tuple[str, str]]
+    provenance: list[tuple[str, str]]
 
 
 def check_extra() -> None:
@@ -84,7 +86,7 @@ def check_extra() -> None:
 def report_page(summaries: Sequence[Summary], energy: Energy) -> str:
     """One page of one or several runs."""
     check_extra()
-    ranks = over_data_sets(summaries)
+    ranks = ranks_over_data_sets(summaries)
     colours = _colours(ranks.methods)
     models = dict.fromkeys(str(summary.manifest["model"]["name"]) for summary in summaries)
     return render(
@@ -99,7 +101,7 @@ def report_page(summaries: Sequence[Summary], energy: Energy) -> str:
 
 
 def _headline(summaries: Sequence[Summary], ranks: Ranks) -> list[tuple[str, str, str]]:
-    """(number, what it is, more)"""
+    """The numbers on top of the page: (number, what it is, a remark)."""
     total = {
         name: sum(summary.counts.get(name, 0) for summary in summaries)
         for name in ("examples", "asked", "distinct", "rows", "seconds")
@@ -132,29 +134,29 @@ def _duration(seconds: float) -> str:
 
 
 def _colours(methods: Sequence[str]) -> dict[str, str]:
-    named = [method for method in methods if method != FLOOR][: len(COLOURS)]
-    return dict(zip(named, COLOURS, strict=False)) | {FLOOR: INK}
+    metric_title = [method for method in methods if method != FLOOR][: len(COLOURS)]
+    return dict(zip(metric_title, COLOURS, strict=False)) | {FLOOR: INK}
 
 
-def _rank_table(ranks: Ranks) -> Table:
+def _rank_table(ranks: Ranks) -> PageTable:
     columns = [
         ("average", "mean of the ranks by all metrics"),
-        *((named(metric), "mean rank over data sets") for metric in ranks.metrics),
+        *((metric_title(metric), "mean rank over data sets") for metric in ranks.metrics),
     ]
     rows = []
     for method, overall, row in zip(ranks.methods, ranks.overall, ranks.by_metric, strict=True):
         rows.append((visible(method), [_rank_cell(value, len(ranks.methods)) for value in (overall, *row)]))
-    return Table(columns, rows)
+    return PageTable(columns, rows)
 
 
-def _rank_cell(rank: float | None, count: int) -> Cell:
+def _rank_cell(rank: float | None, count: int) -> ScoreCell:
     if rank is None:
-        return Cell("–", classes="none")
-    return Cell(f"{rank:.1f}", rank, strength=_strength(rank, count))
+        return ScoreCell("–", classes="none")
+    return ScoreCell(f"{rank:.1f}", rank, strength=_strength(rank, count))
 
 
 def _strength(rank: float | None, count: int) -> float:
-    """The best at full strength, the middle and what is behind it without colour."""
+    """How strongly a rank is coloured: the best fully, the lower half not at all."""
     return 0.0 if rank is None or count < 2 else max(0.0, 1 - 2 * (rank - 1) / (count - 1))
 
 
@@ -166,7 +168,8 @@ def _view(summary: Summary, energy: Energy, colours: Mapping[str, str]) -> RunVi
         facts=_facts(summary),
         board=_board(summary, order),
         details=[
-            (named(metric), summary.better[metric], _detail(standings)) for metric, standings in summary.boards.items()
+            (metric_title(metric), summary.better[metric], _detail(standings))
+            for metric, standings in summary.boards.items()
         ],
         intervals=_interval_figure(summary, colours),
         curves=_curve_figure(summary.curves, summary.better, order, colours) if summary.curves else None,
@@ -188,24 +191,24 @@ def _view(summary: Summary, energy: Energy, colours: Mapping[str, str]) -> RunVi
             (visible(str(row["where"] or row["example"])), visible(str(row["error"]))) for row in summary.errors[:20]
         ],
         more_errors=max(0, len(summary.errors) - 20),
-        made=_made(summary),
+        provenance=_provenance(summary),
     )
 
 
 def _facts(summary: Summary) -> list[tuple[str, str]]:
-    facts = [("examples", f"{summary.examples:,}"), ("level", str(summary.manifest["configuration"]["level"]))]
-    facts.append(("explained", str(summary.manifest["configuration"]["target"])))
+    facts = [("examples", f"{summary.examples:,}"), ("level", str(summary.plan["level"]))]
+    facts.append(("explained", str(summary.plan["target"])))
     if summary.accuracy is not None:
         facts.append(("the model is right in", percent(summary.accuracy)))
     if not summary.finished:
-        facts.append(("not finished", "some parts are missing: the numbers are of those that are there"))
+        facts.append(("not finished", "some parts are missing; the numbers are those of the others"))
     return facts
 
 
-def _board(summary: Summary, order: Sequence[str]) -> Table:
+def _board(summary: Summary, order: Sequence[str]) -> PageTable:
     columns = [("rank", "mean of the ranks by all metrics")]
     columns += [
-        (f"{named(metric)} {ARROW[summary.better[metric]]}", f"{summary.better[metric]} is better")
+        (f"{metric_title(metric)} {ARROW[summary.better[metric]]}", f"{summary.better[metric]} is better")
         for metric in summary.boards
     ]
     found = {metric: {one.method: one for one in standings} for metric, standings in summary.boards.items()}
@@ -217,29 +220,30 @@ def _board(summary: Summary, order: Sequence[str]) -> Table:
             _score_cell(by_method.get(method), len(order), _scale(by_method.values())) for by_method in found.values()
         ]
         rows.append((visible(method), cells))
-    return Table(columns, rows)
+    return PageTable(columns, rows)
 
 
 def _scale(standings: Iterable[Standing]) -> float:
     return max((abs(one.mean) for one in standings if one.mean is not None), default=1.0)
 
 
-def _score_cell(one: Standing | None, count: int, scale: float) -> Cell:
+def _score_cell(one: Standing | None, count: int, scale: float) -> ScoreCell:
     if one is None or one.mean is None:
-        return Cell("–", detail=visible(one.why) if one is not None else "", classes="none")
+        return ScoreCell("–", detail=visible(one.why) if one is not None else "", classes="none")
     first = one.rank == 1 or (one.rank is not None and one.behind == 0)
-    classes = "best" if first else "near" if one.as_good_as_the_best else ""
+    near = "near" if one.as_good_as_the_best else ""
+    classes = "best" if first else near
     margin = "" if one.interval is None else f"95%: {_between(one.interval, scale)}, {one.count} examples"
-    return Cell(number(one.mean, scale), one.mean, margin, classes, _strength(one.rank, count))
+    return ScoreCell(number(one.mean, scale), one.mean, margin, classes, _strength(one.rank, count))
 
 
 def number(value: float, scale: float = 1.0) -> str:
-    """Three decimals, or as many digits as numbers of this scale need; a real minus sign."""
+    """Three decimals, or scientific notation where numbers of this scale need it; with a typographic minus sign."""
     shown = f"{value:.3f}" if 0.01 <= scale < 1000 or value == 0 else f"{value:.2e}"
     return (shown.lstrip("-") if float(shown) == 0 else shown).replace("-", "−")
 
 
-def _detail(standings: Sequence[Standing]) -> Table:
+def _detail(standings: Sequence[Standing]) -> PageTable:
     columns = [("rank", ""), ("mean", ""), ("95% interval", "bootstrap over examples"), ("standard error", "")]
     columns += [
         ("less the best", "mean difference to the best method"),
@@ -249,23 +253,29 @@ def _detail(standings: Sequence[Standing]) -> Table:
     rows, scale = [], _scale(standings)
     for one in standings:
         if one.mean is None:
-            rows.append((visible(one.method), [Cell("–", classes="none")] * 6 + [Cell("0", 0.0, visible(one.why))]))
+            rows.append(
+                (visible(one.method), [ScoreCell("–", classes="none")] * 6 + [ScoreCell("0", 0.0, visible(one.why))])
+            )
             continue
         rows.append(
             (
                 visible(one.method),
                 [
-                    Cell(f"{one.rank:g}", one.rank),
-                    Cell(number(one.mean, scale), one.mean),
+                    ScoreCell(f"{one.rank:g}", one.rank),
+                    ScoreCell(number(one.mean, scale), one.mean),
                     _interval_cell(one.interval, scale),
-                    Cell("–", classes="none") if one.error is None else Cell(number(one.error, scale), one.error),
-                    Cell("–", classes="none") if one.behind is None else Cell(_signed(one.behind, scale), one.behind),
+                    ScoreCell("–", classes="none")
+                    if one.error is None
+                    else ScoreCell(number(one.error, scale), one.error),
+                    ScoreCell("–", classes="none")
+                    if one.behind is None
+                    else ScoreCell(_signed(one.behind, scale), one.behind),
                     _interval_cell(one.behind_interval, scale, "near" if one.as_good_as_the_best else ""),
-                    Cell(str(one.count), one.count),
+                    ScoreCell(str(one.count), one.count),
                 ],
             )
         )
-    return Table(columns, rows)
+    return PageTable(columns, rows)
 
 
 def _signed(value: float, scale: float) -> str:
@@ -276,15 +286,15 @@ def _between(interval: Interval, scale: float) -> str:
     return f"{number(interval.low, scale)} to {number(interval.high, scale)}"
 
 
-def _interval_cell(interval: Interval | None, scale: float, classes: str = "") -> Cell:
+def _interval_cell(interval: Interval | None, scale: float, classes: str = "") -> ScoreCell:
     return (
-        Cell("–", classes="none")
+        ScoreCell("–", classes="none")
         if interval is None
-        else Cell(_between(interval, scale), interval.low, classes=classes)
+        else ScoreCell(_between(interval, scale), interval.low, classes=classes)
     )
 
 
-def _cost_table(costs: Sequence[Cost]) -> Table:
+def _cost_table(costs: Sequence[MethodCost]) -> PageTable:
     columns = [
         ("ms per example", "on its own, with nothing shared"),
         ("forward rows", "per example"),
@@ -301,20 +311,17 @@ def _cost_table(costs: Sequence[Cost]) -> Table:
             1000 * cost.kilowatt_hours,
             cost.grams,
         ]
-        rows.append((visible(cost.method), [Cell(_amount(value), value) for value in values]))
-    return Table(columns, rows)
+        rows.append((visible(cost.method), [ScoreCell(_amount(value), value) for value in values]))
+    return PageTable(columns, rows)
 
 
 def _amount(value: float) -> str:
-    return (
-        f"{value:,.0f}"
-        if value >= 100 or value == 0
-        else f"{value:.1f}"
-        if value >= 10
-        else f"{value:.2f}"
-        if value >= 0.1
-        else f"{value:.2g}"
-    )
+    """As many decimals as numbers of this size need."""
+    if value >= 100 or value == 0:
+        return f"{value:,.0f}"
+    if value >= 10:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
 
 
 def _winners(summary: Summary) -> list[tuple[str, int, list[tuple[str, int, str]]]]:
@@ -328,13 +335,13 @@ def _winners(summary: Summary) -> list[tuple[str, int, list[tuple[str, int, str]
 
 
 def _side_by_side(explanations: Sequence[Explanation], order: Sequence[str]) -> list[Explanation]:
-    """The best methods, as they rank."""
+    """The explanations of the best methods, in the order of their ranks."""
     known = {explanation.method: explanation for explanation in explanations}
     return [known[method] for method in order if method in known and method != FLOOR][:SIDE_BY_SIDE]
 
 
 def _short(explanation: Explanation) -> Explanation:
-    """The beginning of a long text, so that it can be looked at beside others."""
+    """The explanation of the beginning of a long text, short enough to be shown beside others."""
     if len(explanation.text) + len(explanation.pair or "") <= TEXT:
         return explanation
     cut = TEXT // (2 if explanation.pair else 1)
@@ -353,15 +360,15 @@ def _short(explanation: Explanation) -> Explanation:
     )
 
 
-def _made(summary: Summary) -> list[tuple[str, str]]:
+def _provenance(summary: Summary) -> list[tuple[str, str]]:
+    """How the numbers of a run were made."""
     manifest = summary.manifest
-    configuration = manifest["configuration"]
     rows = [
-        ("data", str(configuration["data"])),
+        ("data", str(summary.plan["data"])),
         ("model", f"{manifest['model']['name']} ({manifest['model']['fingerprint']})"),
-        ("methods", ", ".join(configuration["methods"])),
-        ("metrics", ", ".join(configuration["metrics"])),
-        ("software", ", ".join(f"{name} {version}" for name, version in configuration["versions"].items())),
+        ("methods", ", ".join(summary.plan["methods"])),
+        ("metrics", ", ".join(summary.plan["metrics"])),
+        ("software", ", ".join(f"{name} {version}" for name, version in manifest["configuration"]["versions"].items())),
         ("started", str(manifest.get("started", ""))),
         ("machine", str(manifest.get("machine", ""))),
         ("configuration", str(manifest["hash"])[:16]),
@@ -387,7 +394,8 @@ def _interval_figure(summary: Summary, colours: Mapping[str, str]) -> str:
     for one, (metric, standings) in zip(axes, boards.items(), strict=False):
         _whiskers(one, standings, colours)
         one.set_title(
-            f"{named(metric)} {ARROW[summary.better[metric]]}" if metric else "nothing is defined", parse_math=False
+            f"{metric_title(metric)} {ARROW[summary.better[metric]]}" if metric else "nothing is defined",
+            parse_math=False,
         )
     for one in axes[len(boards) :]:
         one.set_visible(False)
@@ -427,7 +435,7 @@ def _curve_figure(
         for method in reversed(order):  # the best on top
             if method in found:
                 _line(one, found[method].percent, found[method].means, method, colours)
-        one.set_title(f"{named(metric)}: {better[metric]} is better", parse_math=False)
+        one.set_title(f"{metric_title(metric)}: {better[metric]} is better", parse_math=False)
         one.set_xlabel("most important units hidden, %")
     axes[0].set_ylabel("effect")
     _legend(axes, figure)
@@ -456,7 +464,7 @@ def _legend(axes: Sequence[Axes], figure: object) -> None:
     )
 
 
-def _cumulative_figure(costs: Sequence[Cost], colours: Mapping[str, str]) -> str:
+def _cumulative_figure(costs: Sequence[MethodCost], colours: Mapping[str, str]) -> str:
     figure, axes = new_axes(1, 1, width=8.6, height=3.6)
     for cost in costs:
         across, up = [0, *cost.examples], [0.0, *cost.grams_so_far]

@@ -1,6 +1,4 @@
-"""Score -> colour, in one place: which side a score is on, how strongly, and what that looks like on a light or a dark
-ground.
-"""
+"""From scores to colours: which side a score is on, how strong it is, and its colour on a light or dark background."""
 
 from __future__ import annotations
 
@@ -13,6 +11,8 @@ Side = Literal["for", "against", "only"]  # "only": the method has no sign, so t
 
 
 class Shade(NamedTuple):
+    """The colour of a score: its side, and its strength."""
+
     side: Side
     strength: float  # 0 shows no colour, 1 the full one
 
@@ -50,9 +50,11 @@ def largest(scores: Iterable[float]) -> float:
 
 
 def shade(score: float, scale: float, *, signed: bool) -> Shade:
-    side: Side = "only" if not signed else "against" if score < 0 else "for"
+    """The side a score is on, and how strong its colour is beside the largest score, `scale`."""
     strength = min(1.0, abs(score) / scale) if scale and math.isfinite(score) else 0.0
-    return Shade(side, strength)
+    if not signed:
+        return Shade("only", strength)
+    return Shade("against" if score < 0 else "for", strength)
 
 
 def blend(shade: Shade, palette: Mapping[str, Colour]) -> Colour:

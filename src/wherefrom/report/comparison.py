@@ -8,25 +8,25 @@ import re
 from typing import NamedTuple
 
 from wherefrom.core.comparison import Comparison
-from wherefrom.report.comparison_sheet import Cell, Line, mean, sheet
-from wherefrom.report.html import View, render, view
+from wherefrom.report.comparison_sheet import GradeCell, MethodLine, mean, sheet
+from wherefrom.report.html import ExplanationView, render, view
 from wherefrom.report.pieces import visible
 
-VERTICAL = 6  # from so many metrics on, their names are written upwards
+VERTICAL = 6  # with so many metrics or more, their names are written vertically
 
 
-class Row(NamedTuple):
+class MethodRow(NamedTuple):
     """A method for the templates: its name in parts that may be broken apart, its cells, its coloured text."""
 
     name: list[str]
     tip: str  # what to know about its numbers
-    cells: list[tuple[Cell, str]]  # each with its strength
+    cells: list[tuple[GradeCell, str]]  # each with its strength
     mean_rank: str
     seconds: float
     time: str
     passes: str
     rows: int
-    view: View
+    view: ExplanationView
 
 
 def page(comparison: Comparison) -> str:
@@ -40,8 +40,8 @@ def fragment(comparison: Comparison) -> str:
 
 
 def _values(comparison: Comparison, *, special: bool) -> dict[str, object]:
-    made = sheet(comparison)
-    rows = [_row(line, len(made.lines), special=special) for line in made.lines]
+    table = sheet(comparison)
+    rows = [_row(line, len(table.lines), special=special) for line in table.lines]
     first = comparison.explanations[0] if comparison.explanations else None
     return {
         "title": visible(f"Which explanation of “{first.target}” is to be believed?")
@@ -49,15 +49,15 @@ def _values(comparison: Comparison, *, special: bool) -> dict[str, object]:
         else "Nothing to compare",
         "head": rows[0].view if rows else None,
         "rows": rows,
-        "columns": [(breakable(column.name), column) for column in made.columns],
-        "upwards": len(made.columns) >= VERTICAL,
-        "made": made,
+        "columns": [(breakable(column.name), column) for column in table.columns],
+        "upwards": len(table.columns) >= VERTICAL,
+        "sheet": table,
     }
 
 
-def _row(line: Line, methods: int, *, special: bool) -> Row:
+def _row(line: MethodLine, methods: int, *, special: bool) -> MethodRow:
     explanation, prepared = line.explanation, view(line.explanation, special=special)
-    return Row(
+    return MethodRow(
         breakable(line.name),
         "\n".join(f"{name}: {value}" for name, value in prepared.facts),
         [(cell, _strength(cell, methods)) for cell in line.cells],
@@ -75,8 +75,8 @@ def breakable(name: str) -> list[str]:
     return re.findall(r"[^_:,=]*[_:,=]+|[^_:,=]+$", name) or [name]
 
 
-def _strength(cell: Cell, methods: int) -> str:
-    """The better the place, the stronger the ground; none where all are equal."""
+def _strength(cell: GradeCell, methods: int) -> str:
+    """How strongly a cell is coloured: the better its rank, the more; not at all where all are equal."""
     if cell.rank is None or (cell.rank == 1 and not cell.best):
         return "0"
     return f"{1 - (cell.rank - 1) / (methods - 1):.2f}"

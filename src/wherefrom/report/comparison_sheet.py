@@ -1,5 +1,5 @@
-"""A comparison in words and numbers ready for the views: ranked cells, footnotes for what is not defined, what each
-method cost.
+"""A comparison prepared for the views: cells with ranks, footnotes for metrics that are not defined, and the cost of
+each method.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from wherefrom.report.wording import duration
 MANY = 4  # methods that a footnote names before it counts the rest
 
 
-class Cell(NamedTuple):
+class GradeCell(NamedTuple):
     """One grade. Where there is none, `note` is the number of the footnote that says why."""
 
     text: str
     value: float | None
-    rank: int | None  # none also where there is nothing to rank against
-    best: bool  # and not all are
+    rank: int | None  # None also where there is only one explanation
+    best: bool  # False also where all are equally good
     note: int | None
     tip: str
 
 
-class Column(NamedTuple):
+class MetricColumn(NamedTuple):
     """A metric."""
 
     name: str
@@ -35,12 +35,12 @@ class Column(NamedTuple):
     tip: str
 
 
-class Line(NamedTuple):
+class MethodLine(NamedTuple):
     """A method with its grades."""
 
     name: str
     explanation: Explanation
-    cells: tuple[Cell, ...]
+    cells: tuple[GradeCell, ...]
     mean_rank: float | None
     time: str
     passes: str
@@ -50,10 +50,10 @@ class Line(NamedTuple):
 class Sheet:
     """The whole table, the best mean rank first."""
 
-    lines: tuple[Line, ...]
-    columns: tuple[Column, ...]
+    lines: tuple[MethodLine, ...]
+    columns: tuple[MetricColumn, ...]
     footnotes: tuple[str, ...]  # numbered from one
-    remarks: tuple[str, ...]  # without a number: methods that failed, fills that stood in for others
+    remarks: tuple[str, ...]  # without a number: methods that failed, fills that replaced others
     counts: str
 
     @property
@@ -73,12 +73,12 @@ def sheet(comparison: Comparison) -> Sheet:
         known = [cell.rank for cell in cells if cell.rank is not None]
         average = sum(known) / len(known) if known else None
         lines.append(
-            Line(visible(name), explanation, cells, average, duration(explanation.seconds), _passes(explanation))
+            MethodLine(visible(name), explanation, cells, average, duration(explanation.seconds), _passes(explanation))
         )
     lines.sort(key=lambda line: (line.mean_rank is None, line.mean_rank))
     return Sheet(
         tuple(lines),
-        tuple(Column(visible(column[0].metric), column[0].better, _tip(column)) for column in columns),
+        tuple(MetricColumn(visible(column[0].metric), column[0].better, _tip(column)) for column in columns),
         tuple(_footnote(comparison, why) for why in notes),
         _remarks(comparison, columns),
         _counts(comparison),
@@ -96,26 +96,28 @@ def mean(rank: float | None) -> str:
 
 
 def _passes(explanation: Explanation) -> str:
-    """Rows forth and back."""
+    """Rows of the forward and of the backward pass."""
     return f"{explanation.forwards} + {explanation.backwards}"
 
 
 def _cell(
     grade: Grade, rank: int | None, column: Sequence[Grade], notes: Sequence[str], explanation: Explanation
-) -> Cell:
+) -> GradeCell:
     if grade.value is None:
-        return Cell(
+        return GradeCell(
             "", None, None, False, 1 + notes.index(_reason(grade, explanation)), visible(grade.why or "not defined")
         )
     known = [other.value for other in column if other.value is not None]
     if len(column) == 1 or rank is None:
-        return Cell(figure(grade.value), grade.value, None, False, None, "")
+        return GradeCell(figure(grade.value), grade.value, None, False, None, "")
     best = rank == 1 and min(known) < max(known)
-    return Cell(figure(grade.value), grade.value, rank, best, None, f"{grade.value:.6g}, place {rank} of {len(known)}")
+    return GradeCell(
+        figure(grade.value), grade.value, rank, best, None, f"{grade.value:.6g}, place {rank} of {len(known)}"
+    )
 
 
 def _reason(grade: Grade, explanation: Explanation) -> str:
-    """Without the method's own name, so that many methods share a footnote."""
+    """Why a metric is not defined, without the method's name, so that several methods can share a footnote."""
     return (grade.why or "not defined").removeprefix(f"{explanation.method} ")
 
 
@@ -125,15 +127,15 @@ def _notes(comparison: Comparison) -> list[str]:
 
 
 def _footnote(comparison: Comparison, why: str) -> str:
-    """The reason, and whom it concerns."""
+    """The metrics and methods that a reason concerns, and the reason."""
     metrics, methods = [], []
     for name, explanation, grades in zip(comparison.names, comparison.explanations, comparison.grades, strict=True):
         concerned = [grade.metric for grade in grades if grade.value is None and _reason(grade, explanation) == why]
         metrics += concerned
         methods += [name] * bool(concerned)
     every = len(methods) == len(comparison.names)
-    whom = "every method" if every and len(methods) > 1 else _listed(methods)
-    return visible(f"{', '.join(dict.fromkeys(metrics))} of {whom}: {why}")
+    concerned_methods = "every method" if every and len(methods) > 1 else _listed(methods)
+    return visible(f"{', '.join(dict.fromkeys(metrics))} of {concerned_methods}: {why}")
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -161,7 +163,7 @@ def _remarks(comparison: Comparison, columns: Sequence[Sequence[Grade]]) -> tupl
 
 def _counts(comparison: Comparison) -> str:
     if not comparison.asked:
-        return "The metrics asked the model nothing."
+        return "The metrics asked the model no questions."
     saved = (
         f"The metrics asked {comparison.asked:,} questions: {comparison.distinct:,} of them new,"
         f" {comparison.rows:,} rows through the model"

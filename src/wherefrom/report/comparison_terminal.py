@@ -1,4 +1,4 @@
-"""A comparison in the terminal: methods and metrics in a table, with places, reasons, time and passes."""
+"""A comparison in the terminal: a table of methods and metrics with ranks, footnotes, time and passes."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from rich.text import Text
 
 from wherefrom.core.comparison import Comparison
 from wherefrom.report.colour import DARK
-from wherefrom.report.comparison_sheet import Cell, Sheet, mean, sheet
-from wherefrom.report.terminal import Pen
+from wherefrom.report.comparison_sheet import GradeCell, Sheet, mean, sheet
+from wherefrom.report.terminal import Terminal
 from wherefrom.report.wording import percent, predicted
 
 GAP = 2  # between columns
-WIDEST = 12  # a heading is broken at its underscores until it is no wider, if it can be
+WIDEST = 12  # a heading that is wider is broken into lines where it has underscores
 
 
-class Stack(NamedTuple):
+class TerminalColumn(NamedTuple):
     """One column of a table: a heading of several lines, and its cells."""
 
     heading: tuple[str, ...]
@@ -32,70 +32,83 @@ class Stack(NamedTuple):
 
 
 def print_comparison(comparison: Comparison, *, console: Console | None = None) -> None:
-    """Print the table, in as many blocks as the terminal's width needs; with metrics for rows where that takes
-    fewer.
+    """Print the table, in several blocks where the terminal is too narrow for one; with one row for each metric instead
+    of each method where that needs fewer blocks.
     """
     console = console or Console()
-    pen = Pen(console, DARK, signed=True)
-    made = sheet(comparison)
-    if not made.lines:
-        console.print(pen.text("There is nothing to compare: no method could explain this text."))
+    terminal = Terminal(console, DARK, signed=True)
+    table = sheet(comparison)
+    if not table.lines:
+        console.print(terminal.text("There is nothing to compare: no method could explain this text."))
     else:
-        console.print(_headline(comparison, pen))
+        console.print(_headline(comparison, terminal))
         for block in min(
-            (_blocks(label, stacks, console.width) for label, stacks in (_by_method(made, pen), _by_metric(made, pen))),
+            (
+                _blocks(label, stacks, console.width)
+                for label, stacks in (_by_method(table, terminal), _by_metric(table, terminal))
+            ),
             key=len,
         ):
             console.print()
-            for line in _lines(block, pen):
+            for line in _lines(block, terminal):
                 console.print(line, soft_wrap=True)  # a terminal too narrow for two columns breaks lines by itself
-    _print_rest(made, pen)
+    _print_rest(table, terminal)
 
 
-def _headline(comparison: Comparison, pen: Pen) -> Text:
+def _headline(comparison: Comparison, terminal: Terminal) -> Text:
     first = comparison.explanations[0]
     line = Text.assemble(
-        pen.text(f"{len(comparison.names)} explanation{'s' * (len(comparison.names) != 1)} of "),
-        pen.text(first.target, "bold"),
-        pen.text(f" ({percent(first.probability)}), by {first.level}"),
+        terminal.text(f"{len(comparison.names)} explanation{'s' * (len(comparison.names) != 1)} of "),
+        terminal.text(first.target, "bold"),
+        terminal.text(f" ({percent(first.probability)}), by {first.level}"),
     )
     instead = predicted(first)
-    return line.append_text(pen.text(f"; the model predicts {instead}", "yellow")) if instead else line
+    return line.append_text(terminal.text(f"; the model predicts {instead}", "yellow")) if instead else line
 
 
-def _by_method(made: Sheet, pen: Pen) -> tuple[Stack, list[Stack]]:
-    """Methods for rows."""
-    names = Stack(("method",), tuple(pen.name(line.name) for line in made.lines))
+def _by_method(table: Sheet, terminal: Terminal) -> tuple[TerminalColumn, list[TerminalColumn]]:
+    """The first column and the others, with one row for each method."""
+    names = TerminalColumn(("method",), tuple(terminal.name(line.name) for line in table.lines))
     stacks = [
-        Stack(
-            _heading(f"{column.name} {_arrow(column.better, pen)}"),
-            tuple(_value(line.cells[i], pen) for line in made.lines),
+        TerminalColumn(
+            _heading(f"{column.name} {_arrow(column.better, terminal)}"),
+            tuple(_value(line.cells[i], terminal) for line in table.lines),
         )
-        for i, column in enumerate(made.columns)
+        for i, column in enumerate(table.columns)
     ]
     means = (
-        [Stack(("mean", "rank"), tuple(pen.text(mean(line.mean_rank)) for line in made.lines))] if made.ranked else []
+        [TerminalColumn(("mean", "rank"), tuple(terminal.text(mean(line.mean_rank)) for line in table.lines))]
+        if table.ranked
+        else []
     )
-    time = Stack(("time",), tuple(pen.text(line.time) for line in made.lines))
-    return names, [*means, *stacks, time, Stack(("passes",), tuple(pen.text(line.passes) for line in made.lines))]
+    time = TerminalColumn(("time",), tuple(terminal.text(line.time) for line in table.lines))
+    return names, [
+        *means,
+        *stacks,
+        time,
+        TerminalColumn(("passes",), tuple(terminal.text(line.passes) for line in table.lines)),
+    ]
 
 
-def _by_metric(made: Sheet, pen: Pen) -> tuple[Stack, list[Stack]]:
-    """Metrics for rows: narrower where methods are few."""
-    last = [*(["mean rank"] if made.ranked else []), "time", "passes"]
-    names = [f"{column.name} {_arrow(column.better, pen)}" for column in made.columns]
+def _by_metric(table: Sheet, terminal: Terminal) -> tuple[TerminalColumn, list[TerminalColumn]]:
+    """The first column and the others, with one row for each metric: narrower where there are few methods."""
+    last = [*(["mean rank"] if table.ranked else []), "time", "passes"]
+    names = [f"{column.name} {_arrow(column.better, terminal)}" for column in table.columns]
     stacks = []
-    for line in made.lines:
-        sums = [*([mean(line.mean_rank)] if made.ranked else []), line.time, line.passes]
+    for line in table.lines:
+        sums = [*([mean(line.mean_rank)] if table.ranked else []), line.time, line.passes]
         stacks.append(
-            Stack(_heading(line.name), (*(_value(cell, pen) for cell in line.cells), *(pen.text(one) for one in sums)))
+            TerminalColumn(
+                _heading(line.name),
+                (*(_value(cell, terminal) for cell in line.cells), *(terminal.text(one) for one in sums)),
+            )
         )
-    return Stack(("metric",), tuple(pen.text(name) for name in (*names, *last))), stacks
+    return TerminalColumn(("metric",), tuple(terminal.text(name) for name in (*names, *last))), stacks
 
 
-def _blocks(label: Stack, stacks: Sequence[Stack], width: int) -> list[list[Stack]]:
-    """The columns in groups that fit the width, each behind the same labels; at least one in each."""
-    blocks: list[list[Stack]] = []
+def _blocks(label: TerminalColumn, stacks: Sequence[TerminalColumn], width: int) -> list[list[TerminalColumn]]:
+    """The columns in groups that fit the width, each with the same labels in front and at least one other column."""
+    blocks: list[list[TerminalColumn]] = []
     left = 0
     for stack in stacks:
         needs = GAP + stack.width
@@ -107,11 +120,11 @@ def _blocks(label: Stack, stacks: Sequence[Stack], width: int) -> list[list[Stac
     return blocks or [[label]]
 
 
-def _lines(block: Sequence[Stack], pen: Pen) -> Iterator[Text]:
-    """The block's rows, the heading at the bottom of its own. Labels stand left, numbers right."""
+def _lines(block: Sequence[TerminalColumn], terminal: Terminal) -> Iterator[Text]:
+    """The rows of a block, its headings aligned at the bottom. Labels are aligned left, numbers right."""
     tallest = max(len(stack.heading) for stack in block)
     above = [
-        tuple(pen.text(line, "dim") for line in (*[""] * (tallest - len(stack.heading)), *stack.heading))
+        tuple(terminal.text(line, "dim") for line in (*[""] * (tallest - len(stack.heading)), *stack.heading))
         for stack in block
     ]
     for row in zip(*((*heading, *stack.cells) for heading, stack in zip(above, block, strict=True)), strict=True):
@@ -135,35 +148,38 @@ def _heading(name: str) -> tuple[str, ...]:
     return tuple(line.rstrip() for line in lines)
 
 
-def _arrow(better: str, pen: Pen) -> str:
-    if pen.console.options.ascii_only:
+def _arrow(better: str, terminal: Terminal) -> str:
+    if terminal.console.options.ascii_only:
         return "(+)" if better == "higher" else "(-)"
     return "↑" if better == "higher" else "↓"
 
 
-def _value(cell: Cell, pen: Pen) -> Text:
-    """The value and its place; a star for the best; the number of a footnote where there is none."""
+def _value(cell: GradeCell, terminal: Terminal) -> Text:
+    """The value and its rank, with a star for the best; the number of the footnote where there is no value."""
     if cell.note is not None:
-        return pen.text(f"[{cell.note}]  ", "dim")
+        return terminal.text(f"[{cell.note}]  ", "dim")
     if cell.rank is None:
-        return pen.text(cell.text)
+        return terminal.text(cell.text)
     if cell.best:
-        return pen.text(f"{cell.text} {'*' if pen.console.options.ascii_only else '★'} ", "bold green")
-    return Text.assemble(pen.text(cell.text), pen.text(f" {cell.rank:<2}", "dim"))
+        return terminal.text(f"{cell.text} {'*' if terminal.console.options.ascii_only else '★'} ", "bold green")
+    return Text.assemble(terminal.text(cell.text), terminal.text(f" {cell.rank:<2}", "dim"))
 
 
-def _print_rest(made: Sheet, pen: Pen) -> None:
-    for number, note in enumerate(made.footnotes, 1):
-        pen.console.print(*([""] if number == 1 else []), pen.text(f"[{number}] not defined: {note}", "dim"), sep="\n")
-    for number, remark in enumerate(made.remarks):
-        pen.console.print(*([""] if number == 0 else []), pen.text(remark, "yellow"), sep="\n")
-    pen.console.print()
-    if made.lines and made.columns:
+def _print_rest(table: Sheet, terminal: Terminal) -> None:
+    for number, note in enumerate(table.footnotes, 1):
+        terminal.console.print(
+            *([""] if number == 1 else []), terminal.text(f"[{number}] not defined: {note}", "dim"), sep="\n"
+        )
+    for number, remark in enumerate(table.remarks):
+        terminal.console.print(*([""] if number == 0 else []), terminal.text(remark, "yellow"), sep="\n")
+    terminal.console.print()
+    if table.lines and table.columns:
         ends = [
-            f"{_arrow(better, pen)} {better} is better" for better in sorted({column.better for column in made.columns})
+            f"{_arrow(better, terminal)} {better} is better"
+            for better in sorted({column.better for column in table.columns})
         ]
-        star = "*" if pen.console.options.ascii_only else "★"
-        ranks = [f"{star} the best", "small numbers are places"] if made.ranked else []
-        passes = "passes: rows forth + back, those that methods share with the first of them"
-        pen.console.print(pen.text(pen.signs.dot.join([*ends, *ranks, passes]), "dim"))
-    pen.console.print(pen.text(made.counts, "dim"))
+        star = "*" if terminal.console.options.ascii_only else "★"
+        ranks = [f"{star} the best", "small numbers are ranks"] if table.ranked else []
+        passes = "passes: rows of forward + backward passes; those that methods share count for the first of them"
+        terminal.console.print(terminal.text(terminal.characters.dot.join([*ends, *ranks, passes]), "dim"))
+    terminal.console.print(terminal.text(table.counts, "dim"))

@@ -16,7 +16,7 @@ from wherefrom.report.wording import options, percent
 STEPS = 65535  # shares travel as whole numbers of two bytes: finer than an eye, or a tooltip, can tell
 
 
-class Chip(NamedTuple):
+class TokenChip(NamedTuple):
     """A token as the page shows it, and how strongly it is in the decision, for readers without scripts."""
 
     label: str
@@ -51,7 +51,7 @@ def _start(flow: Flow) -> int:
     return int(np.argmax(flow.read))
 
 
-def _chips(flow: Flow) -> list[Chip]:
+def _chips(flow: Flow) -> list[TokenChip]:
     scores = flow.accumulated[-1][_start(flow)].tolist() if len(flow.layers) else [0.0] * len(flow.tokens)
     scale = largest(score for score, special in zip(scores, flow.special, strict=True) if not special) or largest(
         scores
@@ -62,7 +62,7 @@ def _chips(flow: Flow) -> list[Chip]:
         label = " ".join(texts.get(part, "")[start:end].split()) or token
         strength = min(1.0, score / scale) if scale else 0.0
         chips.append(
-            Chip(
+            TokenChip(
                 visible(label),
                 part < 0,
                 part >= 0 and part == last and start == reached,

@@ -11,15 +11,15 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from wherefrom.core.explanation import Explanation
 from wherefrom.report.colour import DARK, LIGHT, Side, largest, shade
-from wherefrom.report.pieces import Piece, Run, lines, pieces, visible
-from wherefrom.report.selection import OperationMap, Standings, operation_maps, standings
+from wherefrom.report.pieces import Piece, TextRun, lines, pieces, visible
+from wherefrom.report.selection import CandidateTable, OperationMap, candidate_tables, operation_maps
 from wherefrom.report.wording import described, doubts, facts, number, options, percent, predicted
 
 TOP = 10
 
 
-class Spot(NamedTuple):
-    """Something coloured, in words and numbers ready for a template."""
+class ColouredUnit(NamedTuple):
+    """A coloured token, word or sentence, prepared for a template."""
 
     text: str
     tip: str
@@ -28,12 +28,14 @@ class Spot(NamedTuple):
     strength: str  # while special tokens are hidden
     strength_of_all: str  # while they are shown, as they then set the scale too
     special: bool
-    mark: bool  # stands for something that has no text of its own
+    mark: bool  # True for what has no text of its own, such as a special token
 
 
-class Stretch(NamedTuple):
+class TextStretch(NamedTuple):
+    """A stretch of the text: coloured where it is a unit, plain between units."""
+
     text: str
-    spot: Spot | None
+    spot: ColouredUnit | None
     unread: bool
 
 
@@ -48,13 +50,13 @@ class Scale(NamedTuple):
 
 
 @dataclass(frozen=True)
-class View:
-    """An explanation prepared for the templates, which only lay out."""
+class ExplanationView:
+    """An explanation prepared for the templates, which contain no logic of their own."""
 
     explanation: Explanation
     shown: list[Piece]
     scale: Scale
-    names: tuple[str, str]  # what the two ends of a signed scale are called
+    names: tuple[str, str]  # of the two ends of a signed scale
     versus: tuple[str, str] | None = None  # for a difference: what is compared
     unsigned: tuple[str, ...] = ()  # and which of these have no sign
 
@@ -74,24 +76,24 @@ class View:
         return self.explanation.signed
 
     @property
-    def lines(self) -> list[list[Stretch]]:
+    def lines(self) -> list[list[TextStretch]]:
         return [[self._stretch(run) for run in line] for line in lines(self.explanation, self.shown)]
 
-    def _stretch(self, run: Run) -> Stretch:
-        return Stretch(
+    def _stretch(self, run: TextRun) -> TextStretch:
+        return TextStretch(
             visible(run.text), self._spot(run.piece, text=visible(run.text)) if run.piece else None, run.unread
         )
 
-    def _spot(self, piece: Piece, *, text: str = "") -> Spot:
+    def _spot(self, piece: Piece, *, text: str = "") -> ColouredUnit:
         return self._coloured(
             piece, piece.score, self.scale, text, described(piece, self.scale.number(piece.score, signed=self.signed))
         )
 
-    def _coloured(self, piece: Piece, score: float, scale: Scale, text: str, tip: str) -> Spot:
+    def _coloured(self, piece: Piece, score: float, scale: Scale, text: str, tip: str) -> ColouredUnit:
         side, strength = shade(score, scale.shown, signed=self.signed)
         of_all = shade(score, scale.all, signed=self.signed).strength
         figure = scale.number(score, signed=self.signed)
-        return Spot(
+        return ColouredUnit(
             text or piece.label,
             visible(tip),
             figure,
@@ -110,7 +112,7 @@ class View:
     def has_special(self) -> bool:
         return any(piece.special for piece in self.shown)
 
-    def top(self, *, special: bool) -> list[Spot]:
+    def top(self, *, special: bool) -> list[ColouredUnit]:
         candidates = [piece for piece in self.shown if special or not piece.special]
         return [self._spot(piece) for piece in sorted(candidates, key=lambda piece: -abs(piece.score))[:TOP]]
 
@@ -122,11 +124,11 @@ class View:
         )
 
     @property
-    def columns(self) -> list[Spot]:
+    def columns(self) -> list[ColouredUnit]:
         return [self._spot(piece) for piece in self.shown]
 
     @property
-    def heat(self) -> list[list[Spot]]:
+    def heat(self) -> list[list[ColouredUnit]]:
         """(layer, piece), all on one scale."""
         scale = Scale(
             largest(score for piece in self.shown if not piece.special for score in piece.layers),
@@ -137,7 +139,7 @@ class View:
             for layer in range(len(self.explanation.layers or ()))
         ]
 
-    def _cell(self, piece: Piece, score: float, scale: Scale, layer: int) -> Spot:
+    def _cell(self, piece: Piece, score: float, scale: Scale, layer: int) -> ColouredUnit:
         figure = scale.number(score, signed=self.signed)
         return self._coloured(piece, score, scale, "", f"{piece.label}  {figure} · layer {layer + 1}")
 
@@ -167,8 +169,8 @@ class View:
         return operation_maps(self.explanation)
 
     @property
-    def standings(self) -> list[Standings]:
-        return standings(self.explanation)
+    def candidate_tables(self) -> list[CandidateTable]:
+        return candidate_tables(self.explanation)
 
     @property
     def numbers(self) -> list[tuple[int, str, str, str]]:
@@ -216,24 +218,24 @@ def difference(a: Explanation, b: Explanation) -> str:
     )
 
 
-def view(explanation: Explanation, *, special: bool = True) -> View:
+def view(explanation: Explanation, *, special: bool = True) -> ExplanationView:
     target = visible(explanation.target)
     return _prepared(explanation, (f"against {target}", f"for {target}"), special=special)
 
 
-def _difference(a: Explanation, b: Explanation) -> View:
+def _difference(a: Explanation, b: Explanation) -> ExplanationView:
     first, second = _names(a, b)
     view = _prepared(a.minus(b), (f"more in {second}", f"more in {first}"), special=True)
     unsigned = tuple(name for name, explanation in ((first, a), (second, b)) if not explanation.signed)
     return replace(view, versus=(first, second), unsigned=unsigned if len(unsigned) == 1 else ())
 
 
-def _prepared(explanation: Explanation, names: tuple[str, str], *, special: bool) -> View:
+def _prepared(explanation: Explanation, names: tuple[str, str], *, special: bool) -> ExplanationView:
     shown = pieces(explanation, special=special)
     everything = largest(piece.score for piece in shown)
     # A fragment has no switch for special tokens: where it shows them, they set its one scale.
     plain = largest(piece.score for piece in shown if not piece.special)
-    return View(explanation, shown, Scale(plain, everything), names)
+    return ExplanationView(explanation, shown, Scale(plain, everything), names)
 
 
 def _names(a: Explanation, b: Explanation) -> tuple[str, str]:

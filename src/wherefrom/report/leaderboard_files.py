@@ -23,7 +23,7 @@ COLUMNS = ["data", "metric", "better", "method", "mean", "low", "high", "standar
 COLUMNS += ["less_best", "less_best_low", "less_best_high", "why"]
 
 
-def named(metric: str) -> str:
+def metric_title(metric: str) -> str:
     """As papers write it."""
     name, colon, options = metric.partition(":")
     return NAMES.get(name, name.replace("_", " ")) + (f" ({options.replace(':', ', ')})" if colon else "")
@@ -61,7 +61,7 @@ def as_latex(summaries: Sequence[Summary]) -> str:
 def _latex_table(summary: Summary) -> str:
     metrics = list(summary.boards)
     arrows = {"higher": r"$\uparrow$", "lower": r"$\downarrow$"}
-    heads = [f"{latex(named(metric))} {arrows[summary.better[metric]]}" for metric in metrics]
+    heads = [f"{latex(metric_title(metric))} {arrows[summary.better[metric]]}" for metric in metrics]
     lines = [
         r"\begin{table}",
         r"\centering",

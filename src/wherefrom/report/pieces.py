@@ -1,4 +1,4 @@
-"""An explanation's text as a reader sees it: pieces that have a score, and what stands between them."""
+"""An explanation's text as a reader sees it: pieces that have a score, and the text between them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from wherefrom.core.explanation import Explanation
 
-# Besides what commands a terminal: marks that turn the direction of all that follows (a text could disguise itself with
-# them), line separators that only some programs obey, and half characters that cannot be written to a file.
+# Control characters of a terminal; marks that change the direction of the text that follows, with which a text could
+# disguise itself; line separators that only some programs respect; lone surrogates, which cannot be written to a file.
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _SPACES = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥"})
 
@@ -36,8 +36,8 @@ class Piece(NamedTuple):
         return " ".join(visible(self.text).split()) or visible(self.text.translate(_SPACES) or " ".join(self.tokens))
 
 
-class Run(NamedTuple):
-    """A stretch of a line. Without a piece it is plain text; `unread` where the model never came to it."""
+class TextRun(NamedTuple):
+    """A stretch of a line. Without a piece it is plain text; `unread` is True for text that was truncated away."""
 
     text: str
     piece: Piece | None = None
@@ -71,27 +71,31 @@ def pieces(explanation: Explanation, *, special: bool = False) -> list[Piece]:
     return found
 
 
-def lines(explanation: Explanation, shown: list[Piece]) -> list[list[Run]]:
+def lines(explanation: Explanation, shown: list[Piece]) -> list[list[TextRun]]:
     """The text, and its pair where there is one, in runs. Joined, the runs with text give the text back, every space of
     it.
     """
     texts = [explanation.text] if explanation.pair is None else [explanation.text, explanation.pair]
-    runs: list[list[Run]] = [[] for _ in texts]
+    runs: list[list[TextRun]] = [[] for _ in texts]
     reached = [0] * len(texts)
-    here = 0  # a special token stands in the line of the token before it
+    here = 0  # a special token is shown in the line of the token before it
     for piece in shown:
         here = min(max(piece.segment, 0), len(texts) - 1) if piece.segment >= 0 else here
         if not piece.text:
-            runs[here].append(Run("", piece))
+            runs[here].append(TextRun("", piece))
             continue
         text, start = texts[here], max(piece.start, reached[here])
         body = text[start : piece.end]
         head = (
             len(body) - len(body.lstrip()) if body.strip() else 0
-        )  # " film" is coloured from its f, and a lone space wholly
+        )  # " film" is coloured from its f on, a single space as a whole
         tail = len(body.rstrip()) if body.strip() else len(body)
-        runs[here] += [Run(text[reached[here] : start + head]), Run(body[head:tail], piece), Run(body[tail:])]
+        runs[here] += [
+            TextRun(text[reached[here] : start + head]),
+            TextRun(body[head:tail], piece),
+            TextRun(body[tail:]),
+        ]
         reached[here] = max(piece.end, reached[here])
     for line, text, end in zip(runs, texts, reached, strict=True):
-        line.append(Run(text[end:], unread=explanation.cut > 0))
+        line.append(TextRun(text[end:], unread=explanation.cut > 0))
     return [[run for run in line if run.text or run.piece] for line in runs]

@@ -5,7 +5,6 @@ out.
 from __future__ import annotations
 
 import math
-import os
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wherefrom.core.arrays import Numbers
+from wherefrom.core.files import FilePath
 from wherefrom.core.flow import Flow
 from wherefrom.errors import BadFile, MissingExtra
 from wherefrom.report.pieces import visible
@@ -21,12 +21,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Path = str | os.PathLike[str]
 LABELLED = 60  # tokens; with more, their names would lie on top of each other
 COLOURS = "Blues"
 
 
-def flow_layers(flow: Flow, path: Path) -> None:
+def flow_layers(flow: Flow, path: FilePath) -> None:
     """R^l for every layer, and below what the deciding position holds in the end: as Figures 10-12 of the ALTI
     paper.
     """
@@ -44,7 +43,7 @@ def flow_layers(flow: Flow, path: Path) -> None:
     _save(figure, path)
 
 
-def flow_matrix(flow: Flow, path: Path) -> None:
+def flow_matrix(flow: Flow, path: FilePath) -> None:
     """R of the last layer, and below it the deciding position's row: as Figure 5 of the ALTI paper."""
     figure = _figure(7, 7.6)
     above, below = figure.subplots(2, 1, gridspec_kw={"height_ratios": [12, 1]})
@@ -69,7 +68,7 @@ def _name(axes: Axes, flow: Flow, *, across: bool, down: bool) -> None:
     axes.set_yticks(places if down else [], names if down else [], fontsize=7, parse_math=False)
 
 
-def drop_curves(curves: Mapping[str, Numbers], path: Path, *, shares: Numbers) -> None:
+def drop_curves(curves: Mapping[str, Numbers], path: FilePath, *, shares: Numbers) -> None:
     """How far the probability has fallen when that share of the tokens is gone, one line a method: as Figures 6 and
     9.
     """
@@ -83,7 +82,7 @@ def drop_curves(curves: Mapping[str, Numbers], path: Path, *, shares: Numbers) -
     _save(figure, path)
 
 
-def boxes(values: Mapping[str, Sequence[float]], path: Path, *, label: str) -> None:
+def boxes(values: Mapping[str, Sequence[float]], path: FilePath, *, label: str) -> None:
     """How the values of each method are spread: as Figures 7 and 8."""
     figure = _figure(1.4 + 0.8 * len(values), 3.8)
     axes = figure.add_subplot()
@@ -95,7 +94,7 @@ def boxes(values: Mapping[str, Sequence[float]], path: Path, *, label: str) -> N
     _save(figure, path)
 
 
-def anisotropy(outputs: Mapping[str, Numbers], parts: Mapping[str, Numbers], path: Path) -> None:
+def anisotropy(outputs: Mapping[str, Numbers], parts: Mapping[str, Numbers], path: FilePath) -> None:
     """Mean cosine similarity per layer, of outputs (solid) and of parts (dashed), one colour a model: as Figure 3."""
     figure = _figure(5.5, 3.8)
     axes = figure.add_subplot()
@@ -109,7 +108,7 @@ def anisotropy(outputs: Mapping[str, Numbers], parts: Mapping[str, Numbers], pat
     _save(figure, path)
 
 
-def combination_scores(tables: Mapping[str, Mapping[str, Any]], path: Path, *, label: str = "RFT") -> None:
+def combination_scores(tables: Mapping[str, Mapping[str, Any]], path: FilePath, *, label: str = "RFT") -> None:
     """How faithful every combination of attention operations is: head by layer, one map for each matrix operation.
 
     tables: what `optimus` keeps with all_scores=True: `explanation.selection[0]["scores"]`.
@@ -140,7 +139,7 @@ def combination_scores(tables: Mapping[str, Mapping[str, Any]], path: Path, *, l
     _save(figure, path)
 
 
-def shares(parts: Mapping[str, Mapping[str, float]], path: Path) -> None:
+def shares(parts: Mapping[str, Mapping[str, float]], path: FilePath) -> None:
     """How often each operation wins, one chart for heads, layers and matrices: as Figure 4 of the Optimus paper."""
     figure = _figure(1 + 0.34 * sum(len(part) + 2 for part in parts.values()), 3.4)
     places = figure.subplots(1, len(parts), squeeze=False, width_ratios=[len(part) + 2 for part in parts.values()])[0]
@@ -152,7 +151,7 @@ def shares(parts: Mapping[str, Mapping[str, float]], path: Path) -> None:
     _save(figure, path)
 
 
-def lines(curves: Mapping[str, Numbers], path: Path, *, across: str, up: str) -> None:
+def lines(curves: Mapping[str, Numbers], path: FilePath, *, across: str, up: str) -> None:
     """One line a method over 0, 1, 2, ...: emissions as Figure 7 of the Optimus paper; logarithmic, as methods differ
     by orders.
     """
@@ -175,7 +174,7 @@ def _figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def _save(figure: Figure, path: Path) -> None:
+def _save(figure: Figure, path: FilePath) -> None:
     try:
         with warnings.catch_warnings():  # a character that the font lacks is drawn as a box, which is as good as can be
             warnings.filterwarnings("ignore", message="Glyph")

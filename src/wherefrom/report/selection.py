@@ -12,7 +12,9 @@ from wherefrom.report.colour import Side, largest, shade
 from wherefrom.report.pieces import visible
 
 
-class Cell(NamedTuple):
+class MapCell(NamedTuple):
+    """The score of one combination in a map."""
+
     side: Side
     strength: str
     tip: str
@@ -25,20 +27,22 @@ class OperationMap(NamedTuple):
     title: str
     heads: list[str]
     layers: list[str]
-    cells: list[list[Cell]]
+    cells: list[list[MapCell]]
 
 
-class Standing(NamedTuple):
-    """One candidate: its name and its grades in words, the metric that chose first."""
+class Candidate(NamedTuple):
+    """One candidate: its name and its grades as text, that of the choosing metric first."""
 
     name: str
     grades: list[str]
     mark: str  # chosen, runner-up, or nothing
 
 
-class Standings(NamedTuple):
+class CandidateTable(NamedTuple):
+    """All candidates with their grades, and those that failed with the reason."""
+
     metrics: list[str]
-    rows: list[Standing]
+    rows: list[Candidate]
     failed: list[tuple[str, str]]
 
 
@@ -76,26 +80,26 @@ def _named(what: str, one: str | int) -> str:
     return f"{what} {one}" if isinstance(one, int) else f"{one} of {what}s"
 
 
-def _cell(name: str, score: float | None, scale: float, chosen: str) -> Cell:
+def _cell(name: str, score: float | None, scale: float, chosen: str) -> MapCell:
     side, strength = shade(score or 0.0, scale, signed=True)
-    return Cell(
+    return MapCell(
         side, f"{strength:.3f}", f"{name}: {'not defined' if score is None else f'{score:+.4g}'}", name == chosen
     )
 
 
-def standings(explanation: Explanation) -> list[Standings]:
+def candidate_tables(explanation: Explanation) -> list[CandidateTable]:
     """The candidates of `best`, the best first."""
-    return [_standings(selection) for selection in explanation.selection if "grades" in selection]
+    return [_candidate_table(selection) for selection in explanation.selection if "grades" in selection]
 
 
-def _standings(selection: Mapping[str, Any]) -> Standings:
+def _candidate_table(selection: Mapping[str, Any]) -> CandidateTable:
     marks = {selection["chosen"]: "chosen", selection["runner_up"]: "runner-up"}
     arrows = {"higher": "↑", "lower": "↓"}
     metrics = [
         f"{name} {arrows[better]}" for name, better in zip(selection["metrics"], selection["better"], strict=True)
     ]
     rows = [
-        Standing(visible(name), ["-" if value is None else f"{value:.4g}" for value in values], marks.get(name, ""))
+        Candidate(visible(name), ["-" if value is None else f"{value:.4g}" for value in values], marks.get(name, ""))
         for name, values in selection["grades"].items()
     ]
-    return Standings(metrics, rows, [(visible(name), visible(why)) for name, why in selection["failed"].items()])
+    return CandidateTable(metrics, rows, [(visible(name), visible(why)) for name, why in selection["failed"].items()])

@@ -15,20 +15,22 @@ from rich.text import Text
 
 from wherefrom.core.explanation import Explanation
 from wherefrom.report.colour import DARK, LIGHT, Colour, Shade, blend, largest, shade
-from wherefrom.report.pieces import Piece, Run, lines, pieces, visible
-from wherefrom.report.selection import Standings, standings
+from wherefrom.report.pieces import Piece, TextRun, lines, pieces, visible
+from wherefrom.report.selection import CandidateTable, candidate_tables
 from wherefrom.report.wording import doubts, number, options, percent, predicted
 
-TOP = 6  # rows of the table beside a coloured text
-TOP_PLAIN = 24  # and where the table is all there is
-CELLS = 14  # width of one side's bar
-FAINT = 0.08  # below this a ground would look like none, or like a dark box where the terminal is grey
-UNDERLINED = 0.25  # weaker ones would litter the text with lines
+TOP = 6  # rows of the table below a coloured text
+TOP_PLAIN = 24  # rows where there is no colour, so that the table is all there is
+CELLS = 14  # the width of the bars on one side
+FAINT = 0.08  # a background below this strength is not visible, or looks like a dark box on a grey terminal
+UNDERLINED = 0.25  # from this strength on; underlining weaker ones would clutter the text
 LEFT_TO_RIGHT = "\u200e"
-DULL = {"for": "green", "against": "red", "only": "blue"}  # for terminals of 16 colours
+SIXTEEN_COLOURS = {"for": "green", "against": "red", "only": "blue"}  # for terminals of 16 colours
 
 
-class Signs(NamedTuple):
+class BarCharacters(NamedTuple):
+    """The characters that bars are drawn with."""
+
     full: str
     half_for: str
     half_against: str
@@ -36,12 +38,12 @@ class Signs(NamedTuple):
     dot: str
 
 
-BLOCKS = Signs("█", "▌", "▐", "│", " · ")
-ASCII = Signs("#", "", "", "|", " | ")
+BLOCKS = BarCharacters("█", "▌", "▐", "│", " · ")
+ASCII = BarCharacters("#", "", "", "|", " | ")
 
 
-class Pen(NamedTuple):
-    """What this terminal can show."""
+class Terminal(NamedTuple):
+    """A terminal, and what it can show."""
 
     console: Console
     palette: Mapping[str, Colour]
@@ -52,7 +54,7 @@ class Pen(NamedTuple):
         return self.console.color_system is not None and not self.console.no_color
 
     @property
-    def signs(self) -> Signs:
+    def characters(self) -> BarCharacters:
         return ASCII if self.console.options.ascii_only else BLOCKS
 
     def text(self, text: str, style: Style | str = "") -> Text:
@@ -76,12 +78,10 @@ class Pen(NamedTuple):
         if not self.coloured or shade.strength < FAINT:
             return Style()
         if self.console.color_system in ("standard", "windows"):
-            dull = DULL[shade.side]
-            return (
-                Style(color="bright_white" if dull == "blue" else "black", bgcolor=dull)
-                if shade.strength >= 0.4
-                else Style(color=dull)
-            )
+            hue = SIXTEEN_COLOURS[shade.side]
+            if shade.strength < 0.4:
+                return Style(color=hue)
+            return Style(color="bright_white" if hue == "blue" else "black", bgcolor=hue)
         ink, ground = Color.from_rgb(*self.palette["ink"]), Color.from_rgb(*blend(shade, self.palette))
         return Style(color=ink, bgcolor=ground, underline=shade.side == "against" and shade.strength >= UNDERLINED)
 
@@ -89,112 +89,116 @@ class Pen(NamedTuple):
         if not self.coloured:
             return Style()
         if self.console.color_system in ("standard", "windows"):
-            return Style(color=DULL[shade.side])
-        return Style(color=Color.from_rgb(*LIGHT[shade.side]))  # the lighter hue stands out on either ground
+            return Style(color=SIXTEEN_COLOURS[shade.side])
+        return Style(
+            color=Color.from_rgb(*LIGHT[shade.side])
+        )  # the lighter hue is visible on a light and on a dark background
 
 
 def print_explanation(explanation: Explanation, *, special: bool = False, console: Console | None = None) -> None:
-    """Print the text with its scores; without colour, where the output is no terminal or NO_COLOR is set."""
+    """Print the text with its scores; without colour where the output is not a terminal or NO_COLOR is set."""
     console = console or Console()
     light = os.environ.get("COLORFGBG", "").rpartition(";")[2] in {
         "7",
         "15",
-    }  # the only sign some terminals give of their ground
-    pen = Pen(console, LIGHT if light else DARK, explanation.signed)
+    }  # the only hint that some terminals give about their background
+    terminal = Terminal(console, LIGHT if light else DARK, explanation.signed)
     shown = pieces(explanation, special=special)
     scale = largest(piece.score for piece in shown)
 
-    console.print(_headline(explanation, pen))
+    console.print(_headline(explanation, terminal))
     console.print()
     for line in lines(explanation, shown):
-        console.print(Text.assemble(*(_run(run, scale, pen) for run in line)), overflow="fold")
+        console.print(Text.assemble(*(_run(run, scale, terminal) for run in line)), overflow="fold")
     console.print()
     if scale:
-        console.print(_table(shown, scale, pen))
+        console.print(_table(shown, scale, terminal))
     else:
-        console.print(pen.text("Every score is zero."))
-    for found in standings(explanation):
+        console.print(terminal.text("Every score is zero."))
+    for found in candidate_tables(explanation):
         console.print()
-        console.print(_standings(found, pen))
-    footer = pen.signs.dot.join(f"{name} {value}" for name, value in doubts(explanation))
+        console.print(_candidate_table(found, terminal))
+    footer = terminal.characters.dot.join(f"{name} {value}" for name, value in doubts(explanation))
     if footer:
         console.print()
-        console.print(pen.text(footer, "dim"))
+        console.print(terminal.text(footer, "dim"))
     for note in explanation.notes:
-        console.print(pen.text(f"note: {note}", "dim"))
+        console.print(terminal.text(f"note: {note}", "dim"))
 
 
-def _headline(explanation: Explanation, pen: Pen) -> Text:
+def _headline(explanation: Explanation, terminal: Terminal) -> Text:
     about = f" ({options(explanation.params)})" if explanation.params else ""
     line = Text.assemble(
-        pen.text(explanation.method, "bold"),
-        pen.text(about, "dim"),
-        pen.text(" explains "),
-        pen.text(explanation.target, "bold"),
-        pen.text(f" ({percent(explanation.probability)})"),
+        terminal.text(explanation.method, "bold"),
+        terminal.text(about, "dim"),
+        terminal.text(" explains "),
+        terminal.text(explanation.target, "bold"),
+        terminal.text(f" ({percent(explanation.probability)})"),
     )
     instead = predicted(explanation)
-    return line.append_text(pen.text(f"; the model predicts {instead}", "yellow")) if instead else line
+    return line.append_text(terminal.text(f"; the model predicts {instead}", "yellow")) if instead else line
 
 
-def _run(run: Run, scale: float, pen: Pen) -> Text:
+def _run(run: TextRun, scale: float, terminal: Terminal) -> Text:
     if run.piece is None:
-        return pen.text(run.text, "dim strike" if run.unread else "")
-    style = pen.behind(shade(run.piece.score, scale, signed=pen.signed))
+        return terminal.text(run.text, "dim strike" if run.unread else "")
+    style = terminal.behind(shade(run.piece.score, scale, signed=terminal.signed))
     if run.text:
-        return pen.text(run.text, style)
-    return Text.assemble(" ", pen.text(run.piece.label, style + Style(italic=True)), " ")  # a special token
+        return terminal.text(run.text, style)
+    return Text.assemble(" ", terminal.text(run.piece.label, style + Style(italic=True)), " ")  # a special token
 
 
-def _table(shown: list[Piece], scale: float, pen: Pen) -> Table:
+def _table(shown: list[Piece], scale: float, terminal: Terminal) -> Table:
     """The strongest first; without colour in the text's own order, as the table then stands for the text."""
     order = sorted(range(len(shown)), key=lambda place: -abs(shown[place].score))
-    places = order[:TOP] if pen.coloured else sorted(order[:TOP_PLAIN])
+    places = order[:TOP] if terminal.coloured else sorted(order[:TOP_PLAIN])
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1))
     table.add_column(
         no_wrap=True,
-        overflow="crop" if pen.signs is ASCII else "ellipsis",
-        max_width=max(8, pen.console.width - 2 * CELLS - 16),
+        overflow="crop" if terminal.characters is ASCII else "ellipsis",
+        max_width=max(8, terminal.console.width - 2 * CELLS - 16),
     )
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True, justify="right")
     for place in places:
         piece = shown[place]
-        score = pen.text(number(piece.score, scale, signed=pen.signed))
-        table.add_row(pen.name(piece.label), _bar(shade(piece.score, scale, signed=pen.signed), pen), score)
+        score = terminal.text(number(piece.score, scale, signed=terminal.signed))
+        table.add_row(
+            terminal.name(piece.label), _bar(shade(piece.score, scale, signed=terminal.signed), terminal), score
+        )
     left = len(shown) - len(places)
     if left:
-        table.add_row(pen.text(f"and {left} weaker", "dim"))
+        table.add_row(terminal.text(f"and {left} weaker", "dim"))
     return table
 
 
-def _standings(found: Standings, pen: Pen) -> Table:
-    """What was chosen among, with the grades of those that came first."""
+def _candidate_table(found: CandidateTable, terminal: Terminal) -> Table:
+    """The candidates with their grades, the best first."""
     table = Table(box=None, pad_edge=False, padding=(0, 1))
-    table.add_column(pen.text("chosen among"))
+    table.add_column(terminal.text("chosen among"))
     for metric in found.metrics:
-        table.add_column(pen.text(metric), justify="right")
+        table.add_column(terminal.text(metric), justify="right")
     for row in found.rows[:TOP]:
         style = "bold" if row.mark == "chosen" else ""
         table.add_row(
-            pen.text(f"{row.name} ({row.mark})" if row.mark else row.name, style),
-            *(pen.text(one, style) for one in row.grades),
+            terminal.text(f"{row.name} ({row.mark})" if row.mark else row.name, style),
+            *(terminal.text(one, style) for one in row.grades),
         )
     if len(found.rows) > TOP:
-        table.add_row(pen.text(f"and {len(found.rows) - TOP} more", "dim"))
+        table.add_row(terminal.text(f"and {len(found.rows) - TOP} more", "dim"))
     return table
 
 
-def _bar(shade: Shade, pen: Pen) -> Text:
+def _bar(shade: Shade, terminal: Terminal) -> Text:
     """One side's bar grows left of the axis, the other's right of it; a method without sign has one side only."""
-    signs = pen.signs
+    characters = terminal.characters
     halves = round(shade.strength * CELLS * 2)
-    full = signs.full * (halves // 2)
+    full = characters.full * (halves // 2)
     if shade.side == "against":
-        left, right = (signs.half_against * (halves % 2) + full).rjust(CELLS), " " * CELLS
+        left, right = (characters.half_against * (halves % 2) + full).rjust(CELLS), " " * CELLS
     else:
-        left, right = " " * CELLS, (full + signs.half_for * (halves % 2)).ljust(CELLS)
-    style = pen.bar(shade)
+        left, right = " " * CELLS, (full + characters.half_for * (halves % 2)).ljust(CELLS)
+    style = terminal.bar(shade)
     if shade.side == "only":
-        return pen.text(right, style)
-    return Text.assemble(pen.text(left, style), pen.text(signs.axis, "dim"), pen.text(right, style))
+        return terminal.text(right, style)
+    return Text.assemble(terminal.text(left, style), terminal.text(characters.axis, "dim"), terminal.text(right, style))

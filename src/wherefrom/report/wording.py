@@ -23,7 +23,7 @@ def number(score: float, scale: float, *, signed: bool) -> str:
     shown = f"{score:+.3f}" if scale == 0 or 0.01 <= scale < 10_000 else f"{score:+.2e}"
     if (
         not any(digit in "123456789" for digit in shown.partition("e")[0]) and "n" not in shown
-    ):  # "-0.000" is no news; "inf", "nan" are
+    ):  # "-0.000" loses its sign; "inf" and "nan" keep theirs
         return shown[1:]
     return shown if signed or score < 0 else shown[1:]
 
@@ -33,7 +33,7 @@ def duration(seconds: float) -> str:
 
 
 def predicted(explanation: Explanation) -> str | None:
-    """What the model itself says, where that is not what is explained."""
+    """What the model predicts, where that is not what is explained."""
     if explanation.prediction == explanation.target:
         return None
     probability = explanation.probabilities.get(explanation.prediction)
@@ -54,7 +54,7 @@ def options(params: Mapping[str, Any]) -> str:
 
 
 def doubts(explanation: Explanation) -> list[tuple[str, str]]:
-    """What to know before believing the scores, and what they cost; only what there is."""
+    """What to know before trusting the scores, and what they cost; without what does not apply."""
     passes = [
         f"{count} {name}"
         for count, name in ((explanation.forwards, "forward"), (explanation.backwards, "backward"))

@@ -83,7 +83,7 @@ def evidence_of(case: Case, scores: Tensor) -> Evidence:
 
 
 def probability_drop(case: Case, scores: Tensor, *, fill: str | None = None) -> Numbers:
-    """How far the target's probability has fallen when the k most important tokens are hidden, k = 0 ... all: as
+    """By how much the target's probability falls when the k most important tokens are hidden, k = 0 ... all: as
     Figures 6 and 9.
     """
     ranked, asker = evidence_of(case, scores), case.passes.asker
@@ -102,28 +102,28 @@ def mean_curve(curves: Sequence[Numbers], *, points: int = 21) -> tuple[Numbers,
     return shares, np.mean(lines, 0)
 
 
-class Faithfulness(NamedTuple):
+class FaithfulnessMeans(NamedTuple):
     comprehensiveness: float  # how far the probability falls without the most important tokens: higher is better
     sufficiency: float  # how far it falls with these alone: lower is better
 
 
-def faithfulness(case: Case, scores: Tensor, *, fill: str = "delete") -> Faithfulness:
+def faithfulness(case: Case, scores: Tensor, *, fill: str = "delete") -> FaithfulnessMeans:
     """Equations 12 and 13, by the metrics of these names."""
-    metrics = [ConfiguredMetric.read(f"{name}:fill={fill}") for name in Faithfulness._fields]
+    metrics = [ConfiguredMetric.read(f"{name}:fill={fill}") for name in FaithfulnessMeans._fields]
     (grades,) = grade([GradingTask.of([case], evidence_of(case, scores))], metrics, case.passes.asker)
-    return Faithfulness(*(one.value if one.value is not None else float("nan") for one in grades))
+    return FaithfulnessMeans(*(one.value if one.value is not None else float("nan") for one in grades))
 
 
 def compared(
     cases: Sequence[Case], *, variants: dict[str, tuple[str, dict[str, object]]] | None = None, fill: str = "delete"
-) -> dict[str, Faithfulness]:
+) -> dict[str, FaithfulnessMeans]:
     """Mean faithfulness of each variant over the cases: l1 against l2 against norms (Tables 4 and 5), LN2 on and
     off.
     """
     table = {}
     for name, (method, options) in (variants or VARIANTS).items():
         rows = [faithfulness(case, scores_of(case, method, **options), fill=fill) for case in cases]
-        table[name] = Faithfulness(*np.mean(np.asarray(rows), 0).tolist())
+        table[name] = FaithfulnessMeans(*np.mean(np.asarray(rows), 0).tolist())
     return table
 
 

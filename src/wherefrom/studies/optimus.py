@@ -15,6 +15,7 @@ import torch
 from scipy.stats import pearsonr, spearmanr
 
 from wherefrom.api import Model
+from wherefrom.benchmark.statistics import Energy
 from wherefrom.case.case import Attribution, make_cases
 from wherefrom.case.explain import explanation as explanation_of
 from wherefrom.core.arrays import Numbers
@@ -28,10 +29,10 @@ from wherefrom.optimus.combination import Combination
 from wherefrom.optimus.search import Choice, all_candidates, scores_of, searched
 from wherefrom.registry import find_method
 
-Table = Mapping[str, Mapping[str, float]]  # method -> metric -> mean over texts
+MetricMeans = Mapping[str, Mapping[str, float]]  # method -> metric -> mean over texts
 
 
-class Operations(NamedTuple):
+class OperationShares(NamedTuple):
     """Of all explanations, the share in which each operation won, the most frequent first."""
 
     heads: dict[str, float]
@@ -40,13 +41,13 @@ class Operations(NamedTuple):
     raw: dict[str, float]
 
 
-def winning_operations(found: Iterable[Explanation | Combination]) -> Operations:
+def winning_operations(found: Iterable[Explanation | Combination]) -> OperationShares:
     """How often each operation wins: as Figure 4."""
     won = [one if isinstance(one, Combination) else _winner(one) for one in found]
     if not won:
-        raise WherefromError("There is nothing to count: give at least one explanation by optimus, or a combination.")
+        raise WherefromError("There is nothing to count: give at least one explanation by optimus, or one combination.")
     counts = (Counter(str(getattr(one, name)) for one in won) for name in ("head", "layer", "matrix", "raw"))
-    return Operations(*({name: count / len(won) for name, count in one.most_common()} for one in counts))
+    return OperationShares(*({name: count / len(won) for name, count in one.most_common()} for one in counts))
 
 
 def _winner(explanation: Explanation) -> Combination:
@@ -59,9 +60,11 @@ def _winner(explanation: Explanation) -> Combination:
 
 
 class Correlation(NamedTuple):
+    """How the means of two metrics correlate over methods."""
+
     pearson: float
     spearman: float
-    methods: int  # over how many
+    methods: int  # how many there are
 
 
 def mean_grades(comparisons: Iterable[Comparison]) -> dict[str, dict[str, float]]:
@@ -79,7 +82,7 @@ def mean_grades(comparisons: Iterable[Comparison]) -> dict[str, dict[str, float]
 
 
 def correlations(
-    table: Table, metrics: Sequence[str] = ("faithfulness", "rft"), *, against: str = "auprc"
+    table: MetricMeans, metrics: Sequence[str] = ("faithfulness", "rft"), *, against: str = "auprc"
 ) -> dict[str, Correlation]:
     """How each metric's means go with those of another over the methods: as Table 2. Methods that lack one of the two
     are left out.
@@ -137,8 +140,8 @@ def grades_of_combinations(
     return {name: {metric: float(means[metric][place]) for metric in metrics} for place, name in enumerate(names)}
 
 
-class Cost(NamedTuple):
-    """Of one explanation, on average."""
+class MeanCost(NamedTuple):
+    """The mean cost of one explanation."""
 
     seconds: float
     forwards: float
@@ -147,28 +150,19 @@ class Cost(NamedTuple):
     texts: int
 
 
-def carbon(
-    seconds: float, *, watts: float = 271, devices: int = 1, overhead: float = 1.10, kg_per_kwh: float = 0.429
-) -> float:
-    """Grams of CO2 equivalent that a computation of so many seconds stands for; the paper's assumptions unless given.
-
-    watts: drawn by one device. overhead: what a data centre draws for every watt of its machines (PUE).
-    """
-    kwh = seconds / 3600 * devices * watts / 1000 * overhead
-    return 1000 * kwh * kg_per_kwh
-
-
 def as_printed(seconds: float) -> float:
     """The number that the paper's Table 5 prints under 'tCO2e' for so many seconds.
 
-    It is their formula with seconds in the place of hours, and without the last division by 1000: a gram by `carbon` is
+    It is their formula with seconds in the place of hours, and without the last division by 1000: a gram by `Energy` is
     3.6 there.
     """
-    return 3.6 * carbon(seconds)
+    return 3.6 * Energy().grams(seconds)
 
 
-def costs(explanations: Iterable[Explanation], *, watts: float = 271, kg_per_kwh: float = 0.429) -> dict[str, Cost]:
-    """Time, passes and CO2 equivalent of one explanation by each method: as Table 5."""
+def costs(explanations: Iterable[Explanation], energy: Energy | None = None) -> dict[str, MeanCost]:
+    """Time, passes and CO2 equivalent of one explanation by each method: as Table 5. energy: the paper's assumptions
+    unless given.
+    """
     by_method: dict[str, list[Explanation]] = defaultdict(list)
     for one in explanations:
         by_method[one.method].append(one)
@@ -177,10 +171,10 @@ def costs(explanations: Iterable[Explanation], *, watts: float = 271, kg_per_kwh
         seconds, forwards, backwards = (
             float(np.mean([getattr(one, what) for one in rows])) for what in ("seconds", "forwards", "backwards")
         )
-        found[name] = Cost(seconds, forwards, backwards, carbon(seconds, watts=watts, kg_per_kwh=kg_per_kwh), len(rows))
+        found[name] = MeanCost(seconds, forwards, backwards, (energy or Energy()).grams(seconds), len(rows))
     return found
 
 
-def emissions(found: Mapping[str, Cost], texts: int = 100) -> dict[str, Numbers]:
+def emissions(found: Mapping[str, MeanCost], texts: int = 100) -> dict[str, Numbers]:
     """Grams of CO2 equivalent after 0, 1, 2, ... texts, one line a method: as Figure 7."""
     return {name: np.arange(texts + 1, dtype=np.float64) * cost.grams for name, cost in found.items()}

@@ -7,20 +7,20 @@ stands (verb_span).
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from wherefrom.api import Model
 from wherefrom.core.explanation import Explanation
+from wherefrom.core.files import FilePath, read_json_lines
 from wherefrom.errors import BadFile, WrongModel
 
 
 @dataclass(frozen=True)
 class Sentence:
+    """A sentence with its verb in the right and in the wrong number."""
+
     text: str
     right: str
     wrong: str
@@ -33,21 +33,17 @@ class Sentence:
         return self.text[: self.start] + mask + self.text[self.end :]
 
 
-def sentences(path: str | os.PathLike[str]) -> Iterator[Sentence]:
+def sentences(path: FilePath) -> Iterator[Sentence]:
     """The sentences of a file of JSON lines."""
-    with Path(path).open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            try:
-                row = json.loads(line)
-                start, end = row["verb_span"]
-                sentence = Sentence(row["text"], row["label"], row["foil"], start, end, row.get("n_attractors", 0))
-            except (ValueError, KeyError, TypeError) as error:
-                raise BadFile(
-                    f"{path}, line {number}, is no sentence with text, label, foil and verb_span: {error!r}."
-                ) from error
-            if sentence.text[start:end] != sentence.right:
-                raise BadFile(f"{path}, line {number}: the verb {sentence.right!r} does not stand at {start}-{end}.")
-            yield sentence
+    for where, row in read_json_lines(path):
+        try:
+            start, end = row["verb_span"]
+            sentence = Sentence(row["text"], row["label"], row["foil"], start, end, row.get("n_attractors", 0))
+        except (ValueError, KeyError, TypeError) as error:
+            raise BadFile(f"{where}: not a sentence with text, label, foil and verb_span: {error!r}.") from error
+        if sentence.text[start:end] != sentence.right:
+            raise BadFile(f"{where}: the verb {sentence.right!r} is not at {start}-{end}.")
+        yield sentence
 
 
 def explain(model: Model, sentence: Sentence, method: str = "alti", **options: Any) -> Explanation:

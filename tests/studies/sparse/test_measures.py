@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.func import jacrev
 
 from studies.sparse.toys import ENCODERS, make_classifier, make_texts
-from wherefrom.studies.sparse.data import Text, is_word
+from wherefrom.studies.sparse.data import LabelledText, is_word
 from wherefrom.studies.sparse.measures import (
     agreement,
     attention_over_words,
@@ -27,7 +27,7 @@ each_encoder = pytest.mark.parametrize(("encoder", "alignment"), ENCODERS)
 each_projection = pytest.mark.parametrize("projection", ["softmax", "sparsemax"])
 
 
-def parts(model: Classifier, text: Text) -> tuple[Tensor, Tensor, Tensor]:
+def parts(model: Classifier, text: LabelledText) -> tuple[Tensor, Tensor, Tensor]:
     ids = torch.tensor([text.ids])
     embeddings = model.embedding(ids).detach()
     return ids, embeddings, model.read(embeddings, ids).hidden.detach()

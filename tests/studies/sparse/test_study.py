@@ -16,12 +16,12 @@ from typer.testing import CliRunner
 
 import wherefrom.cli.study  # noqa: F401  # registers its commands
 from studies.sparse.toys import write_dataset
-from wherefrom.cli.arguments import app
+from wherefrom.cli.main import app
 from wherefrom.errors import BadFile, BadOption, UnknownName
 from wherefrom.studies.sparse import paper
 from wherefrom.studies.sparse.data import read_dataset
 from wherefrom.studies.sparse.page import study_page
-from wherefrom.studies.sparse.study import LAMBDAS, Run, plan, study, within
+from wherefrom.studies.sparse.study import LAMBDAS, TrainingRun, plan, study, texts_within
 from wherefrom.studies.sparse.tables import lambda_and_entropy, markdown, over_seeds, tables
 
 CHILD = """
@@ -167,7 +167,7 @@ def test_a_run_is_named_after_all_that_decides_it() -> None:
     longer = plan(["sst"], 1, quick=True, epochs=9)[0]
     assert first.folder(Path("runs"), "data") != longer.folder(Path("runs"), "data")
     quick = plan(["sst"], 1, quick=True)[0]
-    assert isinstance(quick, Run)
+    assert isinstance(quick, TrainingRun)
     assert first.folder(Path("runs"), "data") == quick.folder(
         Path("runs"), "data"
     )  # a larger study takes over a smaller one
@@ -175,11 +175,11 @@ def test_a_run_is_named_after_all_that_decides_it() -> None:
 
 def test_texts_within_a_budget(data: Path) -> None:
     test = read_dataset(data, "sst").test
-    assert len(within(test, 10**9)) == len(test)
-    some = within(test, 500)
+    assert len(texts_within(test, 10**9)) == len(test)
+    some = texts_within(test, 500)
     assert 0 < len(some) < len(test)
     assert sum(len(text) ** 2 for text in some) <= 500
-    assert within(test, 0) == []
+    assert texts_within(test, 0) == []
 
 
 def test_mistakes(data: Path, tmp_path: Path) -> None:

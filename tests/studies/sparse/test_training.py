@@ -13,7 +13,7 @@ import torch
 from studies.sparse.toys import ENCODERS, write_dataset
 from wherefrom.errors import BadFile
 from wherefrom.studies.sparse.adversary import divergence, measure_adversary, train_adversary
-from wherefrom.studies.sparse.data import Dataset, read_dataset
+from wherefrom.studies.sparse.data import StudyDataset, read_dataset
 from wherefrom.studies.sparse.models import Alignment, Architecture, EncoderKind, build
 from wherefrom.studies.sparse.training import Epoch, Recipe, _stalled, accuracy, optimiser, train
 
@@ -21,7 +21,7 @@ RECIPE = Recipe(0.03, epochs=8, patience=8, batch=8)
 
 
 @pytest.fixture(scope="module")
-def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> StudyDataset:
     folder = tmp_path_factory.mktemp("data")
     write_dataset(folder)
     return read_dataset(folder, "sst")
@@ -37,7 +37,7 @@ def without_seconds(history: list[Epoch]) -> list[tuple[float, ...]]:
 
 @pytest.mark.parametrize(("encoder", "alignment"), ENCODERS)
 def test_learns_what_is_there_and_repeats_by_its_seed(
-    dataset: Dataset, tmp_path: Path, encoder: EncoderKind, alignment: Alignment
+    dataset: StudyDataset, tmp_path: Path, encoder: EncoderKind, alignment: Alignment
 ) -> None:
     shape = Architecture(encoder, "sparsemax", alignment, size=8)
     model, history = train(dataset, shape, RECIPE, tmp_path / "one")
@@ -54,7 +54,7 @@ class Killed(Exception):
     pass
 
 
-def test_goes_on_where_it_stopped(dataset: Dataset, tmp_path: Path) -> None:
+def test_goes_on_where_it_stopped(dataset: StudyDataset, tmp_path: Path) -> None:
     shape = Architecture("transformer", "softmax", "dot", size=8)
     whole, history = train(dataset, shape, RECIPE, tmp_path / "whole")
     epochs = []
@@ -79,13 +79,13 @@ def test_goes_on_where_it_stopped(dataset: Dataset, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["model", "unfinished"])
-def test_a_damaged_file_is_named(dataset: Dataset, tmp_path: Path, name: str) -> None:
+def test_a_damaged_file_is_named(dataset: StudyDataset, tmp_path: Path, name: str) -> None:
     (tmp_path / f"{name}.safetensors").write_bytes(b"not tensors")
     with pytest.raises(BadFile, match=rf"{name}\.safetensors is not .* Delete it"):
         train(dataset, Architecture("bilstm", size=8), RECIPE, tmp_path)
 
 
-def test_the_best_epoch_by_dev_is_kept(dataset: Dataset, tmp_path: Path) -> None:
+def test_the_best_epoch_by_dev_is_kept(dataset: StudyDataset, tmp_path: Path) -> None:
     model, history = train(dataset, Architecture("bilstm", size=8), RECIPE, tmp_path)
     assert accuracy(model, dataset.dev) == max(epoch.dev_score for epoch in history)
 
@@ -122,7 +122,7 @@ def test_divergence_by_hand() -> None:
 
 
 @pytest.mark.parametrize("projection", ["softmax", "sparsemax"])
-def test_adversaries(dataset: Dataset, tmp_path: Path, projection: str) -> None:
+def test_adversaries(dataset: StudyDataset, tmp_path: Path, projection: str) -> None:
     base, _ = train(dataset, Architecture("bilstm", projection, size=8), RECIPE, tmp_path / "base")
     before = weights(base)
     frozen, _ = train_adversary(dataset, base, RECIPE, tmp_path / "frozen", mode="frozen")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from wherefrom.studies.sparse.data import END, START, Text
+from wherefrom.studies.sparse.data import END, START, LabelledText
 from wherefrom.studies.sparse.models import Alignment, Architecture, Classifier, EncoderKind, build
 
 GOOD, BAD = ["good", "fine", "lovely"], ["bad", "dull", "awful"]
@@ -28,9 +28,9 @@ def write_dataset(folder: Path, name: str = "sst", *, texts: int = 48) -> None:
         (folder / f"jw_{name}_{split}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def make_texts(*lengths: int, vocabulary: int = 20) -> list[Text]:
+def make_texts(*lengths: int, vocabulary: int = 20) -> list[LabelledText]:
     chance = random.Random(2)
-    return [Text((START, *(chance.randrange(4, vocabulary) for _ in range(n)), END), n % 2) for n in lengths]
+    return [LabelledText((START, *(chance.randrange(4, vocabulary) for _ in range(n)), END), n % 2) for n in lengths]
 
 
 def make_classifier(

@@ -20,11 +20,11 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from wherefrom.studies.sparse.data import Dataset, Text
-from wherefrom.studies.sparse.models import Answer, Classifier, build
+from wherefrom.studies.sparse.data import LabelledText, StudyDataset
+from wherefrom.studies.sparse.models import Classifier, ClassifierOutput, build
 from wherefrom.studies.sparse.training import Epoch, Recipe, Track, answers, fit, load_finished, optimiser, silently
 
-Mode = Literal["frozen", "unfrozen"]
+AdversaryMode = Literal["frozen", "unfrozen"]
 LEAST = 1e-12  # keeps logarithms finite where a sparse projection gives zero
 
 
@@ -40,12 +40,12 @@ def distance(logit: Tensor, other: Tensor) -> Tensor:
 
 
 def train_adversary(
-    dataset: Dataset,
+    dataset: StudyDataset,
     base: Classifier,
     recipe: Recipe,
     folder: Path,
     *,
-    mode: Mode,
+    mode: AdversaryMode,
     weight: float = 1.0,
     track: Track[Any] = silently,
 ) -> tuple[Classifier, list[Epoch]]:
@@ -65,7 +65,7 @@ def train_adversary(
         return model, done
     of_train, of_dev = answers(base, dataset.train), answers(base, dataset.dev)
 
-    def loss_of(rows: Sequence[int], answer: Answer) -> Tensor:
+    def loss_of(rows: Sequence[int], answer: ClassifierOutput) -> Tensor:
         own = pad_sequence([of_train[1][i] for i in rows], batch_first=True)
         return (distance(answer.logit, of_train[0][rows]) - weight * divergence(answer.attention, own)).mean()
 
@@ -93,7 +93,7 @@ def compare(one: tuple[Tensor, list[Tensor]], other: tuple[Tensor, list[Tensor]]
     return distance(one[0], other[0]), apart
 
 
-def measure_adversary(model: Classifier, base: Classifier, texts: Sequence[Text]) -> dict[str, float]:
+def measure_adversary(model: Classifier, base: Classifier, texts: Sequence[LabelledText]) -> dict[str, float]:
     """Mean divergence (nats, at most ln 2), mean distance of the answers, and the accuracy of both."""
     own, its = answers(base, texts), answers(model, texts)
     far, apart = compare(its, own)

@@ -1,5 +1,4 @@
-"""What becomes of a trained model's attention when it is projected otherwise than it was trained: another softmax, at
-inference.
+"""Another projection in the place of the softmax in a trained model's attention, at inference.
 
 Every softmax inside the model's attention is replaced by a projection, through torch's own override point. Nothing is
 changed on the model, and nothing is left on it.
@@ -69,7 +68,7 @@ class ProjectedAttention(TorchFunctionMode):
         if dim not in (-1, scores.ndim - 1):
             raise NotSeen(
                 f"This model's attention is normalised over dimension {dim} of {scores.ndim},"
-                " not over its last: it is not projected."
+                " not over the last one, so it cannot be projected."
             )
         return self._project(scores, dtype or scores.dtype)
 

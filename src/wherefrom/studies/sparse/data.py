@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from wherefrom.core.files import read_json_lines
 from wherefrom.errors import BadFile, UnknownName
 
 PAD, UNKNOWN, START, END = range(4)
@@ -19,7 +19,7 @@ SPLITS = ("train", "dev", "test")
 
 
 @dataclass(frozen=True)
-class Source:
+class LengthFilter:
     """Which texts of a dataset are used: those strictly longer than `longer_than` tokens and strictly shorter than
     `shorter_than`.
     """
@@ -29,11 +29,11 @@ class Source:
     shorter_than: int | None = None  # without one: the longest text of the split
 
 
-SOURCES = {"sst": Source(1, 5), "20news": Source(2, 6, 500), "imdb": Source(10, 6)}
+LENGTH_FILTERS = {"sst": LengthFilter(1, 5), "20news": LengthFilter(2, 6, 500), "imdb": LengthFilter(10, 6)}
 
 
 @dataclass(frozen=True)
-class Text:
+class LabelledText:
     ids: tuple[int, ...]  # START, the words, END
     label: int
 
@@ -42,12 +42,12 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Dataset:
+class StudyDataset:
     name: str
     words: tuple[str, ...]  # by id
-    train: tuple[Text, ...]
-    dev: tuple[Text, ...]
-    test: tuple[Text, ...]
+    train: tuple[LabelledText, ...]
+    dev: tuple[LabelledText, ...]
+    test: tuple[LabelledText, ...]
     fingerprint: str  # of the files: results of other data are never taken for these
 
     @property
@@ -56,9 +56,9 @@ class Dataset:
         return len(self.train) / sum(text.label for text in self.train) - 1
 
 
-def read_dataset(folder: Path, name: str) -> Dataset:
-    if name not in SOURCES:
-        raise UnknownName.among("dataset", name, SOURCES)
+def read_dataset(folder: Path, name: str) -> StudyDataset:
+    if name not in LENGTH_FILTERS:
+        raise UnknownName.among("dataset", name, LENGTH_FILTERS)
     paths = {split: folder / f"jw_{name}_{split}.jsonl" for split in SPLITS}
     missing = [path.name for path in paths.values() if not path.is_file()]
     if missing:
@@ -66,12 +66,11 @@ def read_dataset(folder: Path, name: str) -> Dataset:
             f"The folder {folder} lacks {', '.join(missing)}. Each line of such"
             f" a file is {{'text': ..., 'label': 0 or 1}}."
         )
-    source, digest = SOURCES[name], hashlib.sha256()
+    source, digest = LENGTH_FILTERS[name], hashlib.sha256()
     rows = {}
     for split, path in paths.items():
-        content = path.read_bytes()
-        digest.update(content)
-        rows[split] = _filtered(_rows(path, content), source)
+        digest.update(path.read_bytes())
+        rows[split] = _filtered(_binary(path), source)
         if len({label for _, label in rows[split]}) < 2:
             raise BadFile(
                 f"{path} has {len(rows[split])} texts of more than {source.longer_than} words left, not of both labels:"
@@ -87,27 +86,33 @@ def read_dataset(folder: Path, name: str) -> Dataset:
     )
     number = {word: i for i, word in enumerate(known)}
 
-    def texts(split: str) -> tuple[Text, ...]:
+    def texts(split: str) -> tuple[LabelledText, ...]:
         return tuple(
-            Text((START, *(number.get(word, UNKNOWN) for word in words), END), label) for words, label in rows[split]
+            LabelledText((START, *(number.get(word, UNKNOWN) for word in words), END), label)
+            for words, label in rows[split]
         )
 
-    return Dataset(name, known, texts("train"), texts("dev"), texts("test"), digest.hexdigest())
+    return StudyDataset(name, known, texts("train"), texts("dev"), texts("test"), digest.hexdigest())
 
 
-def _rows(path: Path, content: bytes) -> Iterator[tuple[list[str], int]]:
-    for number, line in enumerate(content.splitlines(), 1):
+def labelled_texts(path: Path) -> Iterator[tuple[str, int]]:
+    """The texts of a file of JSON lines with their labels, which are numbers."""
+    for where, row in read_json_lines(path):
         try:
-            row = json.loads(line)
-            label = int(row["label"])
-            if label not in (0, 1):
-                raise ValueError(f"the label is {label}, not 0 or 1")
-            yield row["text"].split(), label
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise BadFile(f"Line {number} of {path} is not {{'text': ..., 'label': 0 or 1}}: {error}") from error
+            yield str(row["text"]), int(row["label"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise BadFile(f"{where}: this is not {{'text': ..., 'label': number}}: {error!r}.") from error
 
 
-def _filtered(rows: Iterator[tuple[list[str], int]], source: Source) -> list[tuple[list[str], int]]:
+def _binary(path: Path) -> Iterator[tuple[list[str], int]]:
+    """The words and the label of every text; these classifiers know two classes."""
+    for number, (text, label) in enumerate(labelled_texts(path), 1):
+        if label not in (0, 1):
+            raise BadFile(f"{path}, text {number}: the label is {label}, not 0 or 1.")
+        yield text.split(), label
+
+
+def _filtered(rows: Iterator[tuple[list[str], int]], source: LengthFilter) -> list[tuple[list[str], int]]:
     listed = list(rows)
     below = source.shorter_than or max((len(words) for words, _ in listed), default=0)
     return [(words, label) for words, label in listed if source.longer_than < len(words) < below]
@@ -134,7 +139,7 @@ def by_length(lengths: Sequence[int], *, tokens: int) -> list[list[int]]:
     return batches
 
 
-def shuffled(texts: Sequence[Text], *, size: int, seed: int, epoch: int) -> list[list[int]]:
+def shuffled(texts: Sequence[LabelledText], *, size: int, seed: int, epoch: int) -> list[list[int]]:
     """One epoch's batches: random, yet of similar length, and the same whenever seed and epoch are."""
     chance = torch.Generator().manual_seed(seed * 1_000_003 + epoch)
     order: list[int] = torch.randperm(len(texts), generator=chance).tolist()

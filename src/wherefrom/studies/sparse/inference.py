@@ -1,4 +1,4 @@
-"""What happens to a trained model's attention-based explanations when its attention is projected otherwise at
+"""What happens to a trained model's attention-based explanations when another projection replaces its softmax at
 inference.
 
 The model is not trained again: the softmax of every attention is replaced while it answers. Asked of every text and
@@ -24,11 +24,11 @@ from wherefrom.methods.saliency import saliency
 from wherefrom.model.text_model import TextModel
 from wherefrom.studies.decomposition import scores_of
 from wherefrom.studies.sparse.at_inference import projected
-from wherefrom.studies.sparse.data import by_length
+from wherefrom.studies.sparse.data import by_length, labelled_texts
 from wherefrom.studies.sparse.measures import agreement, normalised_entropy
 from wherefrom.studies.sparse.projections import Projection
-from wherefrom.studies.sparse.study import Say, made, make_folder, number, read_json, write_json
-from wherefrom.studies.sparse.training import silently
+from wherefrom.studies.sparse.study import make_folder, number, provenance, read_json, write_json
+from wherefrom.studies.sparse.training import Track, silently
 
 VERSION = 1
 TEXTS = "sst2_dev.jsonl"
@@ -51,13 +51,7 @@ def read_texts(path: Path, limit: int | None) -> list[tuple[str, int]]:
             f"There is no {path}. Give the folder that holds it, or another file"
             f" with --texts; each line is {{'text', 'label'}}."
         )
-    rows = []
-    for place, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        try:
-            row = json.loads(line)
-            rows.append((str(row["text"]), int(row["label"])))
-        except (ValueError, KeyError, TypeError) as error:
-            raise BadFile(f"Line {place} of {path} is not {{'text': ..., 'label': number}}: {error}") from error
+    rows = list(labelled_texts(path))
     if limit is not None and limit < len(rows):  # spread over the file, as its beginning may be of one kind
         rows = [rows[i * len(rows) // limit] for i in range(limit)]
     if not rows:
@@ -71,10 +65,10 @@ def project_at_inference(
     out: Path,
     *,
     projections: Sequence[str] = PROJECTIONS,
-    track: Say = silently,
+    track: Track[Any] = silently,
 ) -> dict[str, Any]:
-    """Ask the model with every projection; plain numbers, kept in `out/at-inference.json`. What is kept is not asked
-    again.
+    """Run the model with every projection; plain numbers, stored in `out/at-inference.json`. What is stored already is
+    not computed again.
     """
     too_high = max(label for _, label in rows)
     if too_high >= len(model.labels):
@@ -91,22 +85,24 @@ def project_at_inference(
     for written in projections:
         kept = folder / f"{written.replace(':', '')}.json"
         if not kept.is_file():
-            write_json(kept, {"projection": written} | ask(model, rows, Projection.parse(written), track))
+            write_json(kept, {"projection": written} | run_with(model, rows, Projection.parse(written), track))
         found.append(read_json(kept))
     for one in found:
         one["same"] = sum(a == b for a, b in zip(one["answers"], found[0]["answers"], strict=True)) / len(rows)
     results = {
         "model": model.name,
         "texts": len(rows),
-        "made": made(sum(one["seconds"] for one in found)),
+        "made": provenance(sum(one["seconds"] for one in found)),
         "projections": found,
     }
     write_json(out / "at-inference.json", results)
     return results
 
 
-def ask(model: TextModel, rows: Sequence[tuple[str, int]], projection: Projection, track: Say) -> dict[str, Any]:
-    """Lists are one number a text."""
+def run_with(
+    model: TextModel, rows: Sequence[tuple[str, int]], projection: Projection, track: Track[Any]
+) -> dict[str, Any]:
+    """Run the model with one projection on all texts; lists have one number for each text."""
     started = time.process_time()
     encodings = [model.encode(text) for text, _ in rows]
     answers, by_text = [0] * len(rows), [dict[str, float | None]()] * len(rows)

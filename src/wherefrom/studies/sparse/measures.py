@@ -21,26 +21,26 @@ import torch
 from scipy.stats import kendalltau
 from torch import Tensor
 
-from wherefrom.studies.sparse.data import Text, by_length, is_word, padded
+from wherefrom.studies.sparse.data import LabelledText, by_length, is_word, padded
 from wherefrom.studies.sparse.models import Classifier
 from wherefrom.studies.sparse.training import BATCH_TOKENS, Track, silently
 
-Of = Literal["inputs", "intermediates"]
-Definition = Literal["norm", "jacobian"]
+ImportanceSubject = Literal["inputs", "intermediates"]
+ImportanceDefinition = Literal["norm", "jacobian"]
 
 
-class Agreement(NamedTuple):
+class RankCorrelation(NamedTuple):
     """Kendall's tau-b of one text, and the chance of it if there were no relation. NaN where one side is constant."""
 
     tau: float
     p: float
 
 
-def agreement(a: Tensor, b: Tensor) -> Agreement:
+def agreement(a: Tensor, b: Tensor) -> RankCorrelation:
     if bool((a == a[0]).all()) or bool((b == b[0]).all()):
-        return Agreement(math.nan, math.nan)
+        return RankCorrelation(math.nan, math.nan)
     found = kendalltau(a.numpy(), b.numpy())  # b is scipy's default variant
-    return Agreement(float(found.statistic), float(found.pvalue))
+    return RankCorrelation(float(found.statistic), float(found.pvalue))
 
 
 def normalised_entropy(shares: Tensor) -> Tensor:
@@ -55,7 +55,9 @@ def _shares(sizes: Tensor) -> Tensor:
     return torch.where(total > 0, sizes / total.clamp(min=torch.finfo(sizes.dtype).tiny), 1 / sizes.shape[-1])
 
 
-def gradient_importance(model: Classifier, texts: Sequence[Text], *, of: Of = "inputs") -> list[Tensor]:
+def gradient_importance(
+    model: Classifier, texts: Sequence[LabelledText], *, of: ImportanceSubject = "inputs"
+) -> list[Tensor]:
     """g_y of every word of every text. [(word,)]"""
 
     def sizes(ids: Tensor) -> Tensor:
@@ -73,7 +75,7 @@ def gradient_importance(model: Classifier, texts: Sequence[Text], *, of: Of = "i
     return _by_text(texts, sizes)
 
 
-def _by_text(texts: Sequence[Text], sizes: Callable[[Tensor], Tensor]) -> list[Tensor]:
+def _by_text(texts: Sequence[LabelledText], sizes: Callable[[Tensor], Tensor]) -> list[Tensor]:
     found = [torch.empty(0)] * len(texts)
     for rows in by_length([len(text) for text in texts], tokens=BATCH_TOKENS):
         ids = padded([texts[i].ids for i in rows])
@@ -85,9 +87,9 @@ def _by_text(texts: Sequence[Text], sizes: Callable[[Tensor], Tensor]) -> list[T
 
 def importance_for_intermediates(
     model: Classifier,
-    texts: Sequence[Text],
+    texts: Sequence[LabelledText],
     *,
-    definition: Definition = "norm",
+    definition: ImportanceDefinition = "norm",
     probes: int = 2,
     seed: int = 0,
     track: Track[Any] = silently,
@@ -122,13 +124,13 @@ def importance_for_intermediates(
 
 @torch.no_grad()
 def leave_one_out(
-    model: Classifier, texts: Sequence[Text], *, of: Of = "inputs", track: Track[Any] = silently
+    model: Classifier, texts: Sequence[LabelledText], *, of: ImportanceSubject = "inputs", track: Track[Any] = silently
 ) -> list[Tensor]:
     """D_y of every word of every text. [(word,)]"""
     return _without_inputs(model, texts, track) if of == "inputs" else _without_intermediates(model, texts)
 
 
-def _without_inputs(model: Classifier, texts: Sequence[Text], track: Track[Any]) -> list[Tensor]:
+def _without_inputs(model: Classifier, texts: Sequence[LabelledText], track: Track[Any]) -> list[Tensor]:
     whole = torch.empty(len(texts), dtype=torch.double)
     left = [torch.empty(len(text) - 2, dtype=torch.double) for text in texts]
     # Row 0 is the whole text, row i the text without its i-th word (place 0 is START).
@@ -148,7 +150,7 @@ def _without(ids: tuple[int, ...], place: int) -> tuple[int, ...]:
     return ids[:place] + ids[place + 1 :] if place else ids
 
 
-def _without_intermediates(model: Classifier, texts: Sequence[Text]) -> list[Tensor]:
+def _without_intermediates(model: Classifier, texts: Sequence[LabelledText]) -> list[Tensor]:
     def sizes(ids: Tensor) -> Tensor:
         answer, words = model(ids), is_word(ids)
         scores = model.pooling.scores(answer.hidden)[:, None]  # (row, 1, place)
@@ -160,6 +162,6 @@ def _without_intermediates(model: Classifier, texts: Sequence[Text]) -> list[Ten
     return _by_text(texts, sizes)
 
 
-def attention_over_words(attention: Sequence[Tensor], texts: Sequence[Text]) -> list[Tensor]:
+def attention_over_words(attention: Sequence[Tensor], texts: Sequence[LabelledText]) -> list[Tensor]:
     """Attention without START, END: they have none. [(word,)]"""
     return [row[1 : len(text) - 1].double() for row, text in zip(attention, texts, strict=True)]

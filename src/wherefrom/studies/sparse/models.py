@@ -34,7 +34,7 @@ class Architecture:
     spread: float = 0.1  # standard deviation of the word embeddings before training
 
 
-class Answer(NamedTuple):
+class ClassifierOutput(NamedTuple):
     logit: Tensor  # (row,)
     attention: Tensor  # (row, place)
     hidden: Tensor  # (row, place, m)
@@ -65,7 +65,7 @@ class SelfAttention(nn.Module):
         return attended
 
 
-class Block(nn.Module):
+class EncoderBlock(nn.Module):
     def __init__(self, size: int, projection: Projection) -> None:
         super().__init__()
         self.attention = SelfAttention(size, projection)
@@ -81,7 +81,7 @@ class Block(nn.Module):
 class Transformer(nn.Module):
     def __init__(self, size: int, layers: int, projection: Projection) -> None:
         super().__init__()
-        self.blocks = nn.ModuleList(Block(size, projection) for _ in range(layers))
+        self.blocks = nn.ModuleList(EncoderBlock(size, projection) for _ in range(layers))
         self.width = size
 
     def forward(self, embeddings: Tensor, read: Tensor) -> Tensor:
@@ -130,14 +130,14 @@ class Classifier(nn.Module):
         self.pooling = Pooling(self.encoder.width, size, architecture.alignment, projection)
         self.decoder = nn.Linear(self.encoder.width, 1)
 
-    def forward(self, ids: Tensor) -> Answer:
+    def forward(self, ids: Tensor) -> ClassifierOutput:
         return self.read(self.embedding(ids), ids)
 
-    def read(self, embeddings: Tensor, ids: Tensor) -> Answer:
+    def read(self, embeddings: Tensor, ids: Tensor) -> ClassifierOutput:
         """The answer when the embeddings are these; the ids still say what is a word and what is padding."""
         hidden = self.encoder(embeddings, ids != PAD)
         attention = self.pooling(hidden, is_word(ids))
-        return Answer(self.decide(attention, hidden), attention, hidden)
+        return ClassifierOutput(self.decide(attention, hidden), attention, hidden)
 
     def decide(self, attention: Tensor, hidden: Tensor) -> Tensor:
         """(..., place), (..., place, m) -> (...)"""

@@ -29,7 +29,7 @@ PAPER = "D"  # the mark of the paper's numbers
 
 
 def check_extra() -> None:
-    """Said before hours of work, not after."""
+    """Raise where a package is missing: before hours of work, not after."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as missing:

@@ -7,17 +7,17 @@ from __future__ import annotations
 DATASETS = {"imdb": "IMDb", "20news": "20News", "sst": "SST"}
 ENCODERS = {"bilstm": "BiLSTM", "transformer": "Transformer"}
 
-Key = tuple[str, str]  # encoder, dataset
-KeyWithProjection = tuple[str, str, str]  # encoder, projection, dataset
+EncoderAndDataset = tuple[str, str]  # encoder, dataset
+EncoderVariantAndDataset = tuple[str, str, str]  # encoder, projection, dataset
 
 
-def _by_dataset(encoder: str, *numbers: float) -> dict[Key, float]:
+def _by_dataset(encoder: str, *numbers: float) -> dict[EncoderAndDataset, float]:
     return {(encoder, dataset): number for dataset, number in zip(DATASETS, numbers, strict=True)}
 
 
 def _with_spread(
     encoder: str, projection: str, *numbers: tuple[float, float]
-) -> dict[KeyWithProjection, tuple[float, float]]:
+) -> dict[EncoderVariantAndDataset, tuple[float, float]]:
     return {(encoder, projection, dataset): number for dataset, number in zip(DATASETS, numbers, strict=True)}
 
 
@@ -36,7 +36,7 @@ ENTROPY_FOR_INTERMEDIATES = (
 LAMBDA_AND_ENTROPY = _by_dataset("bilstm", -0.935, -0.675, -0.866) | _by_dataset("transformer", -0.830, -0.409, -0.810)
 
 # Table 5: (divergence, accuracy) of the adversary
-ADVERSARY: dict[KeyWithProjection, tuple[float, float]] = (
+ADVERSARY: dict[EncoderVariantAndDataset, tuple[float, float]] = (
     _with_spread("bilstm", "frozen", (0.67, 0.76), (0.67, 0.78), (0.62, 0.76))
     | _with_spread("bilstm", "unfrozen", (0.67, 0.90), (0.67, 0.91), (0.61, 0.82))
     | _with_spread("transformer", "frozen", (0.62, 0.71), (0.62, 0.87), (0.57, 0.76))
@@ -44,7 +44,7 @@ ADVERSARY: dict[KeyWithProjection, tuple[float, float]] = (
 )
 
 # Table 6: Kendall's tau of attention with an importance, with its standard deviation
-AGREEMENT: dict[str, dict[KeyWithProjection, tuple[float, float]]] = {
+AGREEMENT: dict[str, dict[EncoderVariantAndDataset, tuple[float, float]]] = {
     "g(x)": _with_spread("bilstm", "softmax", (0.36, 0.12), (0.24, 0.24), (0.25, 0.28))
     | _with_spread("bilstm", "sparsemax", (0.31, 0.08), (0.25, 0.13), (0.45, 0.13))
     | _with_spread("transformer", "softmax", (0.67, 0.08), (0.54, 0.11), (0.72, 0.11))

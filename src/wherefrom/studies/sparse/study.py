@@ -1,8 +1,8 @@
 """The study of "Is Sparse Attention more Interpretable?" (Meister et al. 2021, arXiv:2106.01087): train, measure, keep.
 
-Every classifier has a folder of its own under `out/runs`, named after all that decides its numbers. What is there is
-not done again, so a study that was stopped goes on where it stood, and a larger study takes over what a smaller one
-has.
+Every classifier has its own folder under `out/runs`, named after everything that decides its numbers. What is there is
+not computed again, so that a study that was stopped continues where it was, and a larger study reuses the results of
+a smaller one.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from wherefrom.core.files import write_atomically
 from wherefrom.errors import BadFile, BadOption
-from wherefrom.studies.sparse.adversary import Mode, measure_adversary, train_adversary
-from wherefrom.studies.sparse.data import SOURCES, Dataset, Text, read_dataset
+from wherefrom.studies.sparse.adversary import AdversaryMode, measure_adversary, train_adversary
+from wherefrom.studies.sparse.data import LENGTH_FILTERS, LabelledText, StudyDataset, read_dataset
 from wherefrom.studies.sparse.measures import (
     agreement,
     attention_over_words,
@@ -42,21 +43,19 @@ ENCODERS: dict[EncoderKind, Alignment] = {"bilstm": "additive", "transformer": "
 SPREADS: dict[EncoderKind, float] = {"bilstm": 0.6, "transformer": 0.03}
 PROJECTIONS = ("softmax", "sparsemax")
 LAMBDAS = (-10.0, -3.0, -1.0, 0.0, 0.5, 0.9)
-MODES: tuple[Mode, ...] = ("frozen", "unfrozen")
-# Leaving out each of n words costs n encodings of n words, so texts are taken until the sum of n * n reaches this.
+MODES: tuple[AdversaryMode, ...] = ("frozen", "unfrozen")
+# Leaving out each of n words costs n encodings of n words, so texts are added until the sum of n * n reaches this.
 LEFT_OUT, LEFT_OUT_SWEEP, FOR_INTERMEDIATES = 4_000_000, 400_000, 60_000
-
-Say = Track[Any]
 
 
 @dataclass(frozen=True)
-class Run:
+class TrainingRun:
     """One classifier of the study."""
 
     dataset: str
     architecture: Architecture
     recipe: Recipe
-    adversary: Mode | None = None
+    adversary: AdversaryMode | None = None
     weight: float = 1.0  # of the divergence in an adversary's loss
     left_out: int = LEFT_OUT
     for_intermediates: int = FOR_INTERMEDIATES
@@ -77,8 +76,8 @@ class Run:
         return runs / f"{self.title.replace(' ', '-').replace(':', '')}-{digest}"
 
 
-def plan(datasets: Sequence[str], seeds: int, *, quick: bool, epochs: int = 6, size: int = 128) -> list[Run]:
-    """All classifiers of a study, those that others build on first."""
+def plan(datasets: Sequence[str], seeds: int, *, quick: bool, epochs: int = 6, size: int = 128) -> list[TrainingRun]:
+    """All classifiers of a study; those that others depend on come first."""
     runs = []
     for dataset in datasets:
         for seed in range(seeds):
@@ -90,11 +89,11 @@ def plan(datasets: Sequence[str], seeds: int, *, quick: bool, epochs: int = 6, s
                 ) -> Architecture:
                     return Architecture(encoder, projection, alignment, size=size, spread=SPREADS[encoder])
 
-                runs += [Run(dataset, architecture(projection), recipe) for projection in PROJECTIONS]
+                runs += [TrainingRun(dataset, architecture(projection), recipe) for projection in PROJECTIONS]
                 if not quick:
-                    runs += [Run(dataset, architecture("softmax"), recipe, adversary=mode) for mode in MODES]
+                    runs += [TrainingRun(dataset, architecture("softmax"), recipe, adversary=mode) for mode in MODES]
                     runs += [
-                        Run(
+                        TrainingRun(
                             dataset,
                             architecture(f"sparsegen:{lam:g}"),
                             recipe,
@@ -111,21 +110,21 @@ def study(
     data: Path,
     out: Path,
     *,
-    datasets: Sequence[str] = tuple(SOURCES),
+    datasets: Sequence[str] = tuple(LENGTH_FILTERS),
     seeds: int = 1,
     quick: bool = False,
     epochs: int = 6,
     size: int = 128,
-    track: Say = silently,
+    track: Track[Any] = silently,
 ) -> dict[str, Any]:
     """Train what is missing, measure it, and give back all numbers as plain data (also kept in `out/results.json`)."""
     if seeds < 1 or epochs < 1:
         raise BadOption("A study needs at least one seed and one epoch.")
     if not datasets:
-        raise BadOption(f"Name at least one dataset: {', '.join(SOURCES)}.")
+        raise BadOption(f"Name at least one dataset: {', '.join(LENGTH_FILTERS)}.")
     loaded = {
         name: read_dataset(data, name) for name in datasets
-    }  # all of them first: a missing file is said before hours of work
+    }  # all of them first, so that a missing file is reported before hours of work
     make_folder(out / "runs")
     rows = []
     for run in plan(datasets, seeds, quick=quick, epochs=epochs, size=size):
@@ -137,15 +136,15 @@ def study(
             name: {"train": len(d.train), "dev": len(d.dev), "test": len(d.test)} for name, d in loaded.items()
         },
         "lambdas": list(LAMBDAS),
-        "made": made(sum(row["seconds"] for row in rows)),
+        "made": provenance(sum(row["seconds"] for row in rows)),
         "runs": rows,
     }
     write_json(out / "results.json", results)
     return results
 
 
-def made(seconds: float) -> dict[str, Any]:
-    """When and where the numbers came about."""
+def provenance(seconds: float) -> dict[str, Any]:
+    """When and on which machine the numbers were made."""
     return {
         "date": datetime.now(UTC).date().isoformat(),
         "torch": torch.__version__,
@@ -155,27 +154,27 @@ def made(seconds: float) -> dict[str, Any]:
     }
 
 
-def perform(run: Run, dataset: Dataset, runs: Path, track: Say) -> dict[str, Any]:
-    """One classifier's numbers: trained, measured, or read if that has been done."""
+def perform(run: TrainingRun, dataset: StudyDataset, runs: Path, track: Track[Any]) -> dict[str, Any]:
+    """The numbers of one classifier: trained and measured, or read if that was done before."""
     folder = run.folder(runs, dataset.fingerprint)
     kept = folder / f"measures-{run.left_out}-{run.for_intermediates}.json"
     if kept.is_file():
         return read_json(kept)
 
-    def titled(items: Sequence[Any], doing: str) -> Any:
+    def with_title(items: Sequence[Any], doing: str) -> Any:
         return track(items, f"{run.title}: {doing}")
 
     if run.adversary is None:
-        model, history = train(dataset, run.architecture, run.recipe, folder, track=titled)
+        model, history = train(dataset, run.architecture, run.recipe, folder, track=with_title)
     else:
-        base_folder = Run(run.dataset, run.architecture, run.recipe).folder(runs, dataset.fingerprint)
-        base, _ = train(dataset, run.architecture, run.recipe, base_folder, track=titled)
+        base_folder = TrainingRun(run.dataset, run.architecture, run.recipe).folder(runs, dataset.fingerprint)
+        base, _ = train(dataset, run.architecture, run.recipe, base_folder, track=with_title)
         model, history = train_adversary(
-            dataset, base, run.recipe, folder, mode=run.adversary, weight=run.weight, track=titled
+            dataset, base, run.recipe, folder, mode=run.adversary, weight=run.weight, track=with_title
         )
     started = time.process_time()
     measured = (
-        measure(run, model, dataset.test, titled)
+        measure(run, model, dataset.test, with_title)
         if run.adversary is None
         else measure_adversary(model, base, dataset.test)
     )
@@ -195,7 +194,7 @@ def perform(run: Run, dataset: Dataset, runs: Path, track: Say) -> dict[str, Any
     return row
 
 
-def within(texts: Sequence[Text], budget: int) -> list[Text]:
+def texts_within(texts: Sequence[LabelledText], budget: int) -> list[LabelledText]:
     """As many texts, in a fixed random order, as the budget allows; the sum of their squared lengths is what they
     cost.
     """
@@ -209,11 +208,11 @@ def within(texts: Sequence[Text], budget: int) -> list[Text]:
     return [texts[i] for i in sorted(chosen)]
 
 
-def measure(run: Run, model: Classifier, test: Sequence[Text], track: Say) -> dict[str, Any]:
+def measure(run: TrainingRun, model: Classifier, test: Sequence[LabelledText], track: Track[Any]) -> dict[str, Any]:
     """Lists are one number a text; `tau` and `p` are attention's agreement with an importance, `entropy` is an
     importance's own.
     """
-    some, few = within(test, run.left_out), within(test, run.for_intermediates)
+    some, few = texts_within(test, run.left_out), texts_within(test, run.for_intermediates)
     own, own_of_some = (attention_over_words(answers(model, texts)[1], texts) for texts in (test, some))
     importances = {
         "g(x)": (gradient_importance(model, test), own),
@@ -243,7 +242,7 @@ def _entropies(given: list[Tensor]) -> list[float | None]:
 
 
 def number(value: float) -> float | None:
-    """JSON has no NaN: where there is no agreement to speak of, there is no number."""
+    """A number for JSON, which has no NaN: None where the correlation is not defined."""
     return None if value != value else round(value, 5)
 
 
@@ -254,14 +253,12 @@ def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise BadFile(f"{folder} could not be made: {error.strerror or error}.") from error
+        raise BadFile(f"The folder {folder} could not be made: {error.strerror or error}.") from error
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Moved into place when whole, so that a killed study never leaves half a file."""
-    partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
-    partial.replace(path)
+    """Wholly or not at all, so that a killed study never leaves half a file."""
+    write_atomically(path, json.dumps(content, allow_nan=False), "study's result")
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -21,19 +21,19 @@ IMPORTANCES = {
 }
 
 
-class Cell(NamedTuple):
+class StudyCell(NamedTuple):
     measured: str
     paper: str = ""
 
 
-class Table(NamedTuple):
+class StudyTable(NamedTuple):
     title: str
     note: str
     columns: list[str]
-    rows: list[tuple[str, list[Cell]]]
+    rows: list[tuple[str, list[StudyCell]]]
 
 
-class Mean(NamedTuple):
+class MeanOverSeeds(NamedTuple):
     """A mean over seeds. `interval` is the half width of its 95% interval, `spread` the standard deviation over
     texts.
     """
@@ -57,12 +57,12 @@ def _figure(value: float) -> str:
     return f"{value:.2f}".replace("-0.00", "0.00")
 
 
-def over_seeds(values: Sequence[float], spreads: Sequence[float] = ()) -> Mean:
+def over_seeds(values: Sequence[float], spreads: Sequence[float] = ()) -> MeanOverSeeds:
     """Student's interval of the mean over seeds; none from a single one."""
     interval = None
     if len(values) > 1:
         interval = float(t.ppf(0.975, len(values) - 1)) * stdev(values) / math.sqrt(len(values))
-    return Mean(fmean(values), interval, fmean(spreads) if spreads else None)
+    return MeanOverSeeds(fmean(values), interval, fmean(spreads) if spreads else None)
 
 
 def select(results: dict[str, Any], **wanted: Any) -> list[dict[str, Any]]:
@@ -73,7 +73,7 @@ def present(values: Iterable[float | None]) -> list[float]:
     return [value for value in values if value is not None]
 
 
-def of_texts(rows: Sequence[dict[str, Any]], kind: str, name: str) -> Mean | None:
+def of_texts(rows: Sequence[dict[str, Any]], kind: str, name: str) -> MeanOverSeeds | None:
     """The mean over seeds of the mean over texts, with the spread over texts."""
     lists = [found for row in rows if len(found := present(row[kind].get(name, ()))) > 1]
     return over_seeds([fmean(one) for one in lists], [stdev(one) for one in lists]) if lists else None
@@ -82,7 +82,9 @@ def of_texts(rows: Sequence[dict[str, Any]], kind: str, name: str) -> Mean | Non
 def lambda_of(projection: str) -> float | None:
     """The place of a projection on the scale of sparsegen; softmax has none."""
     parsed = Projection.parse(projection)
-    return 0.0 if parsed.name == "sparsemax" else parsed.parameter if parsed.name == "sparsegen" else None
+    if parsed.name == "sparsemax":
+        return 0.0
+    return parsed.parameter if parsed.name == "sparsegen" else None
 
 
 def sweep(results: dict[str, Any], dataset: str, encoder: str) -> list[dict[str, Any]]:
@@ -99,8 +101,8 @@ def _pair(numbers: tuple[float, float] | None) -> str:
     return "" if numbers is None else f"{numbers[0]:.2f} ± {numbers[1]:.2f}"
 
 
-def tables(results: dict[str, Any]) -> list[Table]:
-    made = [
+def tables(results: dict[str, Any]) -> list[StudyTable]:
+    provenance = [
         _in_short(results),
         _accuracy(results),
         _for_intermediates(results),
@@ -109,7 +111,7 @@ def tables(results: dict[str, Any]) -> list[Table]:
         _lambda(results),
         _adversary(results),
     ]
-    return [table for table in made if table.rows]
+    return [table for table in provenance if table.rows]
 
 
 CLAIMS = {
@@ -121,7 +123,7 @@ CLAIMS = {
 }
 
 
-def _in_short(results: dict[str, Any]) -> Table:
+def _in_short(results: dict[str, Any]) -> StudyTable:
     rows = []
     for dataset in results["datasets"]:
         for encoder in paper.ENCODERS:
@@ -133,10 +135,10 @@ def _in_short(results: dict[str, Any]) -> Table:
             rows.append(
                 (
                     _name(dataset, encoder),
-                    [Cell(f"{zeros:.0%}"), *(Cell(_change(soft, sparse, *key)) for key in CLAIMS.values())],
+                    [StudyCell(f"{zeros:.0%}"), *(StudyCell(_change(soft, sparse, *key)) for key in CLAIMS.values())],
                 )
             )
-    return Table(
+    return StudyTable(
         "In short: from softmax to sparsemax",
         "How many words are left without attention, and what follows: were sparse"
         " attention the better explanation, it would agree more"
@@ -162,17 +164,17 @@ def _name(dataset: str, encoder: str, projection: str = "") -> str:
     return f"{paper.DATASETS[dataset]} · {paper.ENCODERS[encoder]}{' ' + projection if projection else ''}"
 
 
-def _accuracy(results: dict[str, Any]) -> Table:
+def _accuracy(results: dict[str, Any]) -> StudyTable:
     rows = []
     for dataset, encoder, projection in _grid(results):
         found = select(results, dataset=dataset, encoder=encoder, projection=projection, adversary=None)
         said = paper.ACCURACY[encoder, dataset]
-        cell = Cell(
+        cell = StudyCell(
             f"{over_seeds([row['accuracy'] for row in found])}", f"{said:.2f}" if projection == "softmax" else ""
         )
         zeros, attention = over_seeds([row["zeros"] for row in found]), of_texts(found, "entropy", "attention")
-        rows.append((_name(dataset, encoder, projection), [cell, Cell(f"{zeros}"), Cell(f"{attention}")]))
-    return Table(
+        rows.append((_name(dataset, encoder, projection), [cell, StudyCell(f"{zeros}"), StudyCell(f"{attention}")]))
+    return StudyTable(
         "Table 3: accuracy on test",
         "The paper gives one accuracy for each encoder; it is set beside softmax. Beside"
         " it, which the paper does not give: the share of"
@@ -182,7 +184,7 @@ def _accuracy(results: dict[str, Any]) -> Table:
     )
 
 
-def _for_intermediates(results: dict[str, Any]) -> Table:
+def _for_intermediates(results: dict[str, Any]) -> StudyTable:
     rows = []
     for dataset, encoder, projection in _grid(results):
         found = select(results, dataset=dataset, encoder=encoder, projection=projection, adversary=None)
@@ -190,9 +192,12 @@ def _for_intermediates(results: dict[str, Any]) -> Table:
         if by_norm and by_jacobian:
             said = paper.ENTROPY_FOR_INTERMEDIATES[encoder, projection, dataset]
             rows.append(
-                (_name(dataset, encoder, projection), [Cell(f"{by_norm}", _pair(said)), Cell(f"{by_jacobian}")])
+                (
+                    _name(dataset, encoder, projection),
+                    [StudyCell(f"{by_norm}", _pair(said)), StudyCell(f"{by_jacobian}")],
+                )
             )
-    return Table(
+    return StudyTable(
         "Table 1: entropy of the inputs' importance for an intermediate representation",
         "1: all inputs matter alike for a representation; 0: one input alone does. Left"
         " by the gradient of the representation's norm (the"
@@ -202,16 +207,16 @@ def _for_intermediates(results: dict[str, Any]) -> Table:
     )
 
 
-def _agreement(results: dict[str, Any]) -> Table:
+def _agreement(results: dict[str, Any]) -> StudyTable:
     rows = []
     for dataset, encoder, projection in _grid(results):
         found = select(results, dataset=dataset, encoder=encoder, projection=projection, adversary=None)
         cells = [
-            Cell(f"{of_texts(found, 'tau', name)}", _pair(paper.AGREEMENT[name][encoder, projection, dataset]))
+            StudyCell(f"{of_texts(found, 'tau', name)}", _pair(paper.AGREEMENT[name][encoder, projection, dataset]))
             for name in IMPORTANCES
         ]
         rows.append((_name(dataset, encoder, projection), cells))
-    return Table(
+    return StudyTable(
         "Table 6: agreement of attention with importance",
         "Kendall's tau-b of each text, its mean, and ± its standard deviation over texts.",
         [f"{name} {words}" for name, words in IMPORTANCES.items()],
@@ -219,7 +224,7 @@ def _agreement(results: dict[str, Any]) -> Table:
     )
 
 
-def _significance(results: dict[str, Any]) -> Table:
+def _significance(results: dict[str, Any]) -> StudyTable:
     rows = []
     for dataset, encoder, projection in _grid(results):
         found = select(results, dataset=dataset, encoder=encoder, projection=projection, adversary=None)
@@ -228,10 +233,12 @@ def _significance(results: dict[str, Any]) -> Table:
             shares = [fmean(p <= 0.05 for p in values) for row in found if (values := present(row["p"][name]))]
             missing = sum(value is None for row in found for value in row["p"][name])
             cells.append(
-                Cell((f"{over_seeds(shares)}" if shares else "none") + (f" ({missing} undefined)" if missing else ""))
+                StudyCell(
+                    (f"{over_seeds(shares)}" if shares else "none") + (f" ({missing} undefined)" if missing else "")
+                )
             )
         rows.append((_name(dataset, encoder, projection), cells))
-    return Table(
+    return StudyTable(
         "Share of texts whose agreement is significant",
         "p ≤ 0.05 for tau-b. Undefined where attention or importance is the same for"
         " all words; such texts are left out of the means.",
@@ -249,7 +256,7 @@ def lambda_and_entropy(rows: Sequence[dict[str, Any]]) -> tuple[float, float]:
     return float(across), fmean(one for one in map(float, within) if one == one)
 
 
-def _lambda(results: dict[str, Any]) -> Table:
+def _lambda(results: dict[str, Any]) -> StudyTable:
     rows = []
     for dataset in results["datasets"]:
         for encoder in paper.ENCODERS:
@@ -258,9 +265,11 @@ def _lambda(results: dict[str, Any]) -> Table:
                 continue
             across, within = lambda_and_entropy(found)
             said = paper.LAMBDA_AND_ENTROPY[encoder, dataset]
-            rows.append((_name(dataset, encoder), [Cell(f"{across:+.2f}", f"{said:+.3f}"), Cell(f"{within:+.2f}")]))
+            rows.append(
+                (_name(dataset, encoder), [StudyCell(f"{across:+.2f}", f"{said:+.3f}"), StudyCell(f"{within:+.2f}")])
+            )
     listed = ", ".join(f"{lam:g}" for lam in results["lambdas"])
-    return Table(
+    return StudyTable(
         "Table 2: does sparser attention spread importance?",
         f"Kendall's tau-b of λ ({listed}) with the entropy of g(x): over the classifiers'"
         " means, and within each text, averaged. The paper"
@@ -271,7 +280,7 @@ def _lambda(results: dict[str, Any]) -> Table:
     )
 
 
-def _adversary(results: dict[str, Any]) -> Table:
+def _adversary(results: dict[str, Any]) -> StudyTable:
     rows = []
     for dataset in results["datasets"]:
         for encoder in paper.ENCODERS:
@@ -285,13 +294,13 @@ def _adversary(results: dict[str, Any]) -> Table:
                 )
                 said = paper.ADVERSARY[encoder, mode, dataset]
                 cells = [
-                    Cell(f"{apart}", f"{said[0]:.2f}"),
-                    Cell(f"{accuracy}", f"{said[1]:.2f}"),
-                    Cell(f"{base}"),
-                    Cell(f"{far}"),
+                    StudyCell(f"{apart}", f"{said[0]:.2f}"),
+                    StudyCell(f"{accuracy}", f"{said[1]:.2f}"),
+                    StudyCell(f"{base}"),
+                    StudyCell(f"{far}"),
                 ]
                 rows.append((f"{_name(dataset, encoder)} {mode}", cells))
-    return Table(
+    return StudyTable(
         "Table 5: adversarial attention",
         "Divergence (Jensen-Shannon, in nats; at most ln 2 = 0.69) of the adversary's attention from that of a softmax"
         " classifier, its"
@@ -302,15 +311,15 @@ def _adversary(results: dict[str, Any]) -> Table:
     )
 
 
-def inference_table(results: dict[str, Any]) -> Table:
+def inference_table(results: dict[str, Any]) -> StudyTable:
     """What a trained model's attention says when it is projected otherwise."""
     rows = []
     for one in results["projections"]:
         measures = one["measures"]
-        cells = [Cell(f"{one['accuracy']:.3f}"), Cell(f"{one['same']:.3f}")]
-        cells += [Cell(_mean_and_spread(measures[key])) for key in measures]
+        cells = [StudyCell(f"{one['accuracy']:.3f}"), StudyCell(f"{one['same']:.3f}")]
+        cells += [StudyCell(_mean_and_spread(measures[key])) for key in measures]
         rows.append((one["projection"], cells))
-    return Table(
+    return StudyTable(
         f"{results['model']}: attention projected at inference",
         f"{results['texts']} texts; the model was trained with softmax and is not trained again. Entropy (1 = uniform),"
         " zeros and the share on special tokens are those of the last layer's attention at the position that the"
@@ -328,7 +337,7 @@ def _mean_and_spread(values: Sequence[float | None]) -> str:
     return f"{fmean(found):.2f} ± {stdev(found):.2f}" if len(found) > 1 else "none"
 
 
-def markdown(shown: Sequence[Table]) -> str:
+def markdown(shown: Sequence[StudyTable]) -> str:
     """The tables as text; the paper's numbers in brackets."""
     parts = []
     for table in shown:

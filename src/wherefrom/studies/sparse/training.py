@@ -15,13 +15,14 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional
 
+from wherefrom.core.files import replacing
 from wherefrom.errors import BadFile
-from wherefrom.studies.sparse.data import Dataset, Text, by_length, padded, shuffled
-from wherefrom.studies.sparse.models import Answer, Architecture, Classifier, build
+from wherefrom.studies.sparse.data import LabelledText, StudyDataset, by_length, padded, shuffled
+from wherefrom.studies.sparse.models import Architecture, Classifier, ClassifierOutput, build
 
 Item = TypeVar("Item")
 Track = Callable[[Sequence[Item], str], Iterable[Item]]  # shows how far a loop has come
-BATCH_TOKENS = 8192  # where nothing is learned, only asked
+BATCH_TOKENS = 8192  # of a batch without training
 
 RATES = {"bilstm": 1e-3, "transformer": 5e-4}  # the paper's 1e-4 and 1e-5 take many times the epochs
 
@@ -32,9 +33,9 @@ class Recipe:
 
     rate: float
     epochs: int = 6
-    patience: int = 2  # so many epochs without a better dev score end the training
+    patience: int = 2  # training ends after so many epochs without a better dev score
     batch: int = 32
-    decay: float = 1e-5  # none on the attention's own parameters
+    decay: float = 1e-5  # the attention's own parameters have none
     seed: int = 0
 
 
@@ -51,6 +52,7 @@ class Epoch:
 
 
 def silently(items: Sequence[Item], _: str) -> Iterable[Item]:
+    """Shows no progress."""
     return items
 
 
@@ -65,7 +67,7 @@ def optimiser(model: Classifier, rate: float, decay: float) -> torch.optim.Adam:
 
 
 def train(
-    dataset: Dataset, architecture: Architecture, recipe: Recipe, folder: Path, *, track: Track[Any] = silently
+    dataset: StudyDataset, architecture: Architecture, recipe: Recipe, folder: Path, *, track: Track[Any] = silently
 ) -> tuple[Classifier, list[Epoch]]:
     """The best classifier by dev score, and its epochs. What `folder` already holds is not done again."""
     model = build(architecture, len(dataset.words), seed=recipe.seed)
@@ -74,7 +76,7 @@ def train(
         return model, done
     weight = torch.tensor(dataset.positive_weight)
 
-    def loss_of(rows: Sequence[int], answer: Answer) -> Tensor:
+    def loss_of(rows: Sequence[int], answer: ClassifierOutput) -> Tensor:
         labels = torch.tensor([float(dataset.train[i].label) for i in rows])
         return functional.binary_cross_entropy_with_logits(answer.logit, labels, pos_weight=weight)
 
@@ -100,18 +102,18 @@ def train(
 def fit(
     model: Classifier,
     optimise: torch.optim.Optimizer,
-    texts: Sequence[Text],
+    texts: Sequence[LabelledText],
     recipe: Recipe,
     folder: Path,
-    loss_of: Callable[[Sequence[int], Answer], Tensor],
+    loss_of: Callable[[Sequence[int], ClassifierOutput], Tensor],
     dev_score: Callable[[], tuple[float, float]],
     *,
     track: Track[Any],
 ) -> list[Epoch]:
     """Run the epochs that are missing, leave the best state in the model and in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
-    half_way = folder / "unfinished.safetensors"
-    history, best = _resume(model, optimise, half_way) if half_way.is_file() else ([], _copy(model))
+    unfinished_path = folder / "unfinished.safetensors"
+    history, best = _resume(model, optimise, unfinished_path) if unfinished_path.is_file() else ([], _copy(model))
     while len(history) < recipe.epochs and not _stalled(history, recipe.patience):
         started, total = time.process_time(), 0.0
         model.train()
@@ -130,11 +132,11 @@ def fit(
         state = {f"now.{name}": value for name, value in _copy(model).items()} | {
             f"best.{name}": value for name, value in best.items()
         }
-        _save(state | _moments(optimise), half_way, history)
+        _save(state | _moments(optimise), unfinished_path, history)
     model.load_state_dict(best)
     model.eval()
     _save(best, folder / "model.safetensors", history)
-    half_way.unlink(missing_ok=True)
+    unfinished_path.unlink(missing_ok=True)
     return history
 
 
@@ -144,7 +146,7 @@ def _stalled(history: list[Epoch], patience: int) -> bool:
 
 
 @torch.no_grad()
-def answers(model: Classifier, texts: Sequence[Text]) -> tuple[Tensor, list[Tensor]]:
+def answers(model: Classifier, texts: Sequence[LabelledText]) -> tuple[Tensor, list[Tensor]]:
     """The logit of every text, and its attention over its own places. (text,), [(place,)]"""
     logits, attention = torch.empty(len(texts), dtype=model.decoder.weight.dtype), [torch.empty(0)] * len(texts)
     model.eval()
@@ -156,7 +158,7 @@ def answers(model: Classifier, texts: Sequence[Text]) -> tuple[Tensor, list[Tens
     return logits, attention
 
 
-def accuracy(model: Classifier, texts: Sequence[Text]) -> float:
+def accuracy(model: Classifier, texts: Sequence[LabelledText]) -> float:
     logits, _ = answers(model, texts)
     return ((logits > 0) == torch.tensor([text.label > 0 for text in texts])).double().mean().item()
 
@@ -174,11 +176,10 @@ def _moments(optimise: torch.optim.Optimizer) -> dict[str, Tensor]:
 
 
 def _save(tensors: dict[str, Tensor], path: Path, history: list[Epoch]) -> None:
-    """Written beside and moved into place: a file that is there is whole, whenever the process was killed."""
-    partial = path.with_suffix(".partial")
+    """Write a file wholly or not at all, so that it is never damaged when the process is killed."""
     notes = {"history": json.dumps([asdict(epoch) for epoch in history])}
-    save_file({name: value.contiguous() for name, value in tensors.items()}, partial, metadata=notes)
-    partial.replace(path)
+    with replacing(path) as unfinished:
+        save_file({name: value.contiguous() for name, value in tensors.items()}, unfinished, metadata=notes)
 
 
 def _history(path: Path) -> list[Epoch]:

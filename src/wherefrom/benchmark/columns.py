@@ -1,0 +1,79 @@
+"""The columns in which a run keeps explanations: the one list of them, from an explanation to a row and back.
+
+docs/running-a-benchmark.md says what they mean to a reader.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from wherefrom.core.explanation import Explanation
+
+# How a column is stored. "json" is text that holds JSON; "spans" is a list of [start, end].
+ColumnType = Literal["text", "real", "int", "long", "bool", "texts", "reals", "ints", "spans", "json"]
+
+
+class StoredColumn(NamedTuple):
+    """A column of the table of explanations."""
+
+    name: str
+    type: ColumnType
+    field: bool = True  # whether it is a field of `Explanation` of the same name
+
+
+EXPLANATION_COLUMNS = (
+    StoredColumn("example", "text", field=False),
+    StoredColumn("target", "text"),
+    StoredColumn("method", "text"),
+    StoredColumn("prediction", "text"),
+    StoredColumn("probability", "real"),
+    StoredColumn("label", "text", field=False),
+    StoredColumn("text", "text"),
+    StoredColumn("pair", "text"),
+    StoredColumn("level", "text"),
+    StoredColumn("tokens", "texts"),
+    StoredColumn("scores", "reals"),
+    StoredColumn("offsets", "spans"),
+    StoredColumn("segment", "ints"),
+    StoredColumn("input_ids", "ints", field=False),
+    StoredColumn("signed", "bool"),
+    StoredColumn("params", "json"),
+    StoredColumn("notes", "json"),
+    StoredColumn("gap", "real"),
+    StoredColumn("unassigned", "real"),
+    StoredColumn("cut", "int"),
+    StoredColumn("seconds", "real"),
+    StoredColumn("forwards", "long"),
+    StoredColumn("backwards", "long"),
+)
+
+
+def row_of(
+    explanation: Explanation, *, example: str, method: str, label: str | None, input_ids: Sequence[int] | None
+) -> dict[str, Any]:
+    """A row of the table. method: as it was asked for, with its options."""
+    kept = {column.name: _stored(column, explanation) for column in EXPLANATION_COLUMNS if column.field}
+    return kept | {"example": example, "method": method, "label": label, "input_ids": input_ids}
+
+
+def _stored(column: StoredColumn, explanation: Explanation) -> Any:
+    value = getattr(explanation, column.name)
+    if column.type != "json":
+        return value
+    return json.dumps(dict(value) if isinstance(value, Mapping) else value, default=str)
+
+
+def explanation_of(row: Mapping[str, Any]) -> Explanation:
+    """The explanation that a row of the table was made of, as far as the table keeps it."""
+    return Explanation(**{column.name: _restored(column, row) for column in EXPLANATION_COLUMNS if column.field})
+
+
+def _restored(column: StoredColumn, row: Mapping[str, Any]) -> Any:
+    value = row[column.name]
+    if column.type == "json":
+        value = json.loads(value)
+    if column.type == "spans":
+        return tuple((start, end) for start, end in value)
+    return tuple(value) if isinstance(value, list) else value

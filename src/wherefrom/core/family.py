@@ -1,0 +1,64 @@
+"""A family of models: where a model keeps its attention, norms and feed-forward parts. Data, no code.
+
+Paths start at the backbone (`model.base_model`), and `order` says how a block is put together:
+
+- post: h = norm1(x + attention(x)); y = norm2(h + mlp(h))
+- pre: h = x + attention(norm1(x)); y = h + mlp(norm2(h))
+- parallel: y = x + attention(norm1(x)) + mlp(norm2(x))
+- sandwich: h = x + after1(attention(norm1(x))); y = h + after2(mlp(norm2(h)))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from wherefrom.errors import BadOption
+
+BlockOrder = Literal["post", "pre", "parallel", "sandwich"]
+DecisionPosition = Literal["first", "last", "every"]
+
+
+@dataclass(frozen=True)
+class Family:
+    """A row of the table of families, by which Wherefrom looks inside a model. See docs/add-a-family.md.
+
+    Example:
+        >>> phi = Family(
+        ...     ("phi",),
+        ...     blocks="layers.*",
+        ...     attention="self_attn",
+        ...     attention_out="self_attn.dense",
+        ...     attention_norm="input_layernorm",
+        ...     mlp=("mlp",),
+        ...     mlp_norm="input_layernorm",
+        ...     order="parallel",
+        ...     reads="last",
+        ... )
+    """
+
+    model_types: tuple[str, ...]  # values of `config.model_type`
+    blocks: str  # "*" stands for every child; a block that is used for several layers is listed once
+    attention: str  # the module in which the attention probabilities arise; from here on, paths start at the block
+    attention_out: str
+    attention_norm: str
+    mlp: tuple[str, ...]
+    mlp_norm: str
+    order: BlockOrder
+    # The position a classification head reads; "every" where it reads all, or another stack does.
+    reads: DecisionPosition
+    reads_option: str | None = None  # a setting of the model's config that says "cls" or "mean" instead
+    parallel_option: str | None = None  # a setting of the model's config that makes a pre block parallel
+    attention_after: str | None = None  # the norms of a sandwich behind attention and mlp
+    mlp_after: str | None = None
+
+    def __post_init__(self) -> None:
+        for field in ("model_types", "mlp"):
+            value = getattr(self, field)
+            if not isinstance(value, tuple) or not value or not all(isinstance(one, str) for one in value):
+                raise BadOption(f"{field} of a family is a tuple of names, such as ('mlp',), not {value!r}.")
+        for field, known in (("order", get_args(BlockOrder)), ("reads", get_args(DecisionPosition))):
+            if getattr(self, field) not in known:
+                raise BadOption(f"{field} of a family is {' | '.join(known)}, not {getattr(self, field)!r}.")
+        if self.order == "sandwich" and not (self.attention_after and self.mlp_after):
+            raise BadOption("A family with order='sandwich' needs attention_after and mlp_after.")

@@ -1,0 +1,101 @@
+"""How files are read and written everywhere: JSON, JSON lines, and files that are whole or not there at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from wherefrom.errors import BadFile
+
+FilePath = str | os.PathLike[str]
+UNFINISHED = ".part-"  # the names of files that are being written start with this
+
+
+@contextmanager
+def reading(path: FilePath) -> Iterator[None]:
+    """Turn the errors of opening and decoding a file into one that names the file and says what is wrong with it."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise BadFile(f"There is no file {error.filename or path}.") from error
+    except UnicodeDecodeError as error:
+        raise BadFile(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}.") from error
+    except OSError as error:
+        raise BadFile(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+def read_json(path: FilePath) -> Any:
+    """The content of a JSON file."""
+    with reading(path):
+        try:
+            return json.loads(Path(path).read_text(encoding="utf-8-sig"))
+        except json.JSONDecodeError as error:
+            raise BadFile(
+                f"{path}, line {error.lineno}: this is not JSON, or it was cut short: {error.msg}."
+            ) from error
+
+
+def read_json_lines(path: FilePath) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every object of a file with one JSON object a line, with the place it was read from; blank lines are skipped."""
+    with reading(path), Path(path).open(encoding="utf-8-sig") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            where = f"{path}, line {number}"
+            try:
+                row = json.loads(line)
+            except ValueError as error:
+                raise BadFile(f"{where}: this is not JSON: {error}.") from error
+            if not isinstance(row, dict):
+                raise BadFile(
+                    f"{where}: a line must hold an object with fields, such as"
+                    f' {{"text": ..., "label": ...}}, not {line[:40]!r}.'
+                )
+            yield where, row
+
+
+@contextmanager
+def replacing(path: FilePath, *, durable: bool = False) -> Iterator[Path]:
+    """A temporary path in the same folder. What is written there takes the place of `path` when the block ends; if the
+    block fails, it is removed and `path` stays as it was.
+
+    durable: also make the content and the new name reach the disk, so that they survive a power failure.
+    """
+    goal = Path(path)
+    unfinished = goal.with_name(f"{UNFINISHED}{uuid4().hex[:12]}")
+    try:
+        yield unfinished
+        if durable:
+            _flush_to_disk(unfinished)
+        unfinished.replace(goal)
+        if durable:
+            _flush_to_disk(goal.parent)
+    except BaseException:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        raise
+
+
+def write_atomically(path: FilePath, content: str | bytes, what: str, *, durable: bool = False) -> None:
+    """Write a file wholly or not at all: whenever the process is killed, `path` holds the old content or the new.
+
+    what: what is written, for the message when that fails, such as "explanation".
+    """
+    try:
+        with replacing(path, durable=durable) as unfinished:
+            unfinished.write_bytes(content.encode() if isinstance(content, str) else content)
+    except OSError as error:
+        raise BadFile(f"The {what} could not be written to {path}: {error.strerror or error}.") from error
+
+
+def _flush_to_disk(path: Path) -> None:
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

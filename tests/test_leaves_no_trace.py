@@ -1,0 +1,119 @@
+"""Settings of the whole process are as they were before, whatever Wherefrom did in between."""
+
+from __future__ import annotations
+
+import csv
+import gc
+import logging
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tiny_models import make_network, tokenizer
+from transformers.utils import logging as transformers_logging
+
+import wherefrom
+from wherefrom.benchmark.datasets import DataSet
+from wherefrom.benchmark.engines import _quiet_ray_data
+from wherefrom.benchmark.plan import RunPlan
+from wherefrom.benchmark.run import run
+from wherefrom.cli.main import main
+from wherefrom.errors import WherefromError
+from wherefrom.model.loading import quiet
+
+
+def settings() -> dict[str, Any]:
+    return {
+        "showwarning": warnings.showwarning,
+        "filters": list(warnings.filters),
+        "csv": csv.field_size_limit(),
+        "frozen objects": gc.get_freeze_count(),
+        "collects garbage": gc.isenabled(),
+        "threads": torch.get_num_threads(),
+        "gradients": torch.is_grad_enabled(),
+        "default type": torch.get_default_dtype(),
+        "random numbers": torch.random.get_rng_state().tolist(),
+        "verbosity": transformers_logging.get_verbosity(),
+        "bars": transformers_logging.is_progress_bar_enabled(),
+        "root logger": (logging.getLogger().level, len(logging.getLogger().handlers)),
+    }
+
+
+@pytest.fixture(autouse=True)
+def unusual() -> Iterator[None]:
+    """Settings that nobody would choose, so that setting a usual value is noticed as well."""
+    limit, threads = csv.field_size_limit(77_777), torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    csv.field_size_limit(limit)
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def call(*words: str) -> int:
+        monkeypatch.setattr(sys, "argv", ["wherefrom", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return int(ended.value.code or 0)
+
+    return call
+
+
+def test_commands(command: Any) -> None:
+    before = settings()
+    assert command("methods") == 0
+    assert settings() == before
+    assert command("explain", "a film", "--method", "no_such_method") == 2
+    assert settings() == before
+
+
+def test_a_run(tmp_path: Path) -> None:
+    with quiet():
+        make_network("bert", labels=2).save_pretrained(tmp_path / "model")
+        tokenizer().save_pretrained(tmp_path / "model")
+    data = tmp_path / "some.csv"
+    data.write_text("text\n" + "a fine film\n" * 2 + "film " * 20_000 + "\n")  # one field above the limit
+    before = settings()
+    plan = RunPlan(str(data), model=str(tmp_path / "model"), methods="attcat", metrics="aopc", limit=2, workers=1)
+    assert run(plan, tmp_path / "run").finished
+    assert settings() == before
+
+
+def test_reading_is_interrupted(tmp_path: Path) -> None:
+    """Between two rows, in which others may read files of their own, and for good."""
+    data = tmp_path / "some.csv"
+    data.write_text("text\na fine film\n" + "x" * 100_000 + '\n"y\n')
+    before = settings()
+    rows = iter(DataSet(str(data)))
+    assert next(rows).text == "a fine film"
+    assert settings() == before
+    assert len(next(rows).text) == 100_000
+    with pytest.raises(WherefromError, match="line"):
+        next(rows)
+    assert settings() == before
+
+
+def test_explaining_and_comparing() -> None:
+    model = wherefrom.load((make_network("bert"), tokenizer()))
+    before = settings()
+    model.compare("a fine film", ["attcat", "lrp", "random", "lime:samples=20"], ["aopc"])
+    model.explain("a fine film", "optimus")
+    with pytest.raises(WherefromError):
+        model.explain("a fine film", "alti", norm="l7")
+    assert settings() == before
+
+
+def test_the_settings_of_ray_data() -> None:
+    class Context:
+        enable_progress_bars = True
+
+    context, logger = Context(), logging.getLogger("ray.data")
+    before = logger.level
+    with pytest.raises(ZeroDivisionError), _quiet_ray_data(context):
+        _ = 1 / (logger.level - logging.ERROR + int(context.enable_progress_bars))
+    assert (context.enable_progress_bars, logger.level) == (True, before)

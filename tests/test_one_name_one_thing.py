@@ -1,0 +1,55 @@
+"""One name, one thing: no class and no type has the name of another one elsewhere in the package."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+import wherefrom
+
+# Packages whose names are being changed by others; each goes from this list when its own names are unique.
+NOT_YET = ("api", "case", "grading", "methods", "metrics", "model", "optimus", "registry", "selection")
+# The same types, defined again in packages of the list above: to be imported from core.arrays and core.units instead.
+SAME_THING = {"Numbers", "Span"}
+ROOT = Path(wherefrom.__file__).parent
+
+
+def package(module: str) -> str:
+    return module.partition(".")[0]
+
+
+def names_in(source: str) -> list[str]:
+    """The classes, type aliases and type variables at the top of a module. Constants are written in capitals and are
+    always read with their module in mind, so that two FORMATs do not confuse anybody.
+    """
+    found = []
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.ClassDef):
+            found.append(node.name)
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        found += [
+            one.id for one in targets if isinstance(one, ast.Name) and not one.id.isupper() and one.id[0].isupper()
+        ]
+    return found
+
+
+def test_what_counts_as_a_name() -> None:
+    source = "class Aa: ...\nBb = dict[str, int]\nCc: TypeAlias = int\nLIMIT = 3\n_d = 4\nif True:\n    Ff = 1\n"
+    assert names_in(source) == ["Aa", "Bb", "Cc"]
+
+
+def test_one_name_one_thing() -> None:
+    homes: dict[str, list[str]] = defaultdict(list)
+    for path in sorted(ROOT.rglob("*.py")):
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for name in names_in(path.read_text(encoding="utf-8")):
+            homes[name].append(module)
+    twice = {
+        name: modules
+        for name, modules in homes.items()
+        if len(modules) > 1 and name not in SAME_THING and any(package(one) not in NOT_YET for one in modules)
+    }
+    assert twice == {}

@@ -1,0 +1,132 @@
+"""Families and data readers that other packages bring: a user's own architecture is a row outside of our tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny_models
+from tiny_models import SIZES, make_model
+from toy_family_plugin import PHI, REVIEWS, read_reviews
+
+import wherefrom
+from wherefrom import DataReader, Family, registry
+from wherefrom.benchmark.datasets import DataSet
+from wherefrom.doctor import examine
+from wherefrom.errors import BadOption, NotSeen, WherefromError
+from wherefrom.model.families import FAMILIES, family_of, known_types
+from wherefrom.registry import all_families, all_readers
+
+
+@pytest.fixture(autouse=True)
+def as_it_was() -> Iterator[None]:
+    """What a test registers is forgotten after it."""
+    all_families(), all_readers()
+    before = {kind: dict(registry._found[kind]) for kind in ("family", "reader")}
+    yield
+    registry._found.update(before)
+    registry._load.cache_clear()
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Make entry points known, as an installed package would."""
+
+    def install(**groups: dict[str, str]) -> None:
+        found = {
+            f"wherefrom.{group}": [EntryPoint(name, value, f"wherefrom.{group}") for name, value in entries.items()]
+            for group, entries in groups.items()
+        }
+        monkeypatch.setattr(registry, "entry_points", lambda group: found.get(group, []))
+        registry._load.cache_clear()
+
+    return install
+
+
+def phi(monkeypatch: pytest.MonkeyPatch) -> wherefrom.Model:
+    monkeypatch.setitem(tiny_models.CONFIGS, "phi", (SIZES, 0, "none"))
+    return wherefrom.Model(make_model("phi"))
+
+
+def test_a_family_of_another_package(installed: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(NotSeen, match="where the attention of a phi model is"):
+        phi(monkeypatch).explain("the film was not bad", "attcat")
+    installed(families={"phi": "toy_family_plugin:PHI"})
+    model = phi(monkeypatch)
+    assert len(model.explain("the film was not bad", "attcat").scores) == 5
+    found = examine(model)
+    assert not found["broken"]
+    assert found["facts"]["blocks rebuilt from their parts"].endswith("as it should be")
+    assert found["methods"]["attcat"] is None
+
+
+def test_the_doctor_finds_a_wrong_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    wherefrom.register_family(replace(PHI, order="pre"))
+    found = examine(phi(monkeypatch))
+    assert found["broken"]
+    assert "NOT what the model computes" in found["facts"]["blocks rebuilt from their parts"]
+
+
+def test_a_name_is_taken_once() -> None:
+    wherefrom.register_family(PHI)
+    assert wherefrom.register_family(replace(PHI)) == PHI  # the same row again is no conflict
+    with pytest.raises(BadOption, match="There is a family called 'phi' already"):
+        wherefrom.register_family(replace(PHI, reads="first"))
+    with pytest.raises(BadOption, match="There is a family called 'bert' already"):
+        wherefrom.register_family(replace(PHI, model_types=("new", "bert")))
+    assert family_of("new") is None  # nothing of a row that was refused is kept
+    assert family_of("bert") is FAMILIES[0]
+
+
+def test_a_broken_plug_in_does_no_harm(installed: Callable[..., None]) -> None:
+    installed(
+        families={"bad": "no_such_module:ROW", "phi": "toy_family_plugin:PHI"},
+        readers={"bad": "toy_family_plugin:NOTHING", "reviews": "toy_family_plugin:REVIEWS"},
+    )
+    with pytest.warns(UserWarning, match=r"plug-in 'bad' \(no_such_module:ROW\) could not be loaded"):
+        assert {"bert", "phi"} <= set(known_types())
+    with pytest.warns(UserWarning, match=r"plug-in 'bad' \(toy_family_plugin:NOTHING\) could not be loaded"):
+        assert {"jsonl", "reviews"} <= set(all_readers())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"model_types": "phi"}, "model_types of a family is a tuple of names"),
+        ({"mlp": "mlp"}, "mlp of a family is a tuple of names"),
+        ({"order": "before"}, r"order of a family is post \| pre \| parallel \| sandwich, not 'before'"),
+        ({"reads": "all"}, r"reads of a family is first \| last \| every, not 'all'"),
+        ({"order": "sandwich"}, "needs attention_after and mlp_after"),
+    ],
+)
+def test_a_row_that_cannot_be_right(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadOption, match=message):
+        replace(PHI, **wrong)
+
+
+def test_a_reader_of_another_package(installed: Callable[..., None], tmp_path: Path) -> None:
+    path = tmp_path / "some.reviews"
+    path.write_text("1 a fine film\n0 a dull plot\n")
+    with pytest.raises(WherefromError, match="cannot be told from its name"):
+        list(DataSet(str(path)))
+    installed(readers={"reviews": "toy_family_plugin:REVIEWS"})
+    assert [(one.text, one.label) for one in DataSet(str(path))] == [("a fine film", 1), ("a dull plot", 0)]
+    assert [one.where for one in DataSet(f"reviews:{path}@0")] == [f"{path}, line 2"]
+    assert DataSet(str(path)).name == "some"
+
+
+def test_a_reader_that_is_registered_by_hand(tmp_path: Path) -> None:
+    wherefrom.register_reader(REVIEWS)
+    with pytest.raises(BadOption, match="There is a reader called 'csv' already"):
+        wherefrom.register_reader(DataReader("csv", read_reviews))
+    with pytest.raises(BadOption, match=r"Files that end in '\.csv' are read by 'csv' already"):
+        wherefrom.register_reader(DataReader("other", read_reviews, (".csv",)))
+    assert "other" not in all_readers()
+
+
+def test_families_are_public() -> None:
+    assert Family is type(FAMILIES[0])

@@ -186,7 +186,7 @@ def test_python_runs(page: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_walk_runs(capsys: pytest.CaptureFixture[str]) -> None:
     exec(blocks("docs/walk-of-a-sentence.md")[-1], {})
-    assert "Passes(forwards=1, backwards=1)" in capsys.readouterr().out
+    assert "PassCount(forwards=1, backwards=1)" in capsys.readouterr().out
 
 
 def test_the_method_that_is_added_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

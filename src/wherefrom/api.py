@@ -11,19 +11,18 @@ import torch
 from wherefrom.case.case import Attribution, make_cases
 from wherefrom.case.explain import explain_targets, explain_texts
 from wherefrom.core.comparison import Comparison
-from wherefrom.core.encoding import Encoding
+from wherefrom.core.encoding import Encoding, TextOrPair
 from wherefrom.core.explanation import Explanation
 from wherefrom.core.flow import Flow
 from wherefrom.core.units import Level, Span
 from wherefrom.errors import BadOption, TextWasCut, UnknownName
 from wherefrom.grading.compare import Comparer, Query, chosen_methods, chosen_metrics
-from wherefrom.model.loading import Device, Precision, load_model
+from wherefrom.model.loading import DeviceSpec, DtypeSpec, load_model
 from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
 from wherefrom.progress import bar
-from wherefrom.registry import Choice, Method, Reference, check_options, find_method
+from wherefrom.registry import Configured, Method, Reference, check_options, find_method
 
-Text = str | tuple[str, str]
 LEVELS: tuple[Level, ...] = ("token", "word", "sentence")
 
 
@@ -42,12 +41,12 @@ class Model:
 
     @overload
     def explain(
-        self, text: Text, method: str = ..., target: TargetSpec = ..., level: Level = ..., **options: Any
+        self, text: TextOrPair, method: str = ..., target: TargetSpec = ..., level: Level = ..., **options: Any
     ) -> Explanation: ...
     @overload
     def explain(
         self,
-        text: Text,
+        text: TextOrPair,
         method: str = ...,
         target: list[TargetSpec] | list[str] = ...,
         level: Level = ...,
@@ -56,7 +55,7 @@ class Model:
     @overload
     def explain(
         self,
-        text: list[Text] | list[str],
+        text: list[TextOrPair] | list[str],
         method: str = ...,
         target: TargetSpec = ...,
         level: Level = ...,
@@ -64,7 +63,7 @@ class Model:
     ) -> list[Explanation]: ...
     def explain(
         self,
-        text: Text | list[Text] | list[str],
+        text: TextOrPair | list[TextOrPair] | list[str],
         method: str = "attcat",
         target: TargetSpec | list[TargetSpec] | list[str] = None,
         level: Level = "token",
@@ -93,7 +92,7 @@ class Model:
         found = explain_texts(model, encodings, target, chosen_method, chosen_options, level)
         return found if isinstance(text, list) else found[0]
 
-    def predicted(self, text: Text) -> list[str]:
+    def predicted(self, text: TextOrPair) -> list[str]:
         """The labels that the model predicts: of a multi-label model all that are likelier than not; else the
         likeliest.
         """
@@ -103,7 +102,7 @@ class Model:
 
     def compare(
         self,
-        text: Text,
+        text: TextOrPair,
         methods: str | Sequence[str] = "all",
         metrics: str | Sequence[str] | None = None,
         target: TargetSpec = None,
@@ -165,7 +164,7 @@ class Model:
         with bar("asking", wanted=progress) as moved:
             return comparer.evaluate(given, Query(encoding, None, marked, answer), progress=moved)
 
-    def flow(self, text: Text, method: str = "alti", **options: Any) -> Flow:
+    def flow(self, text: TextOrPair, method: str = "alti", **options: Any) -> Flow:
         """Where what each position holds came from, layer by layer: for methods that hand on from token to token."""
         row = find_method(method)
         chosen = check_options(method, row.function, options)
@@ -204,7 +203,7 @@ class Model:
             found.add("second")
         return found
 
-    def _read(self, text: Text) -> Encoding:
+    def _read(self, text: TextOrPair) -> Encoding:
         parts = (text,) if isinstance(text, str) else text
         if not (isinstance(parts, tuple) and len(parts) in (1, 2) and all(isinstance(part, str) for part in parts)):
             raise BadOption("A text is a str, or a (text, pair) tuple of two str; several of them come in a list.")
@@ -224,11 +223,11 @@ def _check_level(level: str) -> None:
         raise UnknownName.among("level", level, LEVELS)
 
 
-def _explainer(source: Any, level: Level) -> Callable[[Encoding, Choice[Method], TargetSpec], Explanation]:
+def _explainer(source: Any, level: Level) -> Callable[[Encoding, Configured[Method], TargetSpec], Explanation]:
     """How another model explains the same text."""
     model = source if isinstance(source, Model) else load(source)
 
-    def explain(encoding: Encoding, choice: Choice[Method], target: TargetSpec) -> Explanation:
+    def explain(encoding: Encoding, choice: Configured[Method], target: TargetSpec) -> Explanation:
         text: Any = encoding.text if encoding.pair is None else (encoding.text, encoding.pair)
         found: Explanation = model.explain(text, choice.row.name, target, level, **choice.options)
         return found
@@ -237,19 +236,23 @@ def _explainer(source: Any, level: Level) -> Callable[[Encoding, Choice[Method],
 
 
 def load(
-    source: Any = "embedded", *, device: Device | None = None, dtype: Precision | None = None, task: str | None = None
+    source: Any = "embedded",
+    *,
+    device: DeviceSpec | None = None,
+    dtype: DtypeSpec | None = None,
+    task: str | None = None,
 ) -> Model:
     """A model to ask: 'embedded', a folder, a hub id, a (model, tokenizer) pair, or a transformers pipeline."""
     return Model(load_model(source, device=device, dtype=dtype, task=task))
 
 
-def flow(text: Text, *, model: Any = "embedded", method: str = "alti", **options: Any) -> Flow:
+def flow(text: TextOrPair, *, model: Any = "embedded", method: str = "alti", **options: Any) -> Flow:
     """Load a model and follow one text through it: a shortcut."""
     return load(model).flow(text, method, **options)
 
 
 def explain(
-    text: Text,
+    text: TextOrPair,
     *,
     model: Any = "embedded",
     method: str = "attcat",

@@ -109,7 +109,7 @@ class Metric:
 
 _found: dict[str, dict[str, Any]] = {"method": {}, "metric": {}, "family": {}, "reader": {}}
 Function = TypeVar("Function", bound=Callable[..., Any])
-Row = TypeVar("Row", Method, Metric)
+Entry = TypeVar("Entry", Method, Metric)
 
 
 def method(
@@ -326,7 +326,7 @@ def find_metric(name: str) -> Metric:
     return _found_by("metric", name, all_metrics())
 
 
-def _found_by(kind: Kind, name: str, rows: Sequence[Row]) -> Row:
+def _found_by(kind: Kind, name: str, rows: Sequence[Entry]) -> Entry:
     known = {row.name: row for row in rows}
     if name not in known:
         raise UnknownName.among(kind, name, known)
@@ -334,15 +334,15 @@ def _found_by(kind: Kind, name: str, rows: Sequence[Row]) -> Row:
 
 
 @dataclass(frozen=True)
-class Choice(Generic[Row]):
+class Configured(Generic[Entry]):
     """A method or metric with its options, as asked for: `alti`, or `alti:norm=l2:ln2=true`."""
 
     asked: str
-    row: Row
+    row: Entry
     options: Mapping[str, Any]
 
 
-def choose(kind: Kind, asked: str) -> Choice[Any]:
+def choose(kind: Kind, asked: str) -> Configured[Any]:
     """Read `name:option=value:...`."""
     name, *given = asked.split(":")
     row: Any = find_method(name) if kind == "method" else find_metric(name)
@@ -352,7 +352,7 @@ def choose(kind: Kind, asked: str) -> Choice[Any]:
         if not equals:
             raise BadOption(f"{asked!r} is not name:option=value, such as alti:norm=l2.")
         options[option.strip()] = value.strip()
-    return Choice(asked, row, check_options(name, row.function, options))
+    return Configured(asked, row, check_options(name, row.function, options))
 
 
 @cache

@@ -25,7 +25,7 @@ PASS_IN_TOKENS = 48
 
 
 @dataclass(frozen=True)
-class Row:
+class InputRow:
     """What goes through the model: the words that are looked up, and the ids that say where padding and the mask
     are.
     """
@@ -39,7 +39,7 @@ class Row:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class PendingAnswers:
     """Questions about one text. Their answers are there once the asker ran."""
 
     asker: Asker
@@ -80,7 +80,7 @@ class Asker:
         self.count = PassCount()
         self.asked = 0
         self.found: list[Tensor] = []  # the logits of every distinct row
-        self._rows: list[Row] = []
+        self._rows: list[InputRow] = []
         self._place: dict[object, int] = {}
         self._probabilities: dict[Target, Numbers] = {}
         # Without sharing no two questions are the same: for measuring what sharing brings, and that it changes nothing.
@@ -97,11 +97,11 @@ class Asker:
     def know(self, encoding: Encoding, logits: Tensor) -> None:
         """The answer to the whole text, which some other pass gave already."""
         if not self._waiting:
-            place = self._noted(Row(encoding.input_ids, encoding.input_ids, encoding.token_type_ids))
+            place = self._noted(InputRow(encoding.input_ids, encoding.input_ids, encoding.token_type_ids))
             if place == len(self.found):
                 self.found.append(logits.detach())
 
-    def note(self, encoding: Encoding, keep: Tensor | Flags, fill: str) -> Asked:
+    def note(self, encoding: Encoding, keep: Tensor | Flags, fill: str) -> PendingAnswers:
         """Questions for the next run: only the tokens of `keep` are left, the others replaced or deleted. (row, token)
 
         Special tokens always stay. Where deletion would leave nothing at all, the token that starts a text stands
@@ -118,15 +118,15 @@ class Asker:
             rows = (self._shortened(ids[row], None if kinds is None else kinds[row]) for row in kept)
         else:
             filled = np.where(kept, ids, self.model.filler(fill))
-            rows = (Row(tuple(words), encoding.input_ids, types) for words in filled.tolist())
+            rows = (InputRow(tuple(words), encoding.input_ids, types) for words in filled.tolist())
         places = np.fromiter((self._noted(row) for row in rows), dtype=np.int64, count=len(kept))
-        return Asked(self, places, kept, delete)
+        return PendingAnswers(self, places, kept, delete)
 
-    def _shortened(self, ids: Indices, types: Indices | None) -> Row:
+    def _shortened(self, ids: Indices, types: Indices | None) -> InputRow:
         words = tuple(ids.tolist()) or (self.model.start_token(),)
-        return Row(words, words, None if types is None else tuple(types.tolist()) or (0,))
+        return InputRow(words, words, None if types is None else tuple(types.tolist()) or (0,))
 
-    def _noted(self, row: Row) -> int:
+    def _noted(self, row: InputRow) -> int:
         key: object = self._apart and next(self._apart)
         if key is None:  # texts of one length with all their words hidden alike are one question, too
             pinned = tuple(place for place, token in enumerate(row.ids) if token in self.model.marks)
@@ -143,6 +143,8 @@ class Asker:
     @torch.no_grad()
     def run(self, progress: Progress | None = None) -> None:
         """Ask all that was noted and is not answered yet."""
+        if not self._waiting:
+            return
         waiting = sorted(self._waiting, key=lambda place: len(self._rows[place]))
         self.found += [torch.empty(0)] * len(waiting)
         self._probabilities.clear()
@@ -184,7 +186,7 @@ class Asker:
             places = places[: len(places) // 2]
             self.room = len(places) * len(self._rows[places[-1]])
 
-    def _logits(self, rows: Sequence[Row]) -> Tensor:
+    def _logits(self, rows: Sequence[InputRow]) -> Tensor:
         inputs = self.model.padded([row.ids for row in rows], [row.types for row in rows])
         words = self.model.padded([row.words for row in rows], [None])["input_ids"]
         return self.model.logits(inputs, self.count, self.model.embed(words))

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from wherefrom.case.case import Attribution, Case, batches_by_length
-from wherefrom.case.memory import in_halves
+from wherefrom.case.memory import Result, in_halves
 from wherefrom.case.passes import Passes
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.explanation import Explanation
@@ -25,8 +25,7 @@ from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
 from wherefrom.registry import Method
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
+Element = TypeVar("Element")
 ComponentCases = dict[int, list[Case]]  # the cases of each text by its place: one for every component of its target
 
 
@@ -238,9 +237,9 @@ def explanation(
     return found.at(case.level)
 
 
-def _distinct(items: Iterable[Item]) -> tuple[Item, ...]:
+def _distinct(items: Iterable[Element]) -> tuple[Element, ...]:
     """In their order, each once; they need not be hashable."""
-    found: list[Item] = []
+    found: list[Element] = []
     for item in items:
         if item not in found:
             found.append(item)

@@ -7,6 +7,8 @@ from functools import cached_property
 
 from wherefrom.core.units import Level, Span, sentences, unit_of, words
 
+TextOrPair = str | tuple[str, str]  # one text, or a text and its pair
+
 
 @dataclass(frozen=True)
 class Encoding:

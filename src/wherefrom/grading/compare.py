@@ -23,7 +23,7 @@ from wherefrom.grading.evidence import Evidence
 from wherefrom.grading.grade import ConfiguredMetric, GradingTask, grade
 from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
-from wherefrom.registry import Choice, Method, Reference, all_methods, all_metrics, choose, find_method, options_of
+from wherefrom.registry import Configured, Method, Reference, all_methods, all_metrics, choose, find_method, options_of
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def check_spans(name: str, spans: Any, text: str) -> None:
             )
 
 
-def chosen_methods(asked: str | Sequence[str]) -> list[Choice[Method]]:
+def chosen_methods(asked: str | Sequence[str]) -> list[Configured[Method]]:
     """Methods as `name:option=value`, in a list or between commas; `all` is every method that needs no option to be
     given.
     """
@@ -87,7 +87,7 @@ def _listed(asked: str | Sequence[str]) -> list[str]:
     return [name.strip() for name in (asked.split(",") if isinstance(asked, str) else asked) if name.strip()]
 
 
-def _without_duplicates(choices: list[Choice[Any]]) -> list[Choice[Any]]:
+def _without_duplicates(choices: list[Configured[Any]]) -> list[Configured[Any]]:
     for number, choice in enumerate(choices):
         if any(choice.asked == other.asked for other in choices[:number]):
             raise BadOption(f"{choice.asked!r} is named twice.")
@@ -102,7 +102,7 @@ class Gathered(NamedTuple):
     jobs: list[GradingTask]
 
 
-Second = Callable[[Encoding, Choice[Method], TargetSpec], Explanation]  # the same explanation by another model
+Second = Callable[[Encoding, Configured[Method], TargetSpec], Explanation]  # the same explanation by another model
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class Comparer:
     """What is compared, by what, and at which level."""
 
     model: TextModel
-    methods: Sequence[Choice[Method]]
+    methods: Sequence[Configured[Method]]
     metrics: Sequence[ConfiguredMetric]
     level: Level = "token"
     second: Second | None = None
@@ -247,7 +247,7 @@ class Comparer:
         return found
 
     def _by(
-        self, choice: Choice[Method], cases: ComponentCases, found: Mapping[int, Gathered]
+        self, choice: Configured[Method], cases: ComponentCases, found: Mapping[int, Gathered]
     ) -> dict[int, Explanation]:
         """One method's explanations; of one text after the other, where not all can be explained."""
         try:
@@ -272,7 +272,9 @@ class Comparer:
         except NotDefined as error:
             return {}, str(error)
 
-    def _second(self, explanation: Explanation, query: Query, choice: Choice[Method]) -> tuple[Explanation | None, str]:
+    def _second(
+        self, explanation: Explanation, query: Query, choice: Configured[Method]
+    ) -> tuple[Explanation | None, str]:
         assert self.second is not None
         other = self.second(query.encoding, choice, query.target)
         if other.target != explanation.target:

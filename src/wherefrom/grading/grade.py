@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wherefrom.case.asking import Asked, Asker, Progress
+from wherefrom.case.asking import Asker, PendingAnswers, Progress
 from wherefrom.case.case import Case
 from wherefrom.core.arrays import Flags, Numbers
 from wherefrom.core.comparison import Grade
@@ -22,7 +22,7 @@ from wherefrom.core.units import Level
 from wherefrom.errors import BadOption, MissingToken, NotDefined
 from wherefrom.grading.evidence import Answers, Evidence, Measured
 from wherefrom.model.text_model import TextModel
-from wherefrom.registry import Choice, Metric, choose
+from wherefrom.registry import Configured, Metric, choose
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class GradingTask:
 class ConfiguredMetric:
     """A metric with its options, ready to be used."""
 
-    choice: Choice[Metric]
+    choice: Configured[Metric]
     metric: Any  # an instance of the metric's class
 
     @classmethod
@@ -69,7 +69,7 @@ class ConfiguredMetric:
 class Questions:
     """A metric's questions about one text, noted with the asker; they have answers once it ran."""
 
-    asked: Asked
+    asked: PendingAnswers
     keep: Flags  # (question, unit)
     fill: str  # how tokens are hidden
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from wherefrom.case.case import Attribution, Case
-from wherefrom.methods.occlusion import Fill
+from wherefrom.methods.occlusion import FillOption
 from wherefrom.methods.surrogate import budget, every_part, fit_surrogate, hideable, needed
 from wherefrom.registry import method
 
@@ -30,7 +30,7 @@ BOUND = 1e6  # the weight of nothing and of all, beside all others together: inf
     paper="Lundberg & Lee 2017, arXiv:1705.07874",
     scores_units=True,
 )
-def kernel_shap(case: Case, *, samples: int | None = None, seed: int = 0, fill: Fill = "auto") -> Attribution:
+def kernel_shap(case: Case, *, samples: int | None = None, seed: int = 0, fill: FillOption = "auto") -> Attribution:
     captum, linear_models = needed("kernel_shap")
     hide = case.model.usual_fill() if fill == "auto" else fill
     units = int(hideable(case).sum())

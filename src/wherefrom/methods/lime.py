@@ -15,7 +15,7 @@ from torch import Tensor
 
 from wherefrom.case.case import Attribution, Case
 from wherefrom.errors import BadOption
-from wherefrom.methods.occlusion import Fill
+from wherefrom.methods.occlusion import FillOption
 from wherefrom.methods.surrogate import budget, every_part, fit_surrogate, hideable, needed
 from wherefrom.registry import method
 
@@ -35,7 +35,7 @@ def lime(
     *,
     samples: int | None = None,
     seed: int = 0,
-    fill: Fill = "auto",
+    fill: FillOption = "auto",
     width: float = 0.25,
     ridge: float = 0.0,
 ) -> Attribution:

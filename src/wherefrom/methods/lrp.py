@@ -16,7 +16,7 @@ from wherefrom.case.case import Attribution, Case
 from wherefrom.registry import Reads, method
 
 # Of the forward pass; see docs/methods/relevance.md on why single precision is not enough.
-Precision = Literal["double", "model"]
+PassPrecision = Literal["double", "model"]
 
 
 def relevance_reads(options: Mapping[str, Any]) -> set[Reads]:
@@ -31,7 +31,7 @@ def relevance_reads(options: Mapping[str, Any]) -> set[Reads]:
     reads=relevance_reads,
     paper="Bach et al. 2015; rules of Chefer et al. 2021, arXiv:2012.09838",
 )
-def lrp(case: Case, *, at: Literal["encoder", "words"] = "encoder", precision: Precision = "double") -> Attribution:
+def lrp(case: Case, *, at: Literal["encoder", "words"] = "encoder", precision: PassPrecision = "double") -> Attribution:
     place: Literal["blocks", "words"] = "blocks" if at == "encoder" else "words"
     scores = case.relevance("zplus", place, double=precision == "double")[0].sum(-1)
     return Attribution(scores, unassigned=started(case) - scores.sum().item())

@@ -16,7 +16,7 @@ from typing import Literal
 from wherefrom.case.case import Attribution, Case
 from wherefrom.errors import BadOption
 from wherefrom.heads.masks import mask_of
-from wherefrom.methods.lrp import Precision, relevance_reads
+from wherefrom.methods.lrp import PassPrecision, relevance_reads
 from wherefrom.methods.transatt import rolled_out
 from wherefrom.model.relevance.propagation import MaskVariant, Propagation
 from wherefrom.registry import method
@@ -34,7 +34,7 @@ def mask_lrp(
     variant: MaskVariant = "paper",
     bare: Literal["residual", "error"] = "residual",
     normalise: bool = True,
-    precision: Precision = "double",
+    precision: PassPrecision = "double",
 ) -> Attribution:
     double = precision == "double"
     mask = None if heads is None else mask_of(heads, case.model.network, shape=case.heads(double=double))

@@ -9,7 +9,7 @@ import torch
 from wherefrom.case.case import Attribution, Case
 from wherefrom.registry import method
 
-Fill = Literal["auto", "mask", "unk", "pad", "eos"]
+FillOption = Literal["auto", "mask", "unk", "pad", "eos"]
 
 
 @method(
@@ -20,7 +20,7 @@ Fill = Literal["auto", "mask", "unk", "pad", "eos"]
     paper="Zeiler & Fergus 2014, arXiv:1311.2901",
     scores_units=True,
 )
-def occlusion(case: Case, *, fill: Fill = "auto") -> Attribution:
+def occlusion(case: Case, *, fill: FillOption = "auto") -> Attribution:
     hide = case.model.usual_fill() if fill == "auto" else fill
     everything = torch.ones_like(case.units[:1])
     lost = case.ask(everything, hide) - case.ask(~case.units, hide)  # (unit,)

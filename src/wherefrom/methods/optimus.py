@@ -23,7 +23,7 @@ from typing import Any
 from wherefrom.case.case import Attribution, Case
 from wherefrom.errors import BadOption
 from wherefrom.optimus.fit import combination_of
-from wherefrom.optimus.search import Choice, Fallback, Select, chosen, faithfulness, search, weights_by
+from wherefrom.optimus.search import Fallback, RawChoice, Select, chosen, faithfulness, search, weights_by
 from wherefrom.registry import Reads, method
 
 _NONE = "No combination scores above zero: hiding what it weighs most does not lower the probability. "
@@ -50,7 +50,7 @@ def optimus(
     case: Case,
     *,
     select: Select = "prime",
-    raw: Choice = "A",
+    raw: RawChoice = "A",
     metric: str = "rft",
     fallback: Fallback = "maximum",
     combination: object = None,

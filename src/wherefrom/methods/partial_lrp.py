@@ -9,13 +9,13 @@ from __future__ import annotations
 from torch import Tensor
 
 from wherefrom.case.case import Case
-from wherefrom.methods.lrp import Precision, relevance_reads
+from wherefrom.methods.lrp import PassPrecision, relevance_reads
 from wherefrom.registry import method
 
 
 @method(
     family="relevance", signed=False, per_class=True, reads=relevance_reads, paper="Voita et al. 2019, arXiv:1905.09418"
 )
-def partial_lrp(case: Case, *, precision: Precision = "model") -> Tensor:
+def partial_lrp(case: Case, *, precision: PassPrecision = "model") -> Tensor:
     (relevance,) = case.relevance("zplus", "top", double=precision == "double")  # (head, query, key)
     return case.read(relevance.clamp(min=0).mean(0))

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from wherefrom.case.case import Case
-from wherefrom.methods.lrp import Precision, relevance_reads
+from wherefrom.methods.lrp import PassPrecision, relevance_reads
 from wherefrom.model.relevance.propagation import Propagation
 from wherefrom.registry import method
 
@@ -25,7 +25,7 @@ from wherefrom.registry import method
     reads=relevance_reads,
     paper="Chefer et al. 2021, arXiv:2012.09838",
 )
-def transatt(case: Case, *, normalise: bool = True, precision: Precision = "double") -> Tensor:
+def transatt(case: Case, *, normalise: bool = True, precision: PassPrecision = "double") -> Tensor:
     return rolled_out(case, case.weighted_attention(Propagation("zplus", double=precision == "double")), normalise)
 
 

@@ -23,12 +23,12 @@ from wherefrom.model.text_model import TextModel
 
 EMBEDDED = "embedded"
 
-Device = str | torch.device
-Precision = str | torch.dtype
+DeviceSpec = str | torch.device
+DtypeSpec = str | torch.dtype
 
 
 def load_model(
-    source: Any, *, device: Device | None = None, dtype: Precision | None = None, task: str | None = None
+    source: Any, *, device: DeviceSpec | None = None, dtype: DtypeSpec | None = None, task: str | None = None
 ) -> TextModel:
     precision = _dtype(dtype)
     if isinstance(source, str | os.PathLike):
@@ -45,7 +45,7 @@ def load_model(
     return TextModel(network, tokenizer, name=network.config._name_or_path or type(network).__name__, task=made_for)
 
 
-def _dtype(asked: Precision | None) -> torch.dtype | None:
+def _dtype(asked: DtypeSpec | None) -> torch.dtype | None:
     if asked is None or isinstance(asked, torch.dtype):
         return asked
     found = getattr(torch, asked, None)
@@ -87,7 +87,7 @@ def _task_of(name: str, architectures: list[str], asked: str | None) -> Task:
     return made_for
 
 
-def _from_files(name: str, *, device: Device | None, dtype: torch.dtype | None, task: str | None) -> TextModel:
+def _from_files(name: str, *, device: DeviceSpec | None, dtype: torch.dtype | None, task: str | None) -> TextModel:
     folder = str(resources.files("wherefrom") / "model" / "builtin" / "sentiment") if name == EMBEDDED else name
     if not os.path.isdir(folder) and (
         os.path.exists(folder) or folder.startswith((".", "/", "~")) or folder.count("/") > 1

@@ -12,14 +12,13 @@ from wherefrom.case.case import Case
 from wherefrom.case.explain import by_batches, cases_of
 from wherefrom.case.passes import Passes
 from wherefrom.core.arrays import Numbers
+from wherefrom.core.encoding import TextOrPair
 from wherefrom.core.units import Level
 from wherefrom.errors import BadOption, EmptyText
 from wherefrom.model.fingerprint import fingerprint
 from wherefrom.model.text_model import TextModel
 from wherefrom.optimus.combination import Combination, Fitted
-from wherefrom.optimus.search import Choice, Fallback, Search, ask_together, chosen, faithfulness, search
-
-Text = str | tuple[str, str]
+from wherefrom.optimus.search import Fallback, RawChoice, Search, ask_together, chosen, faithfulness, search
 
 
 class Loaded(Protocol):
@@ -30,9 +29,9 @@ class Loaded(Protocol):
 
 def fit(
     model: Loaded,
-    texts: Sequence[Text],
+    texts: Sequence[TextOrPair],
     *,
-    raw: Choice = "A",
+    raw: RawChoice = "A",
     metric: str = "rft",
     level: Level = "token",
     fallback: Fallback = "maximum",

@@ -33,9 +33,9 @@ from wherefrom.optimus.combination import MATRICES, Combination, Raw, combinatio
 from wherefrom.optimus.operations import all_weights, unmasked, weights_of
 from wherefrom.registry import Metric, all_metrics
 
-Aim = tuple[Target, ...]  # what is explained, in its parts: an answer has two
+TargetComponents = tuple[Target, ...]  # what is explained, in its parts: an answer has two
 Select = Literal["prime", "label", "batch"]
-Choice = Literal["A", "A*", "both"]
+RawChoice = Literal["A", "A*", "both"]
 Fallback = Literal["maximum", "baseline"]
 
 _REDUCTIONS = (attrgetter("head"), attrgetter("layer"))
@@ -58,7 +58,7 @@ class Search(Candidates):
     """
 
     scores: Numbers  # (combination,)
-    aims: Sequence[Aim]  # what was searched for
+    aims: Sequence[TargetComponents]  # what was searched for
 
     def report(self, best: int, metric: str, *, every: bool) -> dict[str, object]:
         """What was chosen among, as plain data; with every combination's score if asked for."""
@@ -87,7 +87,7 @@ class Search(Candidates):
         return found
 
 
-def search(case: Case, select: Select, raw: Choice, metric: ConfiguredMetric) -> Search:
+def search(case: Case, select: Select, raw: RawChoice, metric: ConfiguredMetric) -> Search:
     """Every combination's score on one text."""
     own = all_candidates(case, raw)
     aims = searched(case, select)
@@ -100,7 +100,7 @@ def search(case: Case, select: Select, raw: Choice, metric: ConfiguredMetric) ->
     return Search(own.combinations, own.weights, scores_of(case, whole, aims, metric), aims)
 
 
-def all_candidates(case: Case, raw: Choice) -> Candidates:
+def all_candidates(case: Case, raw: RawChoice) -> Candidates:
     """All combinations on one text, from one recorded pass."""
     kinds: list[Raw] = ["A", "A*"] if raw == "both" else [raw]
     found: list[Combination] = []
@@ -145,7 +145,7 @@ def real_units(case: Case) -> Tensor:
     return ~(case.units & case.special).any(-1).cpu()
 
 
-def searched(case: Case, select: Select) -> list[Aim]:
+def searched(case: Case, select: Select) -> list[TargetComponents]:
     """What is explained, of which the mean score decides. Prime takes all predicted labels of a multi-label model, one
     after the other, and both ends of an answer, together.
     """
@@ -155,7 +155,9 @@ def searched(case: Case, select: Select) -> list[Aim]:
     if len(case.components) > 1 or not target.independent or target.versus is not None:
         return [case.components]
     chances = case.logits.double().sigmoid()
-    predicted: list[Aim] = [(model.target(label),) for label in (chances >= PREDICTED).nonzero().flatten().tolist()]
+    predicted: list[TargetComponents] = [
+        (model.target(label),) for label in (chances >= PREDICTED).nonzero().flatten().tolist()
+    ]
     return predicted if (target,) in predicted else [(target,)]
 
 
@@ -197,7 +199,7 @@ def _can_choose(row: Metric) -> bool:
 def scores_of(
     case: Case,
     weights: Tensor,
-    aims: Sequence[Aim],
+    aims: Sequence[TargetComponents],
     metric: ConfiguredMetric,
     *,
     rationale: Flags | None = None,
@@ -217,7 +219,7 @@ def scores_of(
 
 
 def _graded_one_by_one(
-    case: Case, weights: Numbers, aims: Sequence[Aim], metric: ConfiguredMetric, rationale: Flags | None
+    case: Case, weights: Numbers, aims: Sequence[TargetComponents], metric: ConfiguredMetric, rationale: Flags | None
 ) -> Numbers:
     """Every weighting is an explanation with questions of its own. (candidate, unit) -> (aim, candidate)"""
     special = _special_units(case)
@@ -231,7 +233,9 @@ def _graded_one_by_one(
     return values.reshape(len(aims), len(weights))
 
 
-def _graded_together(case: Case, weights: Numbers, aims: Sequence[Aim], metric: ConfiguredMetric) -> Numbers:
+def _graded_together(
+    case: Case, weights: Numbers, aims: Sequence[TargetComponents], metric: ConfiguredMetric
+) -> Numbers:
     """One set of questions serves all weightings, and the metric scores them in one call. (candidate, unit) -> (aim,
     candidate)
     """
@@ -243,7 +247,7 @@ def _graded_together(case: Case, weights: Numbers, aims: Sequence[Aim], metric: 
     return np.stack([score_many(scores, metric, one) for one in answers])
 
 
-def shared_answers(case: Case, aims: Sequence[Aim], metric: ConfiguredMetric) -> list[Answers]:
+def shared_answers(case: Case, aims: Sequence[TargetComponents], metric: ConfiguredMetric) -> list[Answers]:
     """The model's answers to the questions that serve all weightings of a text, towards each aim."""
     asker = case.passes.asker
     asker.know(case.encoding, case.logits)

@@ -16,7 +16,7 @@ from wherefrom.errors import BadOption, WherefromError
 from wherefrom.grading.evidence import Evidence
 from wherefrom.grading.grade import ConfiguredMetric, GradingTask, grade
 from wherefrom.optimus.search import chosen, real_units, scores_of
-from wherefrom.registry import Choice, Method, Reads, all_methods, choose
+from wherefrom.registry import Configured, Method, Reads, all_methods, choose
 
 REPRESENTATIVE = ("optimus", "gradcam", "attcat", "integrated_gradients", "alti", "gae", "attn_lrp", "occlusion")
 NO_CANDIDATES = ("selection", "floor")  # families that "all" leaves out: choosing itself, and scores that know nothing
@@ -31,7 +31,7 @@ class Winner:
     report: dict[str, Any]  # plain data
 
 
-def candidates_of(asked: object) -> list[Choice[Method]]:
+def candidates_of(asked: object) -> list[Configured[Method]]:
     """ "representative", "all", or methods as `name:option=value`, in a list or between commas."""
     if asked == "all":
         asked = [row.name for row in all_methods() if row.family not in NO_CANDIDATES]
@@ -72,7 +72,7 @@ def _listed(what: str, asked: object) -> list[str]:
 
 def find_best(
     cases: Sequence[Case],
-    candidates: Sequence[Choice[Method]],
+    candidates: Sequence[Configured[Method]],
     metric: ConfiguredMetric,
     judges: Sequence[ConfiguredMetric],
 ) -> Winner:
@@ -113,7 +113,7 @@ def find_best(
 
 
 def _explained(
-    cases: Sequence[Case], candidates: Sequence[Choice[Method]]
+    cases: Sequence[Case], candidates: Sequence[Configured[Method]]
 ) -> tuple[dict[str, list[Attribution]], dict[str, str]]:
     """Every candidate's scores by unit, for every component; and why some could not explain this text."""
     given: dict[str, list[Attribution]] = {}

@@ -26,7 +26,7 @@ from wherefrom.errors import EmptyText, NotDefined, WherefromError
 from wherefrom.grading.evidence import marked
 from wherefrom.grading.grade import ConfiguredMetric
 from wherefrom.optimus.combination import Combination
-from wherefrom.optimus.search import Choice, all_candidates, scores_of, searched
+from wherefrom.optimus.search import RawChoice, all_candidates, scores_of, searched
 from wherefrom.registry import find_method
 
 MetricMeans = Mapping[str, Mapping[str, float]]  # method -> metric -> mean over texts
@@ -109,7 +109,7 @@ def grades_of_combinations(
     texts: Sequence[tuple[str, Sequence[Span]]],
     *,
     metrics: Sequence[str] = ("rft", "faithfulness", "auprc"),
-    raw: Choice = "A",
+    raw: RawChoice = "A",
     level: Level = "token",
 ) -> dict[str, dict[str, float]]:
     """The mean grades of every combination of operations, each taken as a method of its own, as the paper does for

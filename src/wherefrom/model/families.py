@@ -1,4 +1,4 @@
-"""The model families Wherefrom can look inside of: data, no code per model.
+"""The model families whose blocks and attention Wherefrom knows: data, no code per model.
 
 A row names where things are, as paths from the backbone (`model.base_model`), and how a block is put together:
 
@@ -21,20 +21,18 @@ DecisionPosition = Literal["first", "last", "every"]
 class Family:
     model_types: tuple[str, ...]
     blocks: str  # "*" stands for every child; a block that is used for several layers is listed once
-    attention: (
-        str  # the module in which the attention probabilities arise; this and what follows are paths from the block
-    )
+    # this and what follows are paths from the block
+    attention: str  # the module in which the attention probabilities are computed
     attention_out: str
     attention_norm: str
     mlp: tuple[str, ...]
     mlp_norm: str
     order: Order
-    reads: (
-        DecisionPosition  # the position a classification head reads; "every" where it reads all, or another stack does
-    )
+    # the position a classification head reads; "every" where it reads all, or where another stack does
+    reads: DecisionPosition
     reads_option: str | None = None  # a setting of the model's config that says "cls" or "mean" instead
     parallel_option: str | None = None  # a setting of the model's config that makes a pre block parallel
-    attention_after: str | None = None  # a sandwich's norms behind attention and mlp
+    attention_after: str | None = None  # a sandwich's norms after attention and mlp
     mlp_after: str | None = None
 
 

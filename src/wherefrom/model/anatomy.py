@@ -14,7 +14,7 @@ from wherefrom.errors import NotSeen
 from wherefrom.model.families import family_of, known_types
 from wherefrom.model.recording import Recording
 
-FUSED = ("flash", "flex", "paged")  # kernels that never show their probabilities
+FUSED = ("flash", "flex", "paged")  # attention kernels that do not return their probabilities
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,13 @@ class Block:
         return attended
 
     def mixed(self, x: Tensor, attended: Tensor) -> Tensor:
-        """The stream behind the attention: the last place in a block where tokens meet. (token, hidden)"""
+        """The residual stream after the attention, the last point in a block where tokens mix. (token, hidden)"""
         h: Tensor = self.attention_norm(x + attended) if self.order == "post" else x + self.attention_after(attended)
         return h
 
     def finish(self, x: Tensor, h: Tensor) -> Tensor:
-        """The block's output from its input and the stream behind its attention: each position by itself. (token,
-        hidden)
+        """The block's output from its input and the residual stream after its attention: each position by itself.
+        (token, hidden)
         """
         if self.order == "post":
             finished: Tensor = self.mlp_norm(h + self.through_mlp(h))

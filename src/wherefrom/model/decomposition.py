@@ -1,7 +1,7 @@
-"""The attention block as a sum of what each token brought: exact, for every family, and never as a (token, token,
-hidden) tensor.
+"""The attention block as a sum of the contributions of each token: exact, for every family, and without ever making a
+(token, token, hidden) tensor.
 
-Behind the attention of a block, position i holds y_i = sum_j T_i(x_j) + rest_i with
+After the attention of a block, position i holds y_i = sum_j T_i(x_j) + rest_i with
 
     T_i(x_j) = s_i sum_h A^h_ij U_hj + [i = j] X_i,        U_hj = L W_O^h v_hj
 
@@ -28,7 +28,7 @@ from wherefrom.errors import NotSeen
 from wherefrom.model.anatomy import Block
 
 Distance = Literal["l1", "l2"]
-BUFFER = 2**20  # numbers in the one buffer that parts are made in: small enough for a processor's cache to hold
+BUFFER = 2**20  # numbers in the buffer that contributions are computed in: small enough for a processor's cache
 CLOSE = 0.02  # how far, in parts of its output, a norm may be from its linear part: half precision rounds by 0.001
 
 
@@ -67,7 +67,7 @@ class Norm:
         if bool((scale * flat - true).abs().max() > CLOSE * true.abs().max()):
             raise NotSeen(
                 "A norm of this model is not a layer norm or root-mean-square norm, so"
-                " its block is no sum of what each token brought."
+                " its block is no sum of contributions of the tokens."
                 " Decomposition methods (norms, globenc, alti) do not work with it; attention and gradient methods do."
             )
         return scale
@@ -83,7 +83,7 @@ class BlockContributions:
     project: Tensor  # (head, size, hidden): L W_O^h, transposed
     residual: Tensor  # (token, hidden): X
     output: Tensor  # (token, hidden): y
-    rest: Tensor  # (token, hidden): what no token brought
+    rest: Tensor  # (token, hidden): what no token contributes
 
     @property
     def everywhere(self) -> Tensor:
@@ -129,9 +129,7 @@ class BlockContributions:
         """max(0, ||y_i|| - ||y_i - T_i(x_j)||): how near each token's part comes to the whole. (row, key)"""
         vectors, output = self.vectors(), _pick(self.output, rows)
         own = output - self.own(rows, vectors)
-        if (
-            distance == "l1"
-        ):  # summed as the distances are: a token that brought nothing is then exactly as far as nothing
+        if distance == "l1":  # in the order of the distances' sums: a token without contribution gets exactly zero
             length = output.abs().sum(-1)  # (row,)
             near = _with_own(length[:, None] - self._distances(rows, vectors), rows, length - own.abs().sum(-1))
         else:
@@ -174,11 +172,11 @@ class BlockContributions:
         return near
 
     def unit_sums(self) -> tuple[Tensor, Tensor]:
-        """For each position the sum of its parts, each brought to length one, and how many there are. (token, hidden),
-        (token,)
+        """For each position the sum of its contributions, each scaled to length one, and how many there are. (token,
+        hidden), (token,)
         """
         lengths = self.lengths(self.everywhere)
-        shrink = torch.where(lengths > 0, 1 / lengths, 0)  # a causal model brings nothing from what comes later
+        shrink = torch.where(lengths > 0, 1 / lengths, 0)  # in a causal model, later tokens contribute nothing
         flat = (self._weights(self.everywhere) * shrink[..., None]).flatten(1)
         return flat @ self.vectors().flatten(0, 1) + self.residual * shrink.diagonal()[:, None], (lengths > 0).sum(-1)
 

@@ -29,25 +29,25 @@ class Attention:
     value: Tensor
 
 
-# What stands at a point of a layer ("input", "scores", "value" or "context"), replaced by what should stand there.
+# Called with the name of a point ("input", "scores", "value" or "context"), the layer's number and the tensor there;
+# returns the tensor that takes its place.
 Hook = Callable[[str, int, Tensor], Tensor]
 
 
 def pass_through(_point: str, _layer: int, x: Tensor) -> Tensor:
+    """The `Hook` that changes nothing."""
     return x
 
 
 @dataclass
 class Recording:
-    """What one pass left behind, in the order of the layers."""
+    """What was recorded of one forward pass, in the order of the layers."""
 
-    inputs: list[Tensor] = field(default_factory=list)  # what each block was given
+    inputs: list[Tensor] = field(default_factory=list)  # of each block
     outputs: list[Tensor] = field(default_factory=list)
     attention: list[Attention] = field(default_factory=list)
     blocks: list[nn.Module] = field(default_factory=list)
-    contexts: list[Tensor] = field(
-        default_factory=list
-    )  # what the heads read, where attention was one step: see `relevance`
+    contexts: list[Tensor] = field(default_factory=list)  # what the heads read, where attention is one `AttentionStep`
 
 
 def explicit_attention(
@@ -79,7 +79,7 @@ def explicit_attention(
         scores = scores.masked_fill(~attn_mask, -torch.inf)
         if bool(attn_mask.any(-1).all()):
             probs = functional.softmax(scores, -1)
-        else:  # the fused kernel gives zero, not NaN, to a row that may look nowhere
+        else:  # the fused kernel gives zero, not NaN, to a query whose keys are all masked
             nowhere = ~attn_mask.any(-1, keepdim=True)
             probs = functional.softmax(scores.masked_fill(nowhere, 0), -1).masked_fill(nowhere, 0)
     else:
@@ -133,9 +133,8 @@ class AttentionRecorder(TorchFunctionMode):
 
     def _keep(self, record: Attention) -> None:
         record = Attention(graph_tensor(record.scores), graph_tensor(record.probs), graph_tensor(record.value))
-        if (
-            not self.keeps_scores
-        ):  # nothing in their place, so that whoever asks for them after all gets an error, not a wrong number
+        if not self.keeps_scores:
+            # an empty tensor in their place: reading scores that were not kept is an error, not a wrong number
             record.scores, self._scores = record.scores.new_empty(0), None
         self.records.append(record)
 
@@ -161,7 +160,7 @@ class AttentionRecorder(TorchFunctionMode):
             return self.hook("context", layer, func(args[0], value, *args[2:], **kwargs))
         out = func(*args, **kwargs)
         if isinstance(out, Tensor) and out.numel() == self._aliases[0].numel():
-            self._aliases.append(out)  # a view, cast or idle dropout of the probabilities
+            self._aliases.append(out)  # a view, a cast or a dropout in evaluation of the probabilities
         return out
 
 
@@ -174,8 +173,8 @@ def recording(
     *,
     scores: bool = True,
 ) -> Iterator[Recording]:
-    """Within this context the given blocks and their attention are recorded, layer by layer, and what passes is put
-    through the hook.
+    """Within this context the given blocks and their attention are recorded, layer by layer; `hook` may replace what it
+    is called with.
 
     Without scores it takes half the memory.
     """
@@ -184,9 +183,8 @@ def recording(
     def before(
         _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
     ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-        if (
-            threading.get_ident() != thread or kwargs is None
-        ):  # another thread may call it while it is removed, and then without these
+        if threading.get_ident() != thread or kwargs is None:
+            # another thread may call the hook while it is being removed, and then without keyword arguments
             return None
         given = args[0] if args else kwargs["hidden_states"]
         record.inputs.append(graph_tensor(given))
@@ -202,6 +200,6 @@ def recording(
         for block in blocks:
             hooks.callback(block.register_forward_pre_hook(before, with_kwargs=True).remove)
             hooks.callback(block.register_forward_hook(after).remove)
-        tap = hooks.enter_context(AttentionRecorder(attention, hook, attend, scores=scores).open())
-        record.attention = tap.records
+        recorder = hooks.enter_context(AttentionRecorder(attention, hook, attend, scores=scores).open())
+        record.attention = recorder.records
         yield record

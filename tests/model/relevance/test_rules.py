@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+from transformers import AutoConfig, AutoModelForSequenceClassification, PreTrainedModel
 
 from wherefrom.errors import NotSeen
+from wherefrom.model.recording import recording
 from wherefrom.model.relevance.double import graph_tensor, in_double, paired
 from wherefrom.model.relevance.mode import relevance_mode
 from wherefrom.model.relevance.propagation import Operation, Propagation, PropagationState, RuleSet
+from wherefrom.model.relevance.rules import BY_KIND, RULES, gradient
 from wherefrom.model.relevance.zplus import zplus_add, zplus_linear, zplus_product, zplus_sum
 
 
@@ -206,3 +214,179 @@ def test_values_are_exact_beside_a_graph_in_single_precision() -> None:
     with mode.state.propagating(Propagation("zplus")):
         (found,) = torch.autograd.grad(graph_tensor(y)[:, 1].sum(), x)
     torch.testing.assert_close(found.double().sum((1, 2)), torch.ones(2, dtype=torch.float64), rtol=0, atol=1e-5)
+
+
+# Rules by the table
+
+
+def test_every_function_has_one_row() -> None:
+    names = [name for rule in RULES for name in rule.functions]
+    assert len(names) == len(set(names))
+    assert len(BY_KIND) == len(RULES)
+    for rule in RULES:
+        assert rule.with_constant is None or rule.with_constant in BY_KIND
+        assert (rule.form == "no step") == (rule.zplus is rule.attn_lrp is rule.cp_lrp is gradient)
+
+
+def propagated(network: nn.Module, x: Tensor, rules: RuleSet, trace: list[Operation] | None = None) -> Tensor:
+    """What one row of x receives from the sum of the outputs, with the layer counted as inside of a block."""
+    with relevance_mode(network, len(x), double=False) as mode:
+        mode.layer = 0
+        y = network(x)
+    torch.testing.assert_close(y, network(x), rtol=1e-13, atol=1e-13)
+    with mode.state.propagating(Propagation(rules), trace=trace):
+        return torch.autograd.grad(y.sum(), x)[0]
+
+
+class Function(nn.Module):
+    """A network of one function."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(x)
+
+
+CONSTANT = random(2, 1, 3, seed=5)
+
+
+@pytest.mark.parametrize("rules", ["gradient", "zplus", "attn_lrp", "cp_lrp"])
+@pytest.mark.parametrize(("beta", "alpha"), [(1.0, 1.0), (0.5, 0.3), (0.0, 2.0)])
+def test_baddbmm_is_a_product_that_is_scaled_and_added(rules: RuleSet, beta: float, alpha: float) -> None:
+    x = random(2, 3, 4, seed=3).requires_grad_()
+
+    def by_name(t: Tensor) -> Tensor:
+        return CONSTANT.baddbmm(batch1=t, batch2=(t * 2).mT, beta=beta, alpha=alpha)
+
+    def by_position(t: Tensor) -> Tensor:
+        return torch.baddbmm(CONSTANT, t, (t * 2).mT, beta=beta, alpha=alpha)
+
+    def written_out(t: Tensor) -> Tensor:
+        return (t @ (t * 2).mT) * alpha + CONSTANT * beta
+
+    expected = propagated(Function(written_out), x, rules)
+    for function in (by_name, by_position):
+        torch.testing.assert_close(propagated(Function(function), x, rules), expected)
+    if rules == "zplus":  # the constant takes nothing
+        torch.testing.assert_close(expected.sum(), torch.tensor(18.0, dtype=torch.float64))
+
+
+def test_baddbmm_onto_what_depends_on_the_input_is_a_sum() -> None:
+    x, trace = random(2, 3, 3, seed=3).requires_grad_(), list[Operation]()
+    found = propagated(Function(lambda t: torch.baddbmm(t, t, torch.tanh(t), beta=0.5, alpha=2)), x, "zplus", trace)
+    expected = propagated(Function(lambda t: t * 0.5 + (t @ torch.tanh(t)) * 2), x, "zplus")
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(found.sum(), torch.tensor(18.0, dtype=torch.float64))
+    assert [o.leaving for o in trace] == pytest.approx([o.entering for o in trace])
+
+
+def test_addmm_that_is_no_linear_layer() -> None:
+    x = random(3, 3, seed=3).requires_grad_()
+    found = propagated(Function(lambda t: torch.addmm(t, t, torch.tanh(t), alpha=2)), x, "zplus")
+    expected = propagated(Function(lambda t: t + (t @ torch.tanh(t)) * 2), x, "zplus")
+    torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("rules", ["zplus", "attn_lrp", "cp_lrp"])
+def test_a_power_is_a_product_with_itself(rules: RuleSet) -> None:
+    x = random(2, 3, 4, seed=3).requires_grad_()
+    expected = propagated(Function(lambda t: t * t * t), x, rules)
+    for cube in (lambda t: torch.pow(t, 3.0), lambda t: t**3, lambda t: t.square() * t):
+        torch.testing.assert_close(propagated(Function(cube), x, rules), expected)
+    by_hand = torch.ones_like(x) if rules == "zplus" else x.detach().square()  # as it comes; y / x
+    torch.testing.assert_close(expected, by_hand)
+
+
+@pytest.mark.parametrize(
+    "function", [lambda t: 2.0**t, lambda t: t**t, lambda t: torch.sort(t)[0], lambda t: torch.add(t, t, alpha=3)]
+)
+def test_what_no_row_covers_is_not_guessed(function: Callable[[Tensor], Tensor]) -> None:
+    with pytest.raises(NotSeen, match="no relevance rule"):
+        propagated(Function(function), random(1, 2, 3).requires_grad_(), "zplus")
+
+
+def test_a_constant_minus_the_input_hands_relevance_on() -> None:
+    x = random(1, 2, 3, seed=3).requires_grad_()
+    torch.testing.assert_close(propagated(Function(lambda t: 1 - t), x, "zplus"), torch.ones_like(x))
+    torch.testing.assert_close(propagated(Function(lambda t: 1 - t), x, "cp_lrp"), -torch.ones_like(x))
+
+
+# Whole models that need these rules and are in no family
+
+SIZES: dict[str, Any] = {"vocab_size": 50, "hidden_size": 16, "num_labels": 2, "pad_token_id": 0}
+MODELS: dict[str, tuple[dict[str, Any], str, str, str]] = {  # settings, blocks, attention, a function with a new rule
+    "bloom": ({"n_layer": 2, "n_head": 4}, "h", "self_attention", "baddbmm"),
+    "big_bird": (
+        {"num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 24, "attention_type": "original_full"},
+        "encoder.layer",
+        "attention.self",
+        "pow",
+    ),
+}
+IDS = torch.tensor([[5, 9, 20, 7, 31], [8, 3, 44, 0, 0]])
+
+
+def tiny_network(model_type: str, dtype: torch.dtype) -> PreTrainedModel:
+    torch.manual_seed(0)
+    config = AutoConfig.for_model(model_type, **SIZES, **MODELS[model_type][0])
+    network: PreTrainedModel = AutoModelForSequenceClassification.from_config(config).eval().to(dtype)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            if parameter.ndim > 1:
+                parameter.normal_(0, 0.35)
+    return network
+
+
+@pytest.mark.parametrize("double", [False, True])
+@pytest.mark.parametrize("model_type", MODELS)
+def test_relevance_goes_through_models_that_need_baddbmm_and_pow(model_type: str, double: bool) -> None:
+    """All in double precision, or with double precision beside a graph in single."""
+    _, path, attention, function = MODELS[model_type]
+    network = tiny_network(model_type, torch.float32 if double else torch.float64)
+    inputs = {"input_ids": IDS, "attention_mask": (IDS != 0).long()}
+    words = network.get_input_embeddings()
+    leaf = words(IDS).detach().requires_grad_()
+    expected = network(**inputs).logits
+    blocks, called = list(network.base_model.get_submodule(path).children()), set[str]()
+    with relevance_mode(network, len(IDS), double=double) as mode, FunctionNames(called), ExitStack() as stack:
+        given = paired(leaf, leaf.detach().double()) if double else leaf
+        stack.callback(words.register_forward_hook(lambda *_: given).remove)
+        attentions = [block.get_submodule(attention) for block in blocks]
+        record = stack.enter_context(recording(blocks, attentions, mode.hook, mode.attend))
+        y = network(**inputs).logits
+    assert function in called
+    assert len(record.attention) == len(blocks)
+    torch.testing.assert_close(in_double(y), expected.double(), rtol=0, atol=5e-6 if double else 1e-12)
+
+    trace: list[Operation] = []
+    with mode.state.propagating(Propagation("zplus"), trace=trace):
+        found = torch.autograd.grad(
+            graph_tensor(y)[:, 1].sum(), [*record.inputs, record.outputs[-1]], retain_graph=True
+        )
+    assert {"linear", "layer_norm"} <= {o.name for o in trace}
+    assert sum(o.name == "linear" for o in trace if o.layer == 0) >= 4  # attention and both halves of the MLP
+    for relevance in found:
+        ones = torch.ones(len(IDS), dtype=torch.float64)
+        # BLOOM computes its softmax in single precision, also where all else is in double
+        torch.testing.assert_close(relevance.double().sum((1, 2)), ones, rtol=0, atol=1e-4 if double else 1e-6)
+
+    plain = words(IDS).detach().requires_grad_()
+    with ExitStack() as stack:
+        stack.callback(words.register_forward_hook(lambda *_: plain).remove)
+        (slope,) = torch.autograd.grad(network(**inputs).logits[:, 1].sum(), plain)
+    (gradient_found,) = torch.autograd.grad(graph_tensor(y)[:, 1].sum(), leaf)
+    torch.testing.assert_close(gradient_found, slope, rtol=1e-4, atol=1e-5)
+
+
+class FunctionNames(TorchFunctionMode):
+    """Collects the names of the torch functions that are called."""
+
+    def __init__(self, called: set[str]) -> None:
+        super().__init__()
+        self.called = called
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.called.add(getattr(func, "__name__", ""))
+        return func(*args, **(kwargs or {}))

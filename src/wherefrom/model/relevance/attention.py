@@ -16,11 +16,11 @@ from torch import Tensor
 from wherefrom.model.relevance.propagation import PropagationState, RuleSet, through_heads
 from wherefrom.model.relevance.zplus import ratio
 
-TILE = 2**18  # how many scores are worked on at once: what stays near the processor
+TILE = 2**18  # how many scores are computed at once: as many as fit the processor's cache
 
 
 def _tiles(scores: Tensor) -> Iterator[slice]:
-    """The heads, in groups that are small together."""
+    """The heads in groups of at most `TILE` scores."""
     size = max(1, TILE // max(1, scores[:, 0].numel()))
     return (slice(start, start + size) for start in range(0, scores.shape[1], size))
 
@@ -43,8 +43,8 @@ def as_bias(mask: Tensor | None, causal: bool, scores: Tensor) -> Tensor | None:
 def fill_scores(
     scores: Tensor, spread: Tensor, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None
 ) -> Tensor:
-    """The context, in the query's precision. On the way the scores, without the bias, and the logarithm of each row's
-    sum are kept.
+    """The context, in the query's precision. Writes the scores without the bias to `scores`, and the logarithm of the
+    sum of each row's exponentials to `spread`.
     """
     context = query.new_empty(*scores.shape[:-1], value.shape[-1])
     for heads in _tiles(scores):
@@ -55,7 +55,7 @@ def fill_scores(
         top = tile.amax(-1, keepdim=True)
         top.masked_fill_(top.isneginf(), 0)
         total = tile.sub_(top).exp_().sum(-1, keepdim=True)
-        nowhere = total == 0  # a row that may look nowhere, as padding may be, attends to nothing
+        nowhere = total == 0  # a query whose keys are all masked, as padding may be, attends to nothing
         context[:, heads] = (tile @ value[:, heads]).div_(total.masked_fill(nowhere, 1))
         spread[:, heads] = total.log().add_(top).masked_fill_(nowhere, torch.inf)
     return context
@@ -64,8 +64,7 @@ def fill_scores(
 class AttentionStep(torch.autograd.Function):
     """context = softmax(query @ key' + bias) @ value.
 
-    `anchor` stands for the probabilities: it has their shape and takes no memory, and what is handed to them is handed
-    to it.
+    `anchor` stands for the probabilities: it has their shape and takes no memory, and receives their relevance.
     """
 
     @staticmethod
@@ -86,23 +85,22 @@ class AttentionStep(torch.autograd.Function):
         return context
 
     @staticmethod
-    def backward(ctx: Any, *handed: Tensor | None) -> tuple[Any, ...]:
-        state, layer, whole = ctx.state, ctx.layer, handed[0]
+    def backward(ctx: Any, *received: Tensor | None) -> tuple[Any, ...]:
+        state, layer, whole = ctx.state, ctx.layer, received[0]
         if whole is None:
             return (None,) * 8
         scores, spread, bias, context, query, key, value = ctx.saved_tensors
         rules, length, recorded = state.rules, query.shape[2], layer is not None
         by_head = recorded and rules == "zplus"
-        given = through_heads(state, "context", layer, whole) if by_head else whole
+        relevance = through_heads(state, "context", layer, whole) if by_head else whole
         toward = state.gradients[layer] if recorded and state.gradients is not None else None
-        rows = queries_with_relevance(given)
+        rows = queries_with_relevance(relevance)
         if rows is not None:
-            given, context, scores, spread, query = (t[:, :, rows] for t in (given, context, scores, spread, query))
+            narrowed = (relevance, context, scores, spread, query)
+            relevance, context, scores, spread, query = (t[:, :, rows] for t in narrowed)
             bias = bias if bias is None or bias.shape[2] == 1 else bias[:, :, rows]
             toward = None if toward is None else toward[:, :, rows]
-        # the product of probabilities and values: by z+ each side takes half, in proportion
-        share = ratio(given, context).mul_(0.5) if rules == "zplus" else given / 2 if rules == "attn_lrp" else given
-
+        share = _through_product(rules, relevance, context)
         goes_on = not recorded or layer != state.last
         back = [torch.zeros_like(t) for t in (query, key, value)] if goes_on else []
         to_anchor = torch.empty_like(scores) if recorded and state.keeps_attention else None
@@ -138,30 +136,41 @@ class AttentionStep(torch.autograd.Function):
         return None, None, None, None, to_anchor, *back
 
 
+def _through_product(rules: RuleSet, relevance: Tensor, context: Tensor) -> Tensor:
+    """What the product of probabilities and values multiplies with either side: see the row `product` of the rules."""
+    if rules == "zplus":
+        return ratio(relevance, context).mul_(0.5)
+    if rules == "attn_lrp":
+        return relevance / 2
+    return relevance
+
+
 def _through_softmax(rules: RuleSet, to_probs: Tensor, probs: Tensor, scores: Tensor) -> Tensor | None:
-    """What the product of queries and keys is given to multiply with either, of what the probabilities are given."""
+    """What the product of queries and keys multiplies with either side, from what the probabilities receive: see the
+    rows `softmax` and `product` of the rules.
+    """
     if rules == "zplus":
         return ratio(to_probs, scores).mul_(0.5)
-    if rules == "cp_lrp":  # attention is a constant there
+    if rules == "cp_lrp":  # the probabilities are held fixed
         return None
     weighted = to_probs.mul_(probs)
     back = weighted.addcmul_(probs, weighted.sum(-1, keepdim=True), value=-1)
     return back.mul_(0.5) if rules == "attn_lrp" else back
 
 
-def queries_with_relevance(given: Tensor) -> Tensor | None:
-    """The queries that are given anything, which in the top block are few; None where most may be. (row, head, query,
-    size) -> (n,)
+def queries_with_relevance(relevance: Tensor) -> Tensor | None:
+    """The queries that have any relevance, which in the top block are few; None where half or more have. (row, head,
+    query, size) -> (n,)
     """
-    length = given.shape[2]
-    if bool(given[:, :, length // 3].any()):
+    length = relevance.shape[2]
+    if bool(relevance[:, :, length // 3].any()):
         return None
-    rows = given.ne(0).any(-1).any(1).any(0).nonzero()[:, 0]
+    rows = relevance.ne(0).any(-1).any(1).any(0).nonzero()[:, 0]
     return rows if 2 * len(rows) < length else None
 
 
 def _all_queries(x: Tensor, rows: Tensor | None, length: int) -> Tensor:
-    """With zeros at all other queries than these. The queries are the last dimension but one."""
+    """Put back among all queries, the others being zero. Queries are the last dimension but one."""
     if rows is None:
         return x
     whole = x.new_zeros(*x.shape[:-2], length, x.shape[-1])

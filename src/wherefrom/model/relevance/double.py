@@ -1,9 +1,9 @@
-"""Double precision beside a graph in single: the model is given tensors that carry both.
+"""Double precision beside an autograd graph in single precision: the model computes with tensors that stand for both.
 
-Relevance divides by sums that nearly cancel, so the values of the forward pass have to be exact; what goes back over
-the graph does not. So every tensor that depends on the words is given to the model as a stand-in for two: `graph`,
-which the graph is made of, and `exact`, its value in double precision, which is gone as soon as the model lets go of
-the stand-in.
+Relevance divides by sums that nearly cancel, so the values of the forward pass have to be exact; the backward pass
+does not. So every tensor that depends on the input is replaced by a stand-in with two attributes: `graph`, the tensor
+that belongs to the autograd graph, and `exact`, its value in double precision, which is freed together with the
+stand-in.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from torch import Tensor
 
 
 def depends(x: object) -> bool:
-    """Whether a tensor depends on the words: inside `RelevanceMode`, nothing else has a gradient."""
+    """Whether a tensor depends on the input: inside `RelevanceMode`, nothing else has a gradient."""
     return isinstance(x, Tensor) and (x.requires_grad or hasattr(x, "graph"))
 
 
 def first_that_depends(args: Iterable[Any]) -> Tensor | None:
-    """The first tensor among arguments, or among the lists in them, that depends on the words."""
+    """The first tensor among arguments, or among the lists in them, that depends on the input."""
     for x in args:
-        found = x if depends(x) else first_that_depends(x) if isinstance(x, (list, tuple)) else None
-        if found is not None:
+        if depends(x):
+            return x  # type: ignore[no-any-return]
+        if isinstance(x, (list, tuple)) and (found := first_that_depends(x)) is not None:
             return found
     return None
 
@@ -39,13 +40,13 @@ def paired(inner: Any, exact: Any) -> Any:
 
 
 def graph_tensor(x: Tensor) -> Tensor:
-    """The tensor of the graph behind a stand-in; any other tensor is its own."""
+    """The tensor of the graph behind a stand-in; any other tensor is returned as it is."""
     found: Tensor = getattr(x, "graph", x)
     return found
 
 
 def side_of(x: Any, side: Literal["graph", "exact"], dtype: torch.dtype) -> Any:
-    """An argument on either side, all numbers in this precision; casts to another become casts to it."""
+    """An argument as the graph or the exact side sees it, in this precision; a dtype argument becomes this one."""
     if isinstance(x, Tensor):
         found: Tensor = getattr(x, side, x)
         return found.to(dtype) if found.dtype is not dtype and found.is_floating_point() else found
@@ -55,6 +56,6 @@ def side_of(x: Any, side: Literal["graph", "exact"], dtype: torch.dtype) -> Any:
 
 
 def in_double(x: Tensor) -> Tensor:
-    """In double precision."""
+    """The exact value, in double precision."""
     found: Tensor = side_of(x, "exact", torch.float64)
     return found

@@ -141,6 +141,9 @@ class RelevanceMode(TorchFunctionMode):
 
     def module_step(self, module: nn.Module, y: Tensor, x: Tensor) -> Tensor:
         """The one step of a norm or an activation, y = module(x)."""
+        if not depends(y):  # a torch.autograd.Function of the module's own does not see the graph behind a stand-in
+            with torch._C.DisableTorchFunction():
+                y = paired(module.forward(graph_tensor(x)), module.forward(in_double(x)))
         rule, result = BY_KIND["activation" if _is_activation(module) else "norm"], graph_tensor(y)
         stepped = self._stepped(rule, (self.layer, type(module).__name__), result.detach(), result, x)
         return self._paired(stepped, getattr(y, "exact", None))
@@ -316,7 +319,9 @@ def _weight_and_epsilon(
 
 
 def _is_activation(module: nn.Module) -> bool:
-    return type(module).__module__ in ("transformers.activations", "torch.nn.modules.activation")
+    if type(module).__module__ in ("transformers.activations", "torch.nn.modules.activation"):
+        return True
+    return type(module).__name__.lower().endswith("gelu")  # BLOOM has one of its own
 
 
 def _is_norm(module: nn.Module) -> bool:

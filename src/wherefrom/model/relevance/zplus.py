@@ -1,7 +1,6 @@
-"""The z+ rules of Chefer et al. (2021): how an operation shares out the relevance of its result among what went into
-it.
+"""The z+ rules of Chefer et al. (2021): how an operation shares the relevance of its result among its operands.
 
-Each is given the relevance of the result, the result and what went into it, and hands on one relevance for each.
+Each function takes the relevance of the result, the result and the operands, and returns the relevance of each operand.
 """
 
 from __future__ import annotations
@@ -9,16 +8,16 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-SHORT = 64  # a sum of as many products has a positive one
+SHORT = 64  # a sum of this many products has a positive one in practice
 
 
 def ratio(numerator: Tensor, divisor: Tensor) -> Tensor:
-    """numerator / divisor, and nothing where the divisor is nothing."""
+    """numerator / divisor, and zero where the divisor is zero."""
     return (numerator / divisor).nan_to_num_(0.0, 0.0, 0.0)
 
 
 def fitted(x: Tensor, shape: torch.Size) -> Tensor:
-    """Summed over what was broadcast."""
+    """Summed over the dimensions that were broadcast."""
     return x if x.shape == shape else x.sum_to_size(shape)
 
 
@@ -37,8 +36,8 @@ def zplus_linear(relevance: Tensor, x: Tensor, matrix: Tensor, plain: Tensor, bu
         none = twice <= (twice - plain) * (32 * torch.finfo(x.dtype).eps)
         share = ratio(relevance, twice).masked_fill_(none, 0)
         negative = x * (ratio(relevance, plain).where(none, 0) @ matrix.mT) if bool(none.any()) else None
-    handed = (share @ matrix.mT).mul_(x).addcmul_(size, share @ weight.mT)
-    return handed if negative is None else handed.add_(negative)
+    shared = (share @ matrix.mT).mul_(x).addcmul_(size, share @ weight.mT)
+    return shared if negative is None else shared.add_(negative)
 
 
 def zplus_add(rows: int, relevance: Tensor, result: Tensor, *operands: Tensor) -> list[Tensor]:

@@ -247,7 +247,7 @@ def _graded_together(case: Case, weights: Numbers, aims: Sequence[Aim], metric: 
         answers = shared_answers(case, aims, metric)
     except NotDefined:
         return np.full((len(aims), len(weights)), np.nan)
-    scores = weights[:, ~_special_units(case)]
+    scores = np.compress(~_special_units(case), weights, axis=1)  # rows stay contiguous: metrics sum over units
     return np.stack([score_many(scores, metric, one) for one in answers])
 
 

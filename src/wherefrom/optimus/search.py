@@ -243,7 +243,7 @@ def _graded_together(
         answers = shared_answers(case, aims, metric)
     except NotDefined:
         return np.full((len(aims), len(weights)), np.nan)
-    scores = weights[:, ~_special_units(case)]
+    scores = np.compress(~_special_units(case), weights, axis=1)  # rows stay contiguous: metrics sum over units
     return np.stack([score_many(scores, metric, one) for one in answers])
 
 

@@ -161,8 +161,8 @@ def test_the_table_in_a_wide_terminal() -> None:
         "attention_flow could not explain this text: it needs attention",
         "log_odds: hides by unk, as this tokenizer has no pad token",
         "",
-        "↑ higher is better · ↓ lower is better · ★ the best · small numbers are ranks · passes: rows of forward",
-        "+ back, those that methods share with the first of them",
+        "↑ higher is better · ↓ lower is better · ★ the best · small numbers are ranks · passes: rows of",
+        "forward + backward passes; those that methods share count for the first of them",
         "The metrics asked 1,234 questions: 56 of them new, 55 rows through the model, 0.50 s.",
     ]
 

@@ -69,7 +69,7 @@ def test_mistakes(tmp_path: Path) -> None:
         read_texts(tmp_path / "sst2_dev.jsonl", None)
     path = tmp_path / "texts.jsonl"
     path.write_text('{"text": "a", "label": 0}\n{"text": "b"}\n', encoding="utf-8")
-    with pytest.raises(BadFile, match="Line 2"):
+    with pytest.raises(BadFile, match="line 2"):
         read_texts(path, None)
     path.write_text("", encoding="utf-8")
     with pytest.raises(BadFile, match="no texts"):

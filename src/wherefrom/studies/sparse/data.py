@@ -70,7 +70,7 @@ def read_dataset(folder: Path, name: str) -> StudyDataset:
     rows = {}
     for split, path in paths.items():
         digest.update(path.read_bytes())
-        rows[split] = _filtered(_binary(path), source)
+        rows[split] = _filtered(labelled_texts(path, labels=2), source)
         if len({label for _, label in rows[split]}) < 2:
             raise BadFile(
                 f"{path} has {len(rows[split])} texts of more than {source.longer_than} words left, not of both labels:"
@@ -95,25 +95,24 @@ def read_dataset(folder: Path, name: str) -> StudyDataset:
     return StudyDataset(name, known, texts("train"), texts("dev"), texts("test"), digest.hexdigest())
 
 
-def labelled_texts(path: Path) -> Iterator[tuple[str, int]]:
-    """The texts of a file of JSON lines with their labels, which are numbers."""
+def labelled_texts(path: Path, *, labels: int | None = None) -> Iterator[tuple[str, int]]:
+    """The texts of a file of JSON lines with their labels, which are numbers: below `labels`, if that is given."""
     for where, row in read_json_lines(path):
         try:
-            yield str(row["text"]), int(row["label"])
+            text, label = row["text"], int(row["label"])
+            if not isinstance(text, str):
+                raise TypeError(f"the text is {text!r}")
+            if label < 0 or (labels is not None and label >= labels):
+                raise ValueError(f"the label is {label}")
         except (ValueError, KeyError, TypeError) as error:
-            raise BadFile(f"{where}: this is not {{'text': ..., 'label': number}}: {error!r}.") from error
+            numbers = "a number from 0 on" if labels is None else " or ".join(map(str, range(labels)))
+            raise BadFile(f"{where}: this is not {{'text': ..., 'label': {numbers}}}: {error!r}.") from error
+        yield text, label
 
 
-def _binary(path: Path) -> Iterator[tuple[list[str], int]]:
-    """The words and the label of every text; these classifiers know two classes."""
-    for number, (text, label) in enumerate(labelled_texts(path), 1):
-        if label not in (0, 1):
-            raise BadFile(f"{path}, text {number}: the label is {label}, not 0 or 1.")
-        yield text.split(), label
-
-
-def _filtered(rows: Iterator[tuple[list[str], int]], source: LengthFilter) -> list[tuple[list[str], int]]:
-    listed = list(rows)
+def _filtered(texts: Iterator[tuple[str, int]], source: LengthFilter) -> list[tuple[list[str], int]]:
+    """The words and the label of every text whose length is within the bounds."""
+    listed = [(text.split(), label) for text, label in texts]
     below = source.shorter_than or max((len(words) for words, _ in listed), default=0)
     return [(words, label) for words, label in listed if source.longer_than < len(words) < below]
 

@@ -16,7 +16,7 @@ from wherefrom.grading.grade import ConfiguredMetric
 from wherefrom.metrics.rft import rft
 from wherefrom.optimus.combination import Combination, Raw
 from wherefrom.optimus.operations import weights_of
-from wherefrom.optimus.search import Aim, all_candidates, matrices, searched, shared_answers
+from wherefrom.optimus.search import TargetComponents, all_candidates, matrices, searched, shared_answers
 
 CLOSE = 4e-6  # what single precision, in which the public code ran, can tell apart among the weights of one vector
 
@@ -33,7 +33,7 @@ def weights(case: Case, raw: Raw) -> Numbers:
     return found.weights[[place[one] for one in configurations(raw)]][:, 1:-1].numpy()
 
 
-def effects(case: Case, aims: list[Aim]) -> Numbers:
+def effects(case: Case, aims: list[TargetComponents]) -> Numbers:
     """How far each aim's probability falls when one token is replaced by [UNK]. (aim, token)"""
     return np.stack([answers.drops for answers in shared_answers(case, aims, ConfiguredMetric.read("rft"))])
 

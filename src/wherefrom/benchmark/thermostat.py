@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from wherefrom.benchmark.formats import read_lines
 from wherefrom.core.explanation import write_whole
-from wherefrom.errors import BadFile
+from wherefrom.errors import BadFile, MissingExtra
 
 if TYPE_CHECKING:
     import pandas
@@ -62,8 +62,10 @@ def read_thermostat(path: str | Path, *, tokens: Tokens | None = None) -> pandas
     """Lines that Wherefrom or Thermostat wrote, as the frame `Run.explanations` is. tokens: names ids, for lines that
     have no tokens of their own (a tokenizer's convert_ids_to_tokens).
     """
-    import pandas
-
+    try:
+        import pandas
+    except ModuleNotFoundError as error:
+        raise MissingExtra("Reading explanations into a table", "bench") from error
     rows = [_row(line, where, tokens) for where, line in read_lines(Path(path), None)]
     if not rows:
         raise BadFile(f"{path} has no explanations.")

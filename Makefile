@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check
 
 # A stamp in the environment says that an install was finished. It says nothing any more where Python no longer runs.
 ifneq ($(shell $(BIN)/python -c "print('runs')" 2>/dev/null),runs)
-$(shell rm -f $(VENV)/.wherefrom $(VENV)/.dev)
+$(shell rm -f $(VENV)/.wherefrom $(VENV)/.dev $(VENV)/.docs)
 endif
 
 demo: $(VENV)/.wherefrom

@@ -1,8 +1,8 @@
 """The wheel as a user has it: installed in clean environments that hold what the wheel's metadata asks for and no more.
 
-Run by `make dist-test`, behind `make dist`. Wherefrom comes from the wheel alone, by pip. Its dependencies are the copies
-of the environment that runs this file, one link each, so that nothing is downloaded; a package that nobody declared is
-not there, although the environment that runs this file has it.
+Run by `make dist-test`, behind `make dist`. Wherefrom comes from the wheel alone, by pip. Its dependencies are the
+copies of the environment that runs this file, one link each, so that nothing is downloaded; a package that nobody
+declared is not there, although the environment that runs this file has it.
 """
 
 from __future__ import annotations
@@ -102,7 +102,9 @@ def test_the_long_description_leans_on_no_file_beside_it(metadata: Message) -> N
 
 def test_every_address_of_ours_is_a_file_of_ours(metadata: Message) -> None:
     page = str(metadata.get_payload())
-    start = rf"https://(?:github\.com|raw\.githubusercontent\.com)/wherefrom/wherefrom/(?:blob/)?v{metadata['Version']}/"
+    start = (
+        rf"https://(?:github\.com|raw\.githubusercontent\.com)/wherefrom/wherefrom/(?:blob/)?v{metadata['Version']}/"
+    )
     found = re.findall(rf"{start}([^)#\s\"]+)", page)
     assert len(found) > 3
     assert [name for name in found if not (ROOT / name).exists()] == []
@@ -169,9 +171,7 @@ class Environment:
         windows = os.name == "nt"
         self.programs = folder / ("Scripts" if windows else "bin")
         self.site = (
-            folder / "Lib" / "site-packages"
-            if windows
-            else next((folder / "lib").glob("python*")) / "site-packages"
+            folder / "Lib" / "site-packages" if windows else next((folder / "lib").glob("python*")) / "site-packages"
         )
         for there in closure(metadata.get_all("Requires-Dist", []), frozenset(extras)).values():
             link(there, self.site)
@@ -179,7 +179,14 @@ class Environment:
 
     def pip(self, *arguments: str) -> str:
         """The pip of the environment that runs this file, at work on this one."""
-        command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(self.programs / "python")]
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "--disable-pip-version-check",
+            "--python",
+            str(self.programs / "python"),
+        ]
         done = subprocess.run([*command, *arguments], capture_output=True, text=True, env=clean(), check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
@@ -197,7 +204,9 @@ class Environment:
 
 def clean() -> dict[str, str]:
     """Nothing of the environment that runs this file, and no network."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV", "PYTHONHOME")}
+    kept = {
+        name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV", "PYTHONHOME")
+    }
     return kept | {"HF_HUB_OFFLINE": "1", "PYTHONUTF8": "1", "NO_COLOR": "1", "COLUMNS": "200"}
 
 
@@ -255,7 +264,7 @@ def test_methods(plain: Environment) -> None:
     [
         (["explain", TEXT, "--method", "lime"], "perturbation"),
         (["run", "reviews.jsonl", "--out", "results", "--methods", "random"], "bench"),
-        (["run", "reviews.jsonl", "--out", "results", "--methods", "random", "--engine", "ray"], "bench"),
+        (["run", "reviews.jsonl", "--out", "results", "--methods", "random", "--engine", "ray"], "ray"),
     ],
 )
 def test_without_the_extra_it_is_named_in_one_line(plain: Environment, command: list[str], extra: str) -> None:

@@ -35,7 +35,8 @@ EXTRAS = {
 
 class Imports(ast.NodeVisitor):
     """Third-party modules that a source text imports: (name, where). Where is "top" if the import runs with the
-    module, "lazy" if it is inside a function, "guarded" if it is also in a `try` that turns its absence into MissingExtra.
+    module, "lazy" if it is inside a function, "guarded" if it is also in a `try` that turns its absence into
+    MissingExtra.
     """
 
     def __init__(self) -> None:
@@ -48,14 +49,14 @@ class Imports(ast.NodeVisitor):
             self.visit(node)
         self.where.pop()
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:  # noqa: N802
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         self.inside("lazy", node.body)
 
-    def visit_If(self, node: ast.If) -> None:  # noqa: N802
+    def visit_If(self, node: ast.If) -> None:
         if ast.unparse(node.test) != "TYPE_CHECKING":  # for mypy only
             self.generic_visit(node)
 
-    def visit_Try(self, node: ast.Try) -> None:  # noqa: N802
+    def visit_Try(self, node: ast.Try) -> None:
         says_so = any(
             isinstance(statement, ast.Raise) and "MissingExtra" in ast.unparse(statement)
             for handler in node.handlers
@@ -70,14 +71,14 @@ class Imports(ast.NodeVisitor):
         if top != "wherefrom" and top not in sys.stdlib_module_names:
             self.found.append((top, self.where[-1]))
 
-    def visit_Import(self, node: ast.Import) -> None:  # noqa: N802
+    def visit_Import(self, node: ast.Import) -> None:
         for alias in node.names:
             self.add(alias.name)
 
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:  # noqa: N802
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         self.add(node.module or "")
 
-    def visit_Call(self, node: ast.Call) -> None:  # noqa: N802
+    def visit_Call(self, node: ast.Call) -> None:
         if ast.unparse(node.func) == "import_module" and isinstance(node.args[0], ast.Constant):
             self.add(str(node.args[0].value))
         self.generic_visit(node)
@@ -108,7 +109,7 @@ def imports() -> Iterator[tuple[str, str, str]]:
         ("try:\n    import ray\nexcept ImportError:\n    raise MissingExtra('a', 'ray')", [("ray", "top")]),
         ("def f():\n    try:\n        import ray\n    except ImportError:\n        pass", [("ray", "lazy")]),
         (
-            "def f():\n    try:\n        import ray\n    except ImportError as e:\n        raise MissingExtra('a', 'ray') from e",
+            "def f():\n    try:\n        import ray\n    except ImportError:\n        raise MissingExtra('a', 'b')",
             [("ray", "guarded")],
         ),
     ],

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from tiny_models import tiny
@@ -30,7 +31,7 @@ from wherefrom.studies.sparse.projections import entmax
 
 ROOT = Path(__file__).parents[2]
 NOWHERE = Path("nowhere")
-RUN = Run(NOWHERE, {"parts": 0}, set())
+RUN = Run(NOWHERE, {"parts": 0}, [])
 # What a user can do, the package it cannot be done without, and the extra that brings it.
 NEEDS: list[tuple[str, str, Callable[[], object]]] = [
     ("bench", "matplotlib", check_extra),
@@ -46,11 +47,11 @@ NEEDS: list[tuple[str, str, Callable[[], object]]] = [
     ("perturbation", "captum", lambda: Model(tiny("bert")).explain("dull", "lime")),
     ("perturbation", "captum", lambda: Model(tiny("bert")).explain("dull", "kernel_shap")),
     ("perturbation", "sklearn", lambda: Model(tiny("bert")).explain("dull", "lime")),
-    ("ray", "ray", lambda: list(on_ray(lambda part: part, [], 1))),  # type: ignore[arg-type, return-value]
-    ("report", "matplotlib", lambda: plots.lines({"a": [1.0, 2.0]}, NOWHERE, across="a", up="b")),
+    ("ray", "ray", lambda: list(on_ray(lambda part: part, [], 1))),  # type: ignore[arg-type]
+    ("report", "matplotlib", lambda: plots.lines({"a": np.ones(2)}, NOWHERE, across="a", up="b")),
     ("report", "matplotlib", lambda: head_map_plot([["other"]], NOWHERE, title="heads")),
     ("report", "matplotlib", lambda: study_page(None)),
-    ("report", "pandas", lambda: Comparison((), (), (), ()).to_pandas()),
+    ("report", "pandas", lambda: Comparison((), (), ()).to_pandas()),
     ("sparse", "entmax", lambda: entmax(torch.zeros(3), 1.5)),
     ("syntax", "spacy", lambda: parse([Tree("a great film")])),
 ]

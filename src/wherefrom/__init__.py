@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+if sys.version_info < (3, 11):  # noqa: UP036  # reached where the source is on the path without having been installed
+    raise ImportError("Wherefrom needs Python 3.11 or later; this is {}.{}.{}.".format(*sys.version_info[:3]))
 
 if TYPE_CHECKING:
     from wherefrom.api import Model, explain, flow, load

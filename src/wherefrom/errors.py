@@ -66,6 +66,17 @@ class MissingExtra(WherefromError):
         super().__init__(f"{what} needs more packages: pip install 'wherefrom[{extra}]'")
 
 
+class TooOld(WherefromError, ImportError):
+    """A package is there, but of a version that Wherefrom cannot work with. An ImportError for those who catch that."""
+
+    exit_code = 1
+
+    def __init__(self, package: str, least: str, found: str) -> None:
+        super().__init__(
+            f"Wherefrom needs {package} {least} or later; {found} is installed: pip install '{package}>={least}'"
+        )
+
+
 class ModelFailed(WherefromError):
     """The model itself gave something that cannot be explained, such as NaN."""
 

@@ -106,6 +106,14 @@ def _arrow() -> tuple[Any, Any]:
     return pyarrow, parquet
 
 
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ModuleNotFoundError as error:
+        raise MissingExtra("Reading a run", "bench") from error
+    return pandas
+
+
 class Store:
     """A run's folder, open for writing. Only one process at a time has it (see `open_store`)."""
 
@@ -349,21 +357,17 @@ class Run:
     @cached_property
     def costs(self) -> pandas.DataFrame:
         """One row a part: examples, asked, distinct, rows, seconds."""
-        import pandas
-
-        return pandas.DataFrame([{"part": number} | body["costs"] for number, body in self._receipts.items()])
+        return _pandas().DataFrame([{"part": number} | body["costs"] for number, body in self._receipts.items()])
 
     @cached_property
     def alone(self) -> pandas.DataFrame:
         """One row a part and method: what the method costs for one of the part's examples when nothing is shared."""
-        import pandas
-
         rows = [
             {"part": number, "examples": body["costs"]["examples"]} | row
             for number, body in self._receipts.items()
             for row in body["alone"]
         ]
-        return pandas.DataFrame(rows, columns=["part", "examples", "method", "seconds", "forwards", "backwards"])
+        return _pandas().DataFrame(rows, columns=["part", "examples", "method", "seconds", "forwards", "backwards"])
 
     @cached_property
     def _receipts(self) -> dict[int, dict[str, Any]]:
@@ -379,9 +383,6 @@ class Run:
 
     def _frame(self, table: str) -> pandas.DataFrame:
         arrow, parquet = _arrow()
-        try:
-            import pandas  # noqa: F401
-        except ModuleNotFoundError as error:
-            raise MissingExtra("Reading a run", "bench") from error
+        _pandas()  # which Arrow would ask for only at the end
         parts = [parquet.read_table(_file(self.folder, table, number)) for number in self.done]
         return arrow.concat_tables([schemas()[table].empty_table(), *parts]).to_pandas()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from wherefrom.benchmark.columns import EXPLANATION_COLUMNS
 from wherefrom.core.files import read_json_lines, write_atomically
-from wherefrom.errors import BadFile
+from wherefrom.errors import BadFile, MissingExtra
 
 if TYPE_CHECKING:
     import pandas
@@ -59,8 +59,10 @@ def read_thermostat(path: str | Path, *, tokens: IdsToTokens | None = None) -> p
     """Lines that Wherefrom or Thermostat wrote, as the frame `Run.explanations` is. tokens: names ids, for lines that
     have no tokens of their own (a tokenizer's convert_ids_to_tokens).
     """
-    import pandas
-
+    try:
+        import pandas
+    except ModuleNotFoundError as error:
+        raise MissingExtra("Reading explanations into a table", "bench") from error
     rows = [_row(line, where, tokens) for where, line in read_json_lines(path)]
     if not rows:
         raise BadFile(f"{path} has no explanations.")

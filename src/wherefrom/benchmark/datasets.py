@@ -22,6 +22,7 @@ from wherefrom.benchmark.layouts import (
 )
 from wherefrom.core.example import Example, example_of
 from wherefrom.errors import BadFile, BadOption, UnknownName
+from wherefrom.samples import resolve
 
 # How a file is read: said in front of its path, as in squad:dev-v2.0.json, or known by how its name ends.
 READERS: dict[str, Reader] = {
@@ -171,6 +172,7 @@ class DataSet:
 
     def _records(self) -> Iterator[Record]:
         source, split = _parted(self.source)
+        source = resolve(source)
         if source.startswith(HUB):
             return read_hub(source.removeprefix(HUB), split)
         if source in READY:

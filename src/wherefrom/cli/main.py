@@ -10,7 +10,7 @@ import typer
 from rich.text import Text
 
 from wherefrom import __version__
-from wherefrom.cli import compare, doctor, explain, flow, heads, methods, metrics, optimus, run, study
+from wherefrom.cli import compare, doctor, explain, flow, heads, methods, metrics, optimus, run, sample, study
 from wherefrom.cli.arguments import app, problems
 from wherefrom.errors import WherefromError
 
@@ -22,6 +22,7 @@ COMMANDS = (
     heads,
     optimus,
     study,
+    sample,
     methods,
     metrics,
     doctor,

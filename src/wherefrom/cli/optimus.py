@@ -13,6 +13,7 @@ from rich.console import Console
 
 from wherefrom.cli.arguments import JsonOption, ModelOption, app
 from wherefrom.errors import BadFile, UnknownName
+from wherefrom.samples import resolve
 
 
 @app.command()
@@ -42,7 +43,7 @@ def optimus(
     ):
         if value not in known:
             raise UnknownName.among(name, value, known)
-    texts = read_texts(data, limit)
+    texts = read_texts(Path(resolve(str(data))), limit)
     from wherefrom.api import load
     from wherefrom.optimus import fit
 

@@ -45,7 +45,8 @@ PROJECTIONS = (
 EXPLANATIONS = {"raw attention": "raw_attention", "rollout": "attention_rollout"}
 
 
-def read_texts(path: Path, limit: int | None) -> list[tuple[str, int]]:
+def read_texts(path: Path, limit: int | None, labels: Sequence[str] = ()) -> list[tuple[str, int]]:
+    """Texts with the numbers of their labels; a label that is a name is looked up among the model's `labels`."""
     if not path.is_file():
         raise BadFile(
             f"There is no {path}. Give the folder that holds it, or another file"
@@ -55,7 +56,8 @@ def read_texts(path: Path, limit: int | None) -> list[tuple[str, int]]:
     for place, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         try:
             row = json.loads(line)
-            rows.append((str(row["text"]), int(row["label"])))
+            label = row["label"]
+            rows.append((str(row["text"]), labels.index(label) if label in labels else int(label)))
         except (ValueError, KeyError, TypeError) as error:
             raise BadFile(f"Line {place} of {path} is not {{'text': ..., 'label': number}}: {error}") from error
     if limit is not None and limit < len(rows):  # spread over the file, as its beginning may be of one kind

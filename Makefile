@@ -1,5 +1,5 @@
 # Both commands do all the set-up themselves: a virtual environment in .venv, pinned by constraints.txt.
-.PHONY: demo test check clean
+.PHONY: demo test check docs clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -19,6 +19,10 @@ check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+# The site, into site/: strict, so that a broken link or anchor fails; notebooks are executed; nothing from another host.
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 OMP_NUM_THREADS=1 $(BIN)/mkdocs build --strict
+
 # torch comes first and by pip alone, so that no other package pulls in another build of it.
 $(VENV)/.wherefrom: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -31,5 +35,9 @@ $(VENV)/.dev: $(VENV)/.wherefrom
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
+$(VENV)/.docs: $(VENV)/.wherefrom
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs,report]'
+	@touch $@
+
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache

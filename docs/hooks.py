@@ -7,6 +7,7 @@ Links in docs/ are written so that they work in the repository: `../CONTRIBUTING
 from __future__ import annotations
 
 import inspect
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
@@ -20,6 +21,8 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[1]
+# Kernels of notebooks inherit it: that tqdm would like to draw widgets is no part of a recipe.
+os.environ["PYTHONWARNINGS"] = "ignore:IProgress not found"
 # Pages of the repository's root, and where they are on the site.
 PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 COMMANDS = "<!-- commands -->"
@@ -124,9 +127,10 @@ def section(name: str, function: Callable[..., Any], depth: int) -> list[str]:
             optional = parameter.default is not parameter.empty
             arguments.append((f"[{metavar}]" if optional else metavar, "", row(metavar, "", parameter, info)))
         else:
-            flags = [str(one) for one in info.param_decls or ()] or [f"--{parameter.name.replace('_', '-')}"]
+            first = [info.default] if isinstance(info.default, str) else []  # where Annotated has no default of its own
+            flags = [*first, *(info.param_decls or ())] or [f"--{parameter.name.replace('_', '-')}"]
             takes = "" if bool in (kind, *get_args(kind)) else info.metavar or taken(kind)
-            if not takes and default is not None and not info.param_decls:
+            if not takes and default is not None and not first:
                 flags.append(f"--no-{parameter.name.replace('_', '-')}")
             options.append(row(", ".join(flags), takes, parameter, info))
     usage = " ".join([name, *(shown for shown, _, _ in arguments), "[OPTIONS]" if options else ""]).strip()

@@ -400,5 +400,5 @@ def test_the_family_that_is_added_is_right(monkeypatch: pytest.MonkeyPatch, tmp_
     torch.testing.assert_close((slopes > 0).double(), case.read(torch.eye(len(slopes), dtype=torch.float64)))
     monkeypatch.chdir(tmp_path)
     exec(blocks("docs/add-a-family.md")[2], {})  # saves the tiny model
-    (line,) = [source for _, source in steps(ROOT / "docs/add-a-family.md")]
-    run_command(line, monkeypatch)
+    (command,) = [source for _, source in steps(ROOT / "docs/add-a-family.md")]
+    run_command(command, monkeypatch)

@@ -1,5 +1,5 @@
 # Every target does its own set-up: a virtual environment in .venv, pinned by constraints.txt.
-.PHONY: demo test check dist dist-test clean
+.PHONY: demo test check docs dist dist-test clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -39,6 +39,10 @@ dist: $(VENV)/.dev
 dist-test: dist
 	$(BIN)/pytest -n 0 tests/packaging/installed.py
 
+# The site, into site/: strict, so that a broken link or anchor fails; notebooks are executed; nothing from another host.
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 OMP_NUM_THREADS=1 $(BIN)/mkdocs build --strict
+
 # torch comes first and by pip alone, so that no other package pulls in another build of it.
 $(VENV)/.wherefrom: pyproject.toml constraints.txt
 	@tools/environment.sh $(VENV) $(PYTHON)
@@ -51,5 +55,9 @@ $(VENV)/.dev: $(VENV)/.wherefrom
 	$(PIP) install --no-compile -c constraints.txt -e '.[dev]'
 	@touch $@
 
+$(VENV)/.docs: $(VENV)/.wherefrom
+	$(PIP) install --no-compile -c constraints.txt -e '.[docs,report]'
+	@touch $@
+
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache

@@ -115,7 +115,31 @@ Entry = TypeVar("Entry", Method, Metric)
 def method(
     *, family: str, signed: bool, per_class: bool, reads: Reads | ReadsByOptions, paper: str, scores_units: bool = False
 ) -> Callable[[Function], Function]:
-    """Register a function as a method under its own name."""
+    """Register a function as a method under its own name.
+
+    The first paragraph of the function's docstring, or else of its module's, is its summary in `wherefrom methods`. Its
+    options are its keyword-only parameters.
+
+    Args:
+        family: the heading it stands under, such as "attention" or "perturbation".
+        signed: whether a negative score means "against".
+        per_class: whether the scores depend on the class that is explained.
+        reads: what it needs of the model: "attention" (and hidden states), "relevance", "embeddings" (the gradient at
+            them), "answers" (it only asks), or "nothing".
+        paper: where it comes from; "none" if from nowhere.
+        scores_units: whether it scores words and sentences itself, instead of having its tokens' scores pooled.
+
+    Returns:
+        A decorator that gives the function back as it is.
+
+    Example:
+        ```python
+        @wherefrom.method(family="floor", signed=False, per_class=False, reads="nothing", paper="none")
+        def length(case):
+            "Length: how many characters a token has."
+            return torch.tensor([float(end - start) for start, end in case.encoding.offsets])
+        ```
+    """
 
     def register(function: Function) -> Function:
         _add(
@@ -132,8 +156,27 @@ def method(
 def metric(
     *, better: Literal["higher", "lower"], paper: str, needs: Reference | None = None
 ) -> Callable[[Function], Function]:
-    """Register a class as a metric: LogOdds as log_odds. Raises BadOption if the class is not one (see
-    docs/add-a-metric.md).
+    """Register a class as a metric: LogOdds as log_odds.
+
+    The class, made with the metric's options, has `score`, and `questions` if it asks the model anything. It never
+    touches the model itself. A class that is no metric raises `BadOption` (see docs/add-a-metric.md).
+
+    Args:
+        better: whether "higher" or "lower" values are better.
+        paper: where it comes from; "none" if from nowhere.
+        needs: what it is measured against beside the scores: "others" (the other classes' scores), "rationale",
+            "answer" or "second" (another model's scores); None for the model alone.
+
+    Returns:
+        A decorator that gives the class back as it is.
+
+    Example:
+        ```python
+        @wherefrom.metric(better="lower", paper="none")
+        @dataclass(frozen=True, kw_only=True)
+        class Largest:
+            ...
+        ```
     """
 
     def register(function: Function) -> Function:

@@ -23,6 +23,7 @@ from wherefrom.benchmark.layouts import (
 from wherefrom.core.example import Example, example_of
 from wherefrom.errors import BadFile, BadOption, UnknownName
 from wherefrom.registry import DataReader, Record, all_readers, register_reader
+from wherefrom.samples import resolve
 
 # How a file is read: written in front of its path, as in squad:dev-v2.0.json, or known by how its name ends. Other
 # packages add theirs by `wherefrom.register_reader` or the entry point `wherefrom.readers`.
@@ -170,6 +171,7 @@ class DataSet:
 
     def _records(self) -> Iterator[Record]:
         source, split = _name_and_split(self.source)
+        source = resolve(source)
         if source.startswith(HUB):
             return read_hub(source.removeprefix(HUB), split)
         if source in READY:

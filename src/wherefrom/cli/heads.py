@@ -14,6 +14,7 @@ from rich.text import Text
 
 from wherefrom.cli.arguments import JsonOption, ModelOption, app
 from wherefrom.errors import BadOption
+from wherefrom.samples import resolve
 
 STYLES = {
     "other": ("·", "dim"),
@@ -25,7 +26,9 @@ STYLES = {
 
 @app.command()
 def heads(
-    data: Annotated[Path, typer.Option(help="Texts: JSON lines with 'text' (and trees as 'tokens'), or CoNLL-U.")],
+    data: Annotated[
+        Path, typer.Option(help="Texts: JSON lines with 'text' (and trees as 'tokens'), or CoNLL-U; sample:trees.")
+    ],
     model: ModelOption = "embedded",
     out: Annotated[
         Path | None, typer.Option(help="Write the head map here, for: explain --method mask_lrp -o heads=FILE")
@@ -57,7 +60,7 @@ def heads(
     from wherefrom.heads.find import find_heads
     from wherefrom.heads.trees import parse, read_trees
 
-    trees = read_trees(data, limit=limit)
+    trees = read_trees(Path(resolve(str(data))), limit=limit)
     if syntax and not gold:
         trees = parse(trees, parser)
     loaded = load(model, device=device).text_model

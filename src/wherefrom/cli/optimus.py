@@ -16,6 +16,7 @@ from rich.console import Console
 from wherefrom.cli.arguments import JsonOption, ModelOption, app
 from wherefrom.core.files import read_json_lines, reading
 from wherefrom.errors import BadFile, UnknownName
+from wherefrom.samples import resolve
 
 
 @app.command()
@@ -45,7 +46,7 @@ def optimus(
     ):
         if value not in known:
             raise UnknownName.among(name, value, known)
-    texts = read_texts(data, limit)
+    texts = read_texts(Path(resolve(str(data))), limit)
     from wherefrom.api import load
     from wherefrom.optimus import fit
 

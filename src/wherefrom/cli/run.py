@@ -39,7 +39,7 @@ def run(
     data: Annotated[
         str,
         typer.Argument(
-            help="A file, a folder, layout:path, hf:NAME, or a ready name; @SPLIT behind it takes one part."
+            help="A file, a folder, layout:path, hf:NAME, sample:NAME, or a ready name; @SPLIT behind takes one part."
         ),
     ],
     out: Annotated[Path, typer.Option(help="The folder of the run. The same command goes on there if it was stopped.")],

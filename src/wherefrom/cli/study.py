@@ -12,6 +12,7 @@ from rich.progress import track
 
 from wherefrom.cli.arguments import app, write_file
 from wherefrom.errors import BadOption
+from wherefrom.samples import resolve
 
 study = typer.Typer(help="Run a paper's experiments again, its own numbers beside.", no_args_is_help=True)
 app.add_typer(study, name="study")
@@ -24,13 +25,17 @@ def _studies() -> None:  # keeps `sparse` a name of its own while it is the only
 
 @study.command()
 def sparse(
-    data_dir: Annotated[
-        Path, typer.Option(help="The folder with jw_sst_train.jsonl and the like (and sst2_dev.jsonl for --model).")
-    ],
     out: Annotated[
         Path,
         typer.Option(help="Where classifiers, numbers and the page are kept. A study that was stopped goes on there."),
     ],
+    data_dir: Annotated[
+        Path,
+        typer.Option(
+            help="The folder with jw_sst_train.jsonl and the like (sst2_dev.jsonl for --model). [default: this one]",
+            show_default=False,
+        ),
+    ] = Path(),
     datasets: Annotated[str, typer.Option(help="Of sst, 20news, imdb, with commas.")] = "sst,20news,imdb",
     seeds: Annotated[int, typer.Option(help="How many times everything is trained.")] = 1,
     quick: Annotated[
@@ -41,7 +46,8 @@ def sparse(
         typer.Option(help="Instead: project this model's attention at inference. 'embedded', a folder, or a hub id."),
     ] = None,
     texts: Annotated[
-        Path | None, typer.Option(help="The texts for --model. [default: sst2_dev.jsonl of the data folder]")
+        Path | None,
+        typer.Option(help="The texts for --model; sample:reviews is one. [default: sst2_dev.jsonl of the data folder]"),
     ] = None,
     limit: Annotated[int | None, typer.Option(help="How many of them. [default: 300, with --quick 100]")] = None,
 ) -> None:
@@ -59,12 +65,13 @@ def sparse(
         names = list(dict.fromkeys(name.strip().lower() for name in datasets.split(",") if name.strip()))
         run_study(data_dir, out, datasets=names, seeds=seeds, quick=quick, track=_bar)
     else:
+        from wherefrom.api import load
         from wherefrom.studies.sparse.inference import TEXTS, project_at_inference, read_texts
 
-        rows = read_texts(texts or data_dir / TEXTS, limit or (100 if quick else 300))
-        from wherefrom.api import load
-
-        project_at_inference(load(model).text_model, rows, out, track=_bar)
+        loaded = load(model)
+        path = data_dir / TEXTS if texts is None else Path(resolve(str(texts)))
+        rows = read_texts(path, limit or (100 if quick else 300), loaded.labels)
+        project_at_inference(loaded.text_model, rows, out, track=_bar)
     kept = [path for path in (out / "results.json", out / "at-inference.json") if path.is_file()]
     found = {path.stem: read_json(path) for path in kept}
     results, inference = found.get("results"), found.get("at-inference")

@@ -21,7 +21,16 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Grade:
-    """What one metric says of one explanation; `why` says it where there is no value."""
+    """What one metric says of one explanation.
+
+    Attributes:
+        metric: its name, with options as it was asked for.
+        value: the number, or None where the metric is not defined.
+        better: "higher" or "lower".
+        fill: how units were hidden, where the model was asked.
+        why: why there is no value.
+        details: a curve, a count, what stood in for a missing token.
+    """
 
     metric: str
     value: float | None
@@ -35,8 +44,21 @@ class Grade:
 class Comparison:
     """Several explanations of one text, each with a grade by every metric.
 
-    asked, distinct, rows: how many questions the metrics put to the model, how many of them differ, how many rows it
-        answered.
+    Attributes:
+        explanations: one for every method.
+        grades: of every explanation, one grade for every metric.
+        names: of the explanations: the methods as they were asked for.
+        failed: methods that could not explain this text, and why.
+        asked: how many questions the metrics put to the model.
+        distinct: how many of them differ.
+        rows: how many rows the model answered.
+        seconds: how long the questions took; every explanation has its own time.
+
+    Example:
+        ```python
+        found = model.compare("A gorgeous, witty film.", ["attcat", "random"], ["aopc", "rft"])
+        print(found.grade("attcat", "aopc").value, found.best("rft").method)
+        ```
     """
 
     explanations: tuple[Explanation, ...]
@@ -50,13 +72,27 @@ class Comparison:
 
     @property
     def metrics(self) -> list[str]:
+        """The metrics' names, in the order of the grades."""
         return [grade.metric for grade in self.grades[0]] if self.grades else []
 
     def grade(self, method: str, metric: str) -> Grade:
+        """What one metric says of one method's explanation.
+
+        Args:
+            method: a name from `names`.
+            metric: a name from `metrics`.
+
+        Returns:
+            The grade.
+        """
         return self.grades[self.names.index(method)][self.metrics.index(metric)]
 
     def ranks(self) -> list[list[int | None]]:
-        """The place of every explanation by every metric: 1 is the best, equals share a place. (explanation, metric)"""
+        """The place of every explanation by every metric: 1 is the best, equals share a place.
+
+        Returns:
+            Of every explanation, its place by every metric; None where there is no value.
+        """
         columns = [self._ranked(column) for column in zip(*self.grades, strict=True)]
         return [list(row) for row in zip(*columns, strict=True)]
 
@@ -68,13 +104,29 @@ class Comparison:
         ]
 
     def best(self, metric: str) -> Explanation:
-        """The explanation with the best grade by a metric; the first where several are equally good."""
+        """The explanation with the best grade by a metric.
+
+        Args:
+            metric: a name from `metrics`.
+
+        Returns:
+            The explanation; the first where several are equally good.
+        """
         column = self.metrics.index(metric)
         places = [row[column] for row in self.ranks()]
         return self.explanations[places.index(1)]
 
     def to_pandas(self) -> pandas.DataFrame:
-        """One row a method and metric: method, metric, value, rank, better, fill, why, seconds, forwards, backwards."""
+        """A table with one row a method and metric. Needs the extra `report`.
+
+        Returns:
+            A frame with the columns method, metric, value, rank, better, fill, why, seconds, forwards, backwards.
+
+        Example:
+            ```python
+            print(found.to_pandas().pivot(index="metric", columns="method", values="value"))
+            ```
+        """
         try:
             import pandas
         except ImportError as error:
@@ -100,6 +152,7 @@ class Comparison:
         return pandas.DataFrame(rows).astype({"value": "float64", "rank": "Int64"}) if rows else pandas.DataFrame(rows)
 
     def to_dict(self) -> dict[str, Any]:
+        """Everything in plain Python, as `to_json` writes it."""
         return {
             "wherefrom_comparison": FORMAT,
             **asdict(self),
@@ -107,6 +160,7 @@ class Comparison:
         }
 
     def to_json(self, *, indent: int | None = None) -> str:
+        """The comparison as JSON."""
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
 
     def save(self, path: FilePath) -> None:
@@ -152,7 +206,7 @@ class Comparison:
         print_comparison(self)
 
     def to_html(self) -> str:
-        """A self-contained page."""
+        """A page that needs nothing else: no network, no other file."""
         from wherefrom.report.comparison import page
 
         return page(self)

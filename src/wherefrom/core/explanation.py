@@ -16,7 +16,15 @@ FORMAT = 1
 
 
 class Unit(NamedTuple):
-    """A token, word or sentence with its score, and where it stands in its text."""
+    """A token, word or sentence with its score, and where it stands in its text.
+
+    Attributes:
+        text: the unit as it is written.
+        score: how much it spoke for the target, or against it.
+        start: its first character in the text, or in the pair where `segment` is 1.
+        end: the character behind its last.
+        segment: 0 in the text, 1 in its pair, -1 for a token that the tokenizer added.
+    """
 
     text: str
     score: float
@@ -31,6 +39,39 @@ class Explanation:
 
     `tokens`, `scores`, `offsets` and `special` have one entry for every token the model saw; at level "word" or
     "sentence", one for every word or sentence. Offsets count characters in `text`, or in `pair` where `segment` is 1.
+    All values are plain: no torch is needed to read, show, save or load an explanation.
+
+    Attributes:
+        text: what was explained.
+        tokens: every token the model saw, or every word or sentence.
+        scores: one number for each; what it means depends on the method.
+        offsets: (start, end) characters of each.
+        segment: 0 in the text, 1 in its pair, -1 for tokens that the tokenizer added.
+        target: what is explained: a label, a token, an answer.
+        probability: the model's probability of the target.
+        prediction: what the model says.
+        method: the name of the method.
+        pair: the second text, if there was one.
+        level: token, word or sentence.
+        signed: whether a negative score means "against".
+        probabilities: the model's probability of every label.
+        params: every option of the method, as it was settled.
+        layers: scores of each layer, where the method has them.
+        gap: what the scores should add up to, less what they do, where the method promises a sum.
+        unassigned: the part of the decision that went to no token.
+        cut: how many tokens did not fit into the model.
+        notes: what the method has to say about this text.
+        selection: what the scores were chosen among and why, for methods that choose.
+        model: the model's name.
+        seconds: how long it took.
+        forwards: how many rows were sent through the model.
+        backwards: how many of them were differentiated.
+
+    Example:
+        ```python
+        e = wherefrom.load("embedded").explain("A gorgeous, witty film, but the plot drags.")
+        print(e.target, e.probability, [unit.text for unit in e.top(3)])
+        ```
     """
 
     text: str
@@ -71,26 +112,76 @@ class Explanation:
         return tuple(part < 0 for part in self.segment)
 
     def units(self, *, special: bool = False) -> list[Unit]:
-        """Every token (or word, or sentence: what `level` says) with its score; special tokens only when asked for."""
+        """Every token (or word, or sentence: what `level` says) with its score.
+
+        Args:
+            special: also those that the tokenizer added, such as [CLS].
+
+        Returns:
+            The units in the order of the text.
+
+        Example:
+            ```python
+            for unit in e.units():
+                print(f"{unit.score:+.2f}  {unit.text}")
+            ```
+        """
         rows = zip(self.tokens, self.scores, self.offsets, self.segment, strict=True)
         return [Unit(text, score, start, end, part) for text, score, (start, end), part in rows if special or part >= 0]
 
     def words(self, how: Pool = POOL["word"]) -> list[Unit]:
-        """The words with their scores: a word's score is the sum of its tokens' unless `how` says otherwise."""
+        """The words with their scores.
+
+        Args:
+            how: how the scores of a word's tokens become one: "sum", "mean" or "max".
+
+        Returns:
+            The words in the order of the text.
+        """
         return self.at("word", how).units()
 
     def sentences(self, how: Pool = POOL["sentence"]) -> list[Unit]:
-        """The sentences with their scores: a sentence's score is the mean of its tokens' unless `how` says
-        otherwise.
+        """The sentences with their scores.
+
+        Args:
+            how: how the scores of a sentence's tokens become one: "mean", "sum" or "max".
+
+        Returns:
+            The sentences in the order of the text.
         """
         return self.at("sentence", how).units()
 
     def top(self, count: int = 5) -> list[Unit]:
-        """The units with the largest scores, in size, of either sign; the earlier one first where two are equal."""
+        """The units that weigh most, for or against.
+
+        Args:
+            count: how many.
+
+        Returns:
+            The units with the largest scores in size, of either sign; the earlier one first where two are equal.
+
+        Example:
+            ```python
+            print([unit.text for unit in e.top(3)])
+            ```
+        """
         return sorted(self.units(), key=lambda unit: -abs(unit.score))[:count]
 
     def at(self, level: Level, how: Pool | None = None) -> Explanation:
-        """The same explanation by words or sentences."""
+        """The same explanation by words or sentences.
+
+        Args:
+            level: "word" or "sentence".
+            how: how scores are pooled: "sum", "mean" or "max"; unless given, the sum for words, the mean for sentences.
+
+        Returns:
+            A new explanation. Methods that hide whole words at that level say more when they are asked for it.
+
+        Example:
+            ```python
+            by_word = e.at("word", "max")
+            ```
+        """
         if level == self.level:
             return self
         if self.level != "token":
@@ -131,8 +222,18 @@ class Explanation:
         )
 
     def minus(self, other: Explanation) -> Explanation:
-        """The difference of two explanations of one text, each scaled to a largest score of one: positive where this
-        one gives more.
+        """The difference of two explanations of one text, each scaled to a largest score of one.
+
+        Args:
+            other: an explanation of the same text at the same level.
+
+        Returns:
+            An explanation whose scores are positive where this one gives more.
+
+        Example:
+            ```python
+            model.explain(text, "attcat").minus(model.explain(text, "saliency")).show()
+            ```
         """
         if (self.tokens, self.text, self.pair) != (other.tokens, other.text, other.pair):
             raise WherefromError("Only two explanations of the same text at the same level can be compared.")
@@ -160,13 +261,24 @@ class Explanation:
     # Views. The one place where a lower layer calls a higher one, when a person asks to see something.
 
     def show(self, *, special: bool = False) -> None:
-        """Print the explanation in colour."""
+        """Print the explanation in colour.
+
+        Args:
+            special: show the tokens that the tokenizer added, too.
+        """
         from wherefrom.report.terminal import print_explanation
 
         print_explanation(self, special=special)
 
     def to_html(self, *, special: bool = False) -> str:
-        """A self-contained page."""
+        """A page that needs nothing else: no network, no other file.
+
+        Args:
+            special: show the tokens that the tokenizer added, too.
+
+        Returns:
+            HTML.
+        """
         from wherefrom.report.html import page
 
         return page([self], special=special)
@@ -177,17 +289,30 @@ class Explanation:
         return fragment(self)
 
     def to_dict(self) -> dict[str, Any]:
+        """Everything in plain Python, as `to_json` writes it."""
         return {"wherefrom": FORMAT, **asdict(self), "special": self.special}
 
     def to_json(self, *, indent: int | None = None) -> str:
+        """The explanation as JSON; `Explanation.from_json` reads it back."""
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
 
     def save(self, path: FilePath) -> None:
-        """Write JSON: wholly, or not at all."""
+        """Write JSON to a file: wholly, or not at all.
+
+        Args:
+            path: the file.
+
+        Example:
+            ```python
+            e.save("explanation.json")
+            again = wherefrom.Explanation.load("explanation.json")
+            ```
+        """
         write_atomically(path, self.to_json(), "explanation")
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Explanation:
+        """What `to_dict` gave, read back; raises `BadFile` where something is missing or damaged."""
         if data.get("wherefrom") != FORMAT:
             raise BadFile(
                 "This is not an explanation saved by this version of Wherefrom (its"
@@ -209,6 +334,7 @@ class Explanation:
 
     @classmethod
     def from_json(cls, text: str) -> Explanation:
+        """What `to_json` gave, read back."""
         try:
             data = json.loads(text)
         except ValueError as error:
@@ -219,6 +345,14 @@ class Explanation:
 
     @classmethod
     def load(cls, path: FilePath) -> Explanation:
+        """An explanation that was saved to a file; needs no model and no torch.
+
+        Args:
+            path: the file.
+
+        Returns:
+            The explanation as it was.
+        """
         try:
             return cls.from_json(Path(path).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:

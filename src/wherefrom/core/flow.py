@@ -22,8 +22,29 @@ DIGITS = 8  # of a share, in a file
 
 @dataclass(frozen=True, eq=False)
 class Flow:
-    """`layers` are the contributions C^l: [l, i, j] is the share of position i behind layer l that came from position j
-    before it.
+    """How much each position holds of every other, layer by layer.
+
+    Attributes:
+        text: what was followed.
+        tokens: every token the model saw.
+        offsets: (start, end) characters of each.
+        segment: 0 in the text, 1 in its pair, -1 for tokens that the tokenizer added.
+        layers: the contributions C^l, (layer, query, key): the share of position i behind layer l that came from
+            position j before it. Rows sum to one.
+        read: how much of each position the decision reads.
+        method: alti, globenc, norms or attention_rollout.
+        prediction: what the model says.
+        probability: its probability.
+        pair: the second text, if there was one.
+        params: every option of the method, as it was settled.
+        notes: what the method has to say about this text.
+        model: the model's name.
+
+    Example:
+        ```python
+        flow = wherefrom.load("embedded").flow("A gorgeous, witty film.", "alti")
+        print(dict(zip(flow.tokens, flow.scores.round(3))))
+        ```
     """
 
     text: str
@@ -47,8 +68,8 @@ class Flow:
 
     @property
     def accumulated(self) -> Numbers:
-        """R^l = C^l ... C^1: the share of position i behind layer l that came from input token j. (layer, query,
-        key)
+        """R^l = C^l ... C^1, (layer, query, key): the share of position i behind layer l that came from input token
+        j.
         """
         product, products = np.eye(len(self.tokens)), []
         for layer in self.layers:
@@ -71,15 +92,28 @@ class Flow:
         return page(self)
 
     def to_dict(self) -> dict[str, Any]:
+        """Everything in plain Python, as `save` writes it."""
         plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {"wherefrom_flow": FORMAT, **plain, "layers": self.layers.round(DIGITS).tolist()}
 
     def save(self, path: FilePath) -> None:
-        """Write JSON: wholly, or not at all."""
+        """Write JSON to a file: wholly, or not at all.
+
+        Args:
+            path: the file.
+        """
         write_atomically(path, json.dumps(self.to_dict(), ensure_ascii=False), "flow")
 
     @classmethod
     def load(cls, path: FilePath) -> Flow:
+        """A flow that was saved to a file; needs no model and no torch.
+
+        Args:
+            path: the file.
+
+        Returns:
+            The flow, its shares rounded to eight digits.
+        """
         try:
             data = json.loads(Path(path).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:

@@ -95,11 +95,15 @@ def read_dataset(folder: Path, name: str) -> StudyDataset:
     return StudyDataset(name, known, texts("train"), texts("dev"), texts("test"), digest.hexdigest())
 
 
-def labelled_texts(path: Path, *, labels: int | None = None) -> Iterator[tuple[str, int]]:
-    """The texts of a file of JSON lines with their labels, which are numbers: below `labels`, if that is given."""
+def labelled_texts(path: Path, *, labels: int | None = None, names: Sequence[str] = ()) -> Iterator[tuple[str, int]]:
+    """The texts of a file of JSON lines with the numbers of their labels: below `labels`, if that is given.
+
+    names: of the labels in their order, for files that name them.
+    """
     for where, row in read_json_lines(path):
         try:
-            text, label = row["text"], int(row["label"])
+            text, given = row["text"], row["label"]
+            label = names.index(given) if given in names else int(given)
             if not isinstance(text, str):
                 raise TypeError(f"the text is {text!r}")
             if label < 0 or (labels is not None and label >= labels):

@@ -9,6 +9,7 @@ import pytest
 import torch
 from lively import TEXT, lively, lively_case, spelled_out
 from tiny_models import FAMILIES, make_network, tokenizer
+from tolerances import assert_close, tolerance_of
 from torch import Tensor
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer, BertForSequenceClassification
 
@@ -79,7 +80,7 @@ def test_padding_and_batching_change_nothing(family: str, name: str, options: di
     for alone, together in zip(
         [model.explain(text, name, **options) for text in texts], model.explain(texts, name, **options), strict=True
     ):
-        assert together.scores == pytest.approx(alone.scores, abs=1e-10)
+        assert_close(together.scores, alone.scores, tolerance=tolerance_of(model.text_model))
         assert together.forwards == alone.forwards == 1
         assert together.backwards == 0
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 from lively import Centred, Uncentred, case_of, lively, lively_case, spelled_out
 from tiny_models import FAMILIES
+from tolerances import TOLERANCE, assert_close, tolerance_of
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -55,7 +56,7 @@ def test_a_second_text_in_the_batch_changes_nothing() -> None:
     (together,) = make_cases(model, encodings, [None, None])
     alone = case_of(model, "A fine film.")
     for one, other in zip(alone.parts(), together[0].parts(), strict=True):
-        torch.testing.assert_close(explicit(one), explicit(other), rtol=0, atol=1e-12)
+        assert_close(explicit(other), explicit(one), tolerance=tolerance_of(model))
     assert together[1].parts_error() < 1e-13
 
 

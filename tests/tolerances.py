@@ -7,6 +7,7 @@ more than that.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -59,7 +60,7 @@ def precision_of(model: TextModel) -> torch.dtype:
     families do so changes with the version of transformers, so it is looked at and not listed.
     """
     with torch.enable_grad(), _Narrowest(model.network.dtype) as seen:
-        logits = model.network(**model.batch([model.encode(TEXT)]))[0]
+        logits = model.network(**model.padded([model.tokenizer(TEXT)["input_ids"]], [None]))[0]
     assert logits.requires_grad, "precision is seen on what requires a gradient"
     return seen.dtype
 
@@ -98,7 +99,7 @@ def assert_ranked_alike(found: Any, expected: Any, *, tolerance: float, what: ob
 def assert_sorted(values: Sequence[float], *, tolerance: float, what: object = "") -> None:
     """The largest first; neighbours that tie may stand in either order."""
     room = tolerance * max(map(abs, values))
-    for one, following in zip(values, values[1:], strict=False):
+    for one, following in itertools.pairwise(values):
         assert following - one <= room, f"{what} not sorted: {values}"
 
 

@@ -62,7 +62,8 @@ def precision_of(model: TextModel) -> torch.dtype:
     with torch.enable_grad(), _Narrowest(model.network.dtype) as seen:
         logits = model.network(**model.padded([model.tokenizer(TEXT)["input_ids"]], [None]))[0]
     assert logits.requires_grad, "precision is seen on what requires a gradient"
-    return seen.dtype
+    found: torch.dtype = seen.dtype
+    return found
 
 
 def tolerance_of(model: TextModel) -> float:

@@ -30,6 +30,8 @@ def test_closeness_is_measured_by_the_largest() -> None:
     for found, expected in (([1.0, 1e-5], [1.0, 0.0]), ([1e-5], [0.0]), ([float("nan")], [1.0])):
         with pytest.raises(AssertionError):
             assert_close(found, expected, tolerance=1e-6)
+    with pytest.raises(AssertionError):
+        assert_close((1.0 + 1e-8,), (1.0,), tolerance=1e-9)  # told apart in double precision only
 
 
 def test_only_a_tie_may_be_turned_around() -> None:

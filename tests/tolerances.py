@@ -76,7 +76,7 @@ def tolerance_of(model: TextModel) -> float:
 
 
 def _numbers(given: Any) -> Tensor:
-    return torch.as_tensor(given).detach().double()
+    return torch.as_tensor(given, dtype=torch.float64).detach()  # Python's floats would become single precision
 
 
 def assert_close(found: Any, expected: Any, *, tolerance: float, what: object = "") -> None:

@@ -1,5 +1,5 @@
 # Every target does its own set-up: a virtual environment in .venv, pinned by constraints.txt.
-.PHONY: demo test check docs dist dist-test clean
+.PHONY: demo test test-default-cpu test-portable check docs dist dist-test clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -23,6 +23,28 @@ demo: $(VENV)/.wherefrom
 
 test: check
 	$(BIN)/pytest
+
+# Tests that compare computed numbers. They must hold whatever instructions and however many threads add them up.
+NUMERICAL := $(addprefix tests/,case grading heads methods metrics model optimus selection studies) \
+	tests/benchmark/test_run.py tests/test_embedded.py tests/test_tolerances.py
+
+# Once without vector instructions, which adds up in another order than any recent processor would by itself.
+test-default-cpu: $(VENV)/.dev
+	ATEN_CPU_CAPABILITY=default $(BIN)/pytest $(NUMERICAL)
+
+# Every kind of instructions and one or two threads; where none are named, they are the machine's own. Takes long.
+test-portable: $(VENV)/.dev
+	@failed=; \
+	for setting in \
+		"ATEN_CPU_CAPABILITY=default OMP_NUM_THREADS=1" "ATEN_CPU_CAPABILITY=default OMP_NUM_THREADS=2" \
+		"ATEN_CPU_CAPABILITY=avx2 OMP_NUM_THREADS=1" "ATEN_CPU_CAPABILITY=avx2 OMP_NUM_THREADS=2" \
+		"OMP_NUM_THREADS=1" "OMP_NUM_THREADS=2" \
+		"MKL_ENABLE_INSTRUCTIONS=SSE4_2" "MKL_ENABLE_INSTRUCTIONS=AVX2"; \
+	do \
+		echo "== $$setting"; \
+		env $$setting $(BIN)/pytest $(NUMERICAL) || failed="$$failed; $$setting"; \
+	done; \
+	test -z "$$failed" || { echo "Failed under$${failed#;}"; exit 1; }
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .

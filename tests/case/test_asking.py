@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from tiny_models import FAMILIES, make_model, tiny
+from tolerances import TOLERANCE, assert_close, tolerance_of
 from torch import Tensor
 from toys import additive_model, case_of
 
@@ -57,11 +58,10 @@ def test_answers_are_those_of_each_row_alone(family: str, fill: str) -> None:
     model = tiny(family, torch.float64)
     encoding = model.encode(TEXT)
     keep = np.concatenate([rows(encoding), np.zeros((1, len(encoding)), dtype=np.bool_)])  # and nothing at all
+    tolerance = tolerance_of(model)
     found = asked(model, encoding, keep, fill)
     for answer, row in zip(found, keep, strict=True):
-        torch.testing.assert_close(
-            answer, alone(model, encoding, row, fill), rtol=1e-6, atol=1e-6
-        )  # Gemma is partly in single precision
+        assert_close(answer, alone(model, encoding, row, fill), tolerance=tolerance)
 
 
 @pytest.mark.parametrize("fill", FILLS)
@@ -82,7 +82,7 @@ def test_every_task_can_be_asked(task: str, fill: str) -> None:
             stays = torch.tensor(row) | torch.tensor(encoding.special)
             assert bool((answer[:, ~stays] == -torch.inf).all())
             answer = answer[:, stays]
-        torch.testing.assert_close(answer, expected, rtol=1e-9, atol=1e-9)
+        assert_close(answer, expected, tolerance=tolerance_of(model))
 
 
 def test_deleting_really_shortens() -> None:
@@ -147,7 +147,7 @@ def test_sharing_changes_no_bit_on_one_batch_size(fill: str) -> None:
     keep = np.concatenate([rows(encoding), rows(encoding), rows(encoding, seed=1)])
     shared, apart = (asked(one_row, encoding, keep, fill, share=share) for share in (True, False))
     assert torch.equal(shared, apart)
-    torch.testing.assert_close(asked(model, encoding, keep, fill), shared, rtol=1e-5, atol=1e-5)
+    assert_close(asked(model, encoding, keep, fill), shared, tolerance=tolerance_of(model))
     counts = []
     for share in (True, False):
         asker = Asker(model, share=share)
@@ -162,7 +162,7 @@ def test_the_batch_size_changes_nothing(size: int) -> None:
     encoding = model.encode(TEXT)
     keep = rows(encoding, 30)
     found = asked(replace(model, batch_tokens=size), encoding, keep, "delete")
-    torch.testing.assert_close(found, asked(model, encoding, keep, "delete"), rtol=1e-5, atol=1e-5)
+    assert_close(found, asked(model, encoding, keep, "delete"), tolerance=tolerance_of(model))
 
 
 def crowded(model: TextModel, most: int) -> list[int]:
@@ -186,7 +186,7 @@ def test_batches_shrink_when_memory_ends() -> None:
     keep = rows(encoding, 30)
     expected = asked(model, encoding, keep, "unk")
     sizes = crowded(model, 4)
-    torch.testing.assert_close(asked(model, encoding, keep, "unk"), expected, rtol=1e-5, atol=1e-5)
+    assert_close(asked(model, encoding, keep, "unk"), expected, tolerance=TOLERANCE[torch.float32])
     assert max(sizes[3:]) <= 4  # found out once, not for every batch
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from tiny_models import FAMILIES, make_model, tiny
+from tolerances import assert_close, tolerance_of
 from torch import nn
 from toys import case_of
 
@@ -141,7 +142,7 @@ def test_hidden_tokens_keep_all_positions(family: str) -> None:
         expected = model.logits(model.batch([case.encoding]), case.own_count)
     finally:
         table[word] = kept
-    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-11)
+    assert_close(found, expected, tolerance=tolerance_of(model))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -150,7 +151,7 @@ def test_leaving_out_what_is_not_read_changes_no_answer(family: str) -> None:
     inputs = model.batch([model.encode(text) for text in ("the film was not bad", "a film", "dull and very bad!")])
     with torch.no_grad():
         short, whole = (model.logits(inputs, PassCount(), whole=whole) for whole in (False, True))
-    torch.testing.assert_close(short, whole, rtol=1e-10, atol=1e-12)
+    assert_close(short, whole, tolerance=tolerance_of(model))
 
 
 def test_a_missing_token_is_named() -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 from tiny_models import FAMILIES, make_model, make_network, tiny, tokenizer
+from tolerances import assert_close, tolerance_of
 from toys import additive_model, case_of
 
 import wherefrom.model.anatomy as anatomy_module
@@ -20,14 +21,15 @@ TEXT = "the film was not bad, but dull!"
 @pytest.mark.parametrize("family", FAMILIES)
 def test_blocks_are_rebuilt_from_their_parts(family: str) -> None:
     case = case_of(tiny(family, torch.float64), TEXT)
+    tolerance = tolerance_of(case.model)
     assert len(case.capture.attention) == 3
-    assert case.rebuild_error() < (1e-6 if family == "gemma2" else 1e-12)
+    assert case.rebuild_error() < tolerance
     for layer in case.capture.attention:
         assert layer.probs.shape == (4, len(case.encoding), len(case.encoding))
         assert layer.value.shape[:2] == layer.probs.shape[::2]
         torch.testing.assert_close(layer.probs.sum(-1), torch.ones_like(layer.probs[..., 0]))
         probs = layer.scores.softmax(-1)
-        torch.testing.assert_close(probs.to(layer.probs.dtype), layer.probs, rtol=1e-6, atol=1e-9)
+        assert_close(probs, layer.probs, tolerance=tolerance)
 
 
 @pytest.mark.parametrize(

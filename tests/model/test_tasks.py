@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from tiny_models import CHEAP, make_model, make_network, tokenizer
+from tolerances import assert_close, tolerance_of
 from torch import Tensor
 from toys import case_of
 
@@ -48,13 +49,14 @@ def model_for(family: str, task: str) -> TextModel:
 @pytest.mark.parametrize(("family", "task", "texts"), SETTINGS, ids=[f"{f}-{t}" for f, t, _ in SETTINGS])
 def test_batching_changes_nothing_for_any_method(family: str, task: str, texts: list[Any]) -> None:
     model = Model(model_for(family, task))
+    tolerance = tolerance_of(model.text_model)
     for method in METHODS:
         options = CHEAP.get(method, {})
         for text, together in zip(texts, model.explain(texts, method, **options), strict=True):
             alone = model.explain(text, method, **options)
             assert (alone.target, alone.prediction) == (together.target, together.prediction)
-            assert alone.probability == pytest.approx(together.probability, rel=1e-9)
-            assert alone.scores == pytest.approx(together.scores, rel=1e-8, abs=1e-10), method
+            assert_close(together.probability, alone.probability, tolerance=tolerance)
+            assert_close(together.scores, alone.scores, tolerance=tolerance, what=method)
 
 
 def raw_logits(model: TextModel, text: Any, embeddings: Tensor | None = None) -> Any:
@@ -150,7 +152,7 @@ def test_leaving_out_what_is_not_read(family: str) -> None:
     inputs = model.batch([model.encode(text) for text in (NEXT if family == "gpt2" else MASKED)])
     with torch.no_grad():
         short, whole = (model.logits(inputs, PassCount(), whole=whole) for whole in (False, True))
-    torch.testing.assert_close(short, whole, rtol=1e-10, atol=1e-12)
+    assert_close(short, whole, tolerance=tolerance_of(model))
     assert not model_for("bert", "question_answering").skips_unread
 
 

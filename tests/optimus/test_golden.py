@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tolerances import TOLERANCE, assert_best
 
 from optimus.golden import GOLDEN, combination, golden_case, golden_model
 from wherefrom.case.case import Case
@@ -36,6 +37,11 @@ def weights(case: Case, raw: Raw) -> Numbers:
 def effects(case: Case, aims: list[TargetComponents]) -> Numbers:
     """How far each aim's probability falls when one token is replaced by [UNK]. (aim, token)"""
     return np.stack([answers.drops for answers in shared_answers(case, aims, ConfiguredMetric.read("rft"))])
+
+
+def assert_wins(theirs: Combination, scores: Numbers) -> None:
+    """What the public code chose, in single precision, has the largest score of ours, or ties with it."""
+    assert_best(configurations(theirs.raw).index(theirs), scores, tolerance=TOLERANCE[torch.float32])
 
 
 def told_apart(weights: Numbers) -> Any:
@@ -90,11 +96,11 @@ def test_every_sum_and_the_best_combination_of_prime(raw: Raw, number: int) -> N
         None
     ]  # given its own perturbed probabilities
     scores = assert_equal_sums(found, fallen, expected[:, None])[:, 0]
-    assert configurations(raw)[scores.argmax()] == combination(raw, *golden["best"])
+    assert_wins(combination(raw, *golden["best"]), scores)
     if golden["same_length"]:  # its text was read back as the same tokens, so the questions are the same, too
         ours = effects(case, searched(case, "prime"))
         np.testing.assert_allclose(ours, fallen, rtol=0, atol=2e-6)
-        assert configurations(raw)[rft(found, ours[0]).argmax()] == combination(raw, *golden["best"])
+        assert_wins(combination(raw, *golden["best"]), rft(found, ours[0]))
 
 
 @pytest.mark.parametrize("golden", GOLDEN["label"], ids=lambda golden: golden["tokens"][1])
@@ -105,9 +111,9 @@ def test_every_sum_and_the_best_combination_of_label(golden: dict[str, Any]) -> 
     found, expected = weights(case, "A"), np.array(golden["rft"])
     fallen = (np.array(golden["probability"]) - np.array(golden["perturbed"])).T
     scores = assert_equal_sums(found, fallen, expected)  # (combination, label)
-    assert configurations("A")[scores[:, golden["predicted"]].mean(-1).argmax()] == combination("A", *golden["best"])
+    assert_wins(combination("A", *golden["best"]), scores[:, golden["predicted"]].mean(-1))
     for label in golden["predicted"]:
-        assert configurations("A")[scores[:, label].argmax()] == combination("A", *golden["best_of_label"][label])
+        assert_wins(combination("A", *golden["best_of_label"][label]), scores[:, label])
     np.testing.assert_allclose(effects(case, [(label,) for label in labels]), fallen, rtol=0, atol=2e-6)
 
 
@@ -120,9 +126,9 @@ def test_batch_chooses_what_the_public_code_chooses() -> None:
         every.append(rft(weights(case, "A"), fallen[0], normalise=False))
     mean, sizes = np.mean(every, 0), [len(golden["tokens"]) - 2 for golden in GOLDEN["prime"]["A"]]
     golden = GOLDEN["batch"]
-    assert configurations("A")[mean.argmax()] == combination("A", *golden["sum"]["conf"])
+    assert_wins(combination("A", *golden["sum"]["conf"]), mean)
     shared = np.mean([scores / size for scores, size in zip(every, sizes, strict=True)], 0)
-    assert configurations("A")[shared.argmax()] == combination("A", *golden["mean"])
+    assert_wins(combination("A", *golden["mean"]), shared)
 
 
 def test_sentences() -> None:
@@ -135,4 +141,4 @@ def test_sentences() -> None:
     found = np.stack([weights(case, "A")[:, a:b].mean(-1) for a, b in itertools.pairwise(edges)], -1)
     fallen = (golden["probability"][1] - np.array(golden["perturbed"])[:, 1])[None]
     scores = assert_equal_sums(found, fallen, np.array(golden["rft"])[:, None])[:, 0]
-    assert configurations("A")[scores.argmax()] == combination("A", *golden["best"])
+    assert_wins(combination("A", *golden["best"]), scores)

@@ -19,7 +19,7 @@ from wherefrom.errors import BadFile, BadOption, EmptyText, NotDefined, UnknownN
 from wherefrom.grading.grade import ConfiguredMetric
 from wherefrom.model.text_model import TextModel
 from wherefrom.optimus.combination import BASELINE, Combination, Fitted, combinations
-from wherefrom.optimus.search import chosen, settled
+from wherefrom.optimus.search import BITS, chosen, settled
 from wherefrom.registry import all_metrics
 
 FAMILIES = ["bert", "distilbert", "roberta", "deberta", "modernbert", "gpt2", "llama"]
@@ -45,7 +45,7 @@ def test_the_score_it_reports_is_the_grade_of_its_explanation(raw: Any, level: A
     assert explanation.params["winner"] == str(one)
     assert explanation.signed == (one.raw == "A*")
     again = bert().explain(TEXT, "optimus", level=level, combination=one)
-    assert again.scores == explanation.scores
+    assert again.scores == pytest.approx(explanation.scores, rel=2.0 ** (1 - BITS))  # rounded to so many bits
     assert selection["chosen"] in explanation.notes[0]
     assert f"{selection['baseline_score']:.4g}" in explanation.notes[0]
 
@@ -122,7 +122,8 @@ def test_answers(family: str) -> None:
     apart = model.explain(PAIR, "optimus", select="label")
     for part, end in zip(apart.selection, ("start", "end"), strict=True):
         alone = model.explain(PAIR, "optimus", target=end).selection[0]
-        assert part == alone
+        assert part.keys() == alone.keys()
+        assert all(part[key] == pytest.approx(alone[key]) for key in part)
     assert list(dict.fromkeys(note.partition(":")[0] for note in apart.notes)) == ["Start", "End"]
 
 

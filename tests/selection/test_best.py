@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from tiny_models import make_model, tiny
+from tolerances import assert_sorted, tolerance_of
 from toys import additive_model
 
 import wherefrom
@@ -33,10 +34,11 @@ def test_the_winner_is_the_best_of_a_comparison(metric: str, level: Any) -> None
     compared = model.compare(TEXT, methods=names, metrics=report["metrics"], level=level)
     values = {name: compared.grade(name, metric).value for name in names}
     sign = 1 if report["better"][0] == "higher" else -1
-    ranked = sorted(names, key=lambda name: -sign * (values[name] or 0))  # stable: the first of equals
-    assert report["chosen"] == explanation.params["winner"] == ranked[0]
-    assert values[report["runner_up"]] == pytest.approx(values[ranked[1]])
-    assert list(report["grades"]) == ranked
+    ranked = list(report["grades"])  # the questions were put in other batches here, so neighbours may tie
+    assert sorted(ranked) == sorted(names)
+    assert_sorted([sign * (values[name] or 0) for name in ranked], tolerance=tolerance_of(model.text_model))
+    assert [report["chosen"], report["runner_up"]] == ranked[:2]
+    assert explanation.params["winner"] == ranked[0]
     for place, name in enumerate(ranked):
         expected = [values[name], *(compared.grade(name, judge).value if place < 2 else None for judge in judges)]
         assert report["grades"][name] == [None if one is None else pytest.approx(one, rel=1e-9) for one in expected]

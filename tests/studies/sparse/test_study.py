@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from tiny_models import make_network, tokenizer
 from typer.testing import CliRunner
 
@@ -29,7 +30,7 @@ import os, signal, sys
 from pathlib import Path
 from wherefrom.studies.sparse.study import study
 import torch
-torch.set_num_threads(1)
+torch.set_num_threads(int(sys.argv[4]))  # as many as the parent has: only then numbers are added up alike
 left = int(sys.argv[3])
 def until_killed(items, doing):
     global left
@@ -65,7 +66,7 @@ def test_a_killed_study_goes_on_to_the_same_numbers(data: Path, tmp_path: Path) 
     untouched = study(data, tmp_path / "whole", datasets=["sst"], quick=True, epochs=2, size=6)
     # Two batches an epoch: killed in the second epoch of the second training, with one classifier done and one
     # half-way.
-    command = [sys.executable, "-c", CHILD, str(data), str(tmp_path / "killed"), "11"]
+    command = [sys.executable, "-c", CHILD, str(data), str(tmp_path / "killed"), "11", str(torch.get_num_threads())]
     assert subprocess.run(command, check=False, timeout=300).returncode == -signal.SIGKILL
     files = sorted(path.name for path in (tmp_path / "killed").rglob("*") if path.is_file())
     assert "unfinished.safetensors" in files

@@ -1,0 +1,54 @@
+"""Make the pictures of docs/pictures anew, from the pages that the commands write: `make pictures`.
+
+Chromium takes them; where there is none, install Debian's package `chromium`.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PICTURES = ROOT / "docs" / "pictures"
+SENTENCE = "A gorgeous, witty film, but the plot drags and the ending is a mess."
+METHODS = "attcat,attn_lrp,integrated_gradients,alti,attention_rollout,occlusion,random"
+METRICS = "comprehensiveness,sufficiency,rft,aopc"
+
+
+def wherefrom(*arguments: str) -> None:
+    """Run the command of this environment."""
+    subprocess.run([sys.executable, "-m", "wherefrom", *arguments], check=True, cwd=ROOT)
+
+
+def photograph(page: Path, picture: Path, size: tuple[int, int], profile: Path) -> None:
+    """The top of a page, light, as Chromium shows it."""
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if browser is None:
+        sys.exit("There is no Chromium to take pictures with.")
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-background-networking"]
+    own = [f"--user-data-dir={profile}", f"--window-size={size[0]},{size[1]}", f"--screenshot={picture}"]
+    subprocess.run([browser, *flags, *own, page.as_uri()], check=True, capture_output=True)
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        wherefrom("explain", SENTENCE, "--html", str(folder / "explain.html"))
+        wherefrom(
+            "compare", SENTENCE, "--methods", METHODS, "--metrics", METRICS, "--html", str(folder / "compare.html")
+        )
+        flow = ("--html", str(folder / "flow.html"), "--plot", str(PICTURES / "flow_layers.png"))
+        wherefrom("flow", "A gorgeous, witty film, but the plot drags.", *flow)
+        run = ("--methods", METHODS, "--metrics", METRICS + ",auprc", "--out", str(folder / "run"))
+        wherefrom("run", "sample:reviews", *run)
+        wherefrom("report", str(folder / "run"), "--html", str(folder / "benchmark.html"))
+        sizes = {"explain": (1100, 990), "compare": (1330, 1120), "flow": (1000, 885), "benchmark": (1300, 1225)}
+        for page, size in sizes.items():
+            photograph(folder / f"{page}.html", PICTURES / f"{page}.png", size, folder / "profile")
+
+
+if __name__ == "__main__":
+    main()

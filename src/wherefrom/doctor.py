@@ -10,6 +10,7 @@ from torch import Tensor
 from wherefrom.api import Model
 from wherefrom.case.case import make_cases
 from wherefrom.errors import WherefromError
+from wherefrom.methods.input_x_gradient import ROUNDING
 from wherefrom.model.relevance.propagation import Operation
 from wherefrom.model.text_model import PassCount, TextModel
 from wherefrom.registry import all_methods
@@ -59,7 +60,7 @@ def examine(model: Model) -> dict[str, Any]:
         block = text_model.anatomy.blocks[0]
         facts["layers and heads"] = f"{len(layers)} x {len(layers[0].probs)}, {block.order}-norm blocks"
         facts["decision is read at"] = {"first": "the first token", "last": "the last token", "every": "all tokens"}[
-            text_model.anatomy.reads
+            text_model.decision_position
         ]
         plain = plain_answer(text_model)
         apart = cases[0].parts_error()
@@ -73,8 +74,10 @@ def examine(model: Model) -> dict[str, Any]:
     tried: dict[str, str | None] = {}
     for row in all_methods():
         try:
-            model.explain(SENTENCE, row.name)
+            found = model.explain(SENTENCE, row.name)
             tried[row.name] = None
+            if ROUNDING in found.notes:
+                facts["input_x_gradient"] = ROUNDING
         except WherefromError as problem:
             tried[row.name] = str(problem)
     return {"facts": facts, "methods": tried, "broken": broken}

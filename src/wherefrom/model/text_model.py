@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from wherefrom.core.encoding import Encoding
+from wherefrom.core.family import DecisionPosition
 from wherefrom.core.target import Target
 from wherefrom.errors import BadOption, EmptyText, MissingToken, ModelFailed, ModelIsTraining, NotSeen, WrongModel
 from wherefrom.model.anatomy import Anatomy, Block, dissect
@@ -37,6 +38,8 @@ class TextModel:
     name: str = "model"
     task: Task = TASKS["classification"]
     batch_tokens: int = 4096  # how many tokens, with padding, go through the model at once
+    # Where a classification head reads the last hidden states; None where nobody knows.
+    decision_position: DecisionPosition | None = field(init=False, default=None)
     skips_unread: bool = field(init=False, default=False)  # whether what the decision does not read is left out
 
     def __post_init__(self) -> None:
@@ -45,7 +48,8 @@ class TextModel:
                 "Wherefrom needs a fast tokenizer, because only that says where each token stands in the text."
             )
         self.check_mode()
-        # Found out once, when the model is loaded, so that no explanation pays for it.
+        # Found out once, when the model is loaded, so that no explanation pays for it and no recording sees it.
+        object.__setattr__(self, "decision_position", self._find_decision_position())
         object.__setattr__(self, "skips_unread", self._may_skip_unread())
 
     def check_mode(self) -> None:
@@ -67,6 +71,36 @@ class TextModel:
     @cached_property
     def anatomy(self) -> Anatomy:
         return dissect(self.network)
+
+    def _find_decision_position(self) -> DecisionPosition | None:
+        """The family's row says where its heads usually read. A model may have a head of its own, so the gradient of
+        its logits at the last hidden states is asked.
+        """
+        try:
+            expected, last = self.anatomy.reads, self.anatomy.blocks[-1].module
+        except WrongModel:
+            return None
+        if expected == "every" or not self.task.position_depends_on_family:
+            return expected
+        hidden: list[Tensor] = []
+
+        def cut_off(_: nn.Module, __: Any, output: Any) -> Any:
+            states = (output[0] if isinstance(output, tuple) else output).detach().requires_grad_()
+            hidden[:] = [states]
+            return (states, *output[1:]) if isinstance(output, tuple) else states
+
+        handle = last.register_forward_hook(cut_off)
+        try:
+            with torch.inference_mode(False), torch.enable_grad():
+                logits = self.network(**self.batch([self.encode(self.task.sample)])).logits
+                (slope,) = torch.autograd.grad(logits.square().sum(), hidden)
+        except Exception:  # whatever a model unlike its family makes of it; methods that look inside it will say so
+            return expected
+        finally:
+            handle.remove()
+        read = slope[0].abs().amax(-1).nonzero().flatten().tolist()
+        only = [0] if expected == "first" else [slope.shape[1] - 1]
+        return expected if read == only else "every"
 
     @cached_property
     def limit(self) -> int | None:
@@ -263,6 +297,8 @@ class TextModel:
         try:
             sample = self.task.sample.format(mask=self.tokenizer.mask_token)
             inputs = self.batch([self.encode(text) for text in (sample, f"Well. {sample}")[: 1 + self.takes_batches]])
+            if self.task.positions(self, inputs) is None:
+                return False
             with torch.no_grad():
                 short, full = (self._logits(inputs, None, skip_unread=skip) for skip in (True, False))
         except Exception:  # whatever a block unlike its family's makes of it: then the model runs as it is
@@ -279,15 +315,12 @@ class TextModel:
         # A block that serves several layers has no last turn.
         return blocks[-1] if len(blocks) == self.network.config.num_hidden_layers else None
 
-    @cached_property
+    @property
     def _position_unknown(self) -> bool:
         """Whether the position that is read depends on a family that is not known."""
         if not self.task.position_depends_on_family:
             return False
-        try:
-            return not self.anatomy.blocks
-        except WrongModel:
-            return True
+        return self.decision_position is None
 
     # Hiding
 

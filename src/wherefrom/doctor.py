@@ -15,6 +15,7 @@ from wherefrom.model.relevance.propagation import Operation
 from wherefrom.model.text_model import PassCount, TextModel
 from wherefrom.registry import all_methods
 
+POSITIONS = {"first": "the first token", "last": "the last token", "every": "all tokens"}
 SENTENCE = "This is a short text, and the doctor reads it."
 LEAK = 1e-4  # of the one that is shared out; linear operations hand it on in the model's own precision
 TOLERANCE = 1e-4  # of the largest number in a block's output; float32 gives about 1e-6
@@ -59,9 +60,7 @@ def examine(model: Model) -> dict[str, Any]:
         layers = cases[0].capture.attention
         block = text_model.anatomy.blocks[0]
         facts["layers and heads"] = f"{len(layers)} x {len(layers[0].probs)}, {block.order}-norm blocks"
-        facts["decision is read at"] = {"first": "the first token", "last": "the last token", "every": "all tokens"}[
-            text_model.decision_position
-        ]
+        facts["decision is read at"] = POSITIONS.get(text_model.decision_position or "", "the task's own position")
         plain = plain_answer(text_model)
         apart = cases[0].parts_error()
         drift = ((cases[0].logits - plain).abs().max() / plain.abs().max()).item()

@@ -57,7 +57,7 @@ def test_reductions_of_input_x_gradient() -> None:
 
 def test_occlusion_hides_whole_words_and_sentences() -> None:
     model = additive_model(good=2.0, bad=-3.0, film=0.5, x=1.0)
-    model.embedding.weight.data[model.tokenizer.convert_tokens_to_ids("##x")] = torch.tensor([2.0, 2.0])
+    model.embedding_table.data[model.tokenizer.convert_tokens_to_ids("##x")] = torch.tensor([2.0, 2.0])
     words = Model(model).explain("good xx. bad film.", "occlusion", target=1, level="word")
     assert dict(zip(words.tokens, words.scores, strict=True))["xx"] == pytest.approx(5.0)  # x and ##x together
     sentences = Model(model).explain("Good xx. Bad film.", "occlusion", target=1, level="sentence")

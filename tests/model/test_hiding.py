@@ -30,29 +30,24 @@ def lively(network: PreTrainedModel) -> PreTrainedModel:
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.copy_(torch.randn_like(parameter) * 0.3)
-    return network.double().eval()
+    network.double().eval()
+    return network
 
 
 def xlnet() -> TextModel:
     """Its embedding layer sees tokens in front of rows."""
     sizes: dict[str, Any] = {"d_model": 32, "n_layer": 2, "n_head": 4, "d_inner": 48}
-    config = XLNetConfig(vocab_size=len(tokenizer()), pad_token_id=0, num_labels=3, **sizes)
+    sizes |= {"vocab_size": len(tokenizer()), "pad_token_id": 0, "num_labels": 3}
+    config = XLNetConfig(**sizes)
     return TextModel(lively(XLNetForSequenceClassification(config)), tokenizer())
 
 
 def longformer() -> TextModel:
     """Its embedding layer sees texts padded to a window."""
-    config = LongformerConfig(
-        vocab_size=len(tokenizer(1)),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=48,
-        max_position_embeddings=66,
-        attention_window=8,
-        pad_token_id=1,
-        num_labels=3,
-    )
+    sizes: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
+    sizes |= {"intermediate_size": 48, "max_position_embeddings": 66, "attention_window": 8}
+    sizes |= {"vocab_size": len(tokenizer(1)), "pad_token_id": 1, "num_labels": 3}
+    config = LongformerConfig(**sizes)
     return TextModel(lively(LongformerForSequenceClassification(config)), tokenizer(1))
 
 
@@ -94,7 +89,8 @@ def test_methods_measure_what_hiding_does(name: str) -> None:
     model = models()[name]()
     case = case_of(model, TEXTS[0])
     for method in METHODS:
-        explanation = Model(model).explain(TEXTS[0], method, **({"samples": 64} if method == "kernel_shap" else {}))
+        options: dict[str, Any] = {"samples": 64} if method == "kernel_shap" else {}
+        explanation = Model(model).explain(TEXTS[0], method, **options)
         assert max(map(abs, explanation.scores)) > 1e-4, method
     occlusion = Model(model).explain(TEXTS[0], "occlusion", target=0, fill="unk")
     inputs, place = model.batch([case.encoding]), 3
@@ -108,7 +104,7 @@ def test_methods_measure_what_hiding_does(name: str) -> None:
 def test_words_that_do_not_arrive_are_an_error() -> None:
     """A model that turns its ids about in a way nobody knows must not be explained as if words had been hidden."""
     model = tiny("bert")
-    inner = model.network.base_model.embeddings.word_embeddings
+    inner = model.embedding
 
     def turned(module: torch.nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
         return (args[0].flip(1),) if args[0].ndim == 2 else args

@@ -141,7 +141,7 @@ class _Prepared:
     def manifest(self) -> dict[str, Any]:
         """The plan with all that was found about its model and its data."""
         written = self.plan.to_manifest()
-        model = {"name": self.model.name, "fingerprint": fingerprint(self.model.network), "labels": self.model.labels}
+        model = {"name": self.model.name, "fingerprint": fingerprint(self.model), "labels": self.model.labels}
         written["plan"]["model"] = self.model.name
         configuration = {
             "plan": written["plan"],

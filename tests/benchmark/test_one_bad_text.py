@@ -29,7 +29,7 @@ def model_that_breaks_on(word: str) -> wherefrom.Model:
     """It answers NaN to every text with this word in it."""
     network, reader = make_network("bert", labels=2), tokenizer()
     with torch.no_grad():
-        network.get_input_embeddings().weight[reader.convert_tokens_to_ids(word)] = float("nan")  # type: ignore[operator, index]
+        network.get_input_embeddings().weight[reader.convert_tokens_to_ids(word)] = float("nan")  # type: ignore[operator]
     return wherefrom.load((network, reader))
 
 

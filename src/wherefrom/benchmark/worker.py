@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gc
 import json
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -51,8 +52,17 @@ class LabelNames:
         return tuple(self._name(one, example.where) for one in given)
 
     def _name(self, label: str | int, where: str) -> str:
+        asked = self.names.get(str(label), label)
+        if isinstance(asked, str) and re.fullmatch(r"\d{1,15}\.0*", asked) and asked not in self.known:
+            asked = int(float(asked))  # a class's number, as some programs write it
+        if isinstance(asked, int) and asked < 0:
+            raise BadFile(
+                f"{where}: the label is {asked}, but classes are numbered from 0. If it stands for no label, ignore the"
+                f" data set's labels: --labels none. If it stands for a class, name that:"
+                f" --labels {asked}={self.known[0] if self.known else 'NAME'}"
+            )
         try:
-            return resolve_target(self.names.get(str(label), label), self.known, independent=False).label
+            return resolve_target(asked, self.known, independent=False).label
         except UnknownName as error:
             raise BadFile(
                 f"{where}: the model has no label {str(label)!r}, only"
@@ -189,7 +199,7 @@ class Worker:
             return None
 
     def _note_error(self, example: Example, error: Exception, part: Part, method: str | None = None) -> None:
-        message = reason(error)
+        message = reason(error).encode("utf-8", "backslashreplace").decode()  # half a character cannot be stored
         if self.plan.strict:
             raise BadExample(f"{example.where or example.id}: {message}") from error
         part.errors.append({"example": example.id, "method": method, "where": example.where, "error": message})

@@ -54,7 +54,8 @@ def _weights(network: nn.Module) -> bytes:
     digest = hashlib.sha256()
     for name, tensor in _tensors(network):
         digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}\n".encode())
-        digest.update(memoryview(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy()))
+        content: Any = tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy()
+        digest.update(content)
     return digest.digest()
 
 
@@ -74,7 +75,7 @@ def _configuration(model: TextModel) -> bytes:
 
 def _tokenizer(tokenizer: PreTrainedTokenizerBase) -> bytes:
     # A call with a limit leaves that limit in the first fields, before the added tokens, so these are left out.
-    written: str = tokenizer.backend_tokenizer.to_str()  # type: ignore[attr-defined]  # every fast tokenizer has one
+    written: str = tokenizer.backend_tokenizer.to_str()
     decisive = written.partition('"added_tokens":')[2] or written
     beside = {
         "special": tokenizer.special_tokens_map,

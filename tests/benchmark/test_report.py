@@ -205,6 +205,19 @@ def test_a_run_without_scores_is_refused(tmp_path: Path) -> None:
         summarise(Run.load(folder), Energy())
 
 
+def test_a_run_in_which_everything_failed_says_so(tmp_path: Path) -> None:
+    folder = tmp_path / "none"
+    facts = {"how": {}, "data": "few", "examples": 3, "model": MODEL, "metrics": []}
+    errors = [
+        {"example": f"e{number}", "method": None, "where": "few.jsonl", "error": why}
+        for number, why in enumerate(["no luck", "NaN", "NaN"])
+    ]
+    with open_store(folder, new_manifest({"plan": {"methods": []}}, parts=1, facts=facts)) as store:
+        store.write(0, Part(errors=errors, costs={"examples": 3}))
+    with pytest.raises(WherefromError, match=r"No example .* 3 of 3 were tried. The commonest error, 2 times: NaN"):
+        summarise(Run.load(folder), Energy())
+
+
 def test_csv(summary: Summary) -> None:
     rows = list(csv.DictReader(io.StringIO(as_csv([summary]))))
     assert len(rows) == 8

@@ -18,7 +18,6 @@ import torch
 from tiny_models import make_network, tokenizer
 
 from wherefrom.errors import BadOption, WrongModel
-from wherefrom.model import loading
 from wherefrom.model.loading import load_model, quiet
 
 
@@ -144,8 +143,8 @@ def test_an_unknown_name_without_a_network_is_one_line_at_once(
         tried.append(address)
         raise OSError("Name or service not known")
 
-    monkeypatch.setattr(loading.constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(loading.urllib.request, "getproxies", dict)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("urllib.request.getproxies", dict)
     monkeypatch.setattr("socket.create_connection", no_network)
     with pytest.raises(WrongModel, match="no such folder, it is not in the hub's cache, and the hub cannot be reached"):
         load_model("nobody/nothing")

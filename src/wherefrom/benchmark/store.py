@@ -16,7 +16,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -332,6 +332,15 @@ def read_receipt(folder: Path, number: int) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise BadFile(f"{path} is damaged: {error}") from error
     return body
+
+
+def examples_kept(folder: Path) -> int:
+    """How many examples the receipts in a folder speak of: quick, without looking at the tables."""
+    found = 0
+    for path in (folder / "receipts").glob("[0-9]*.json"):
+        with suppress(BadFile, ValueError):
+            found += int(read_receipt(folder, int(path.stem))["costs"].get("examples", 0))
+    return found
 
 
 def _sum(plain: Any) -> str:

@@ -145,10 +145,11 @@ def _moved(network: PreTrainedModel, device: DeviceSpec | None) -> PreTrainedMod
     if device is None:
         return network
     try:
-        return network.to(device)  # type: ignore[arg-type]  # transformers' signature leaves devices out
+        network.to(device)  # type: ignore[arg-type]  # transformers' signature leaves devices out; moves it in place
     except Exception as error:  # AssertionError, RuntimeError and others, by the build of torch and by the device
         first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise BadOption(f"The model cannot be moved to the device {str(device)!r}: {first}") from error
+    return network
 
 
 MOST_LAYERS = 2000  # more than any model has; building so many from a file that says so would take all day

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
 
@@ -78,9 +78,33 @@ class TooOld(WherefromError, ImportError):
 
 
 class ModelFailed(WherefromError):
-    """The model itself gave something that cannot be explained, such as NaN."""
+    """The model itself gave something that cannot be explained, such as NaN.
+
+    rows: which rows of the forward pass did, where that is known.
+    """
 
     exit_code = 1
+
+    def __init__(self, message: str, rows: Sequence[int] = ()) -> None:
+        super().__init__(message)
+        self.rows = tuple(rows)
+
+
+class TextWithoutAnswer(ModelFailed):
+    """The model answers some of the texts that went through it together with NaN or infinity; the others are sound.
+
+    rows: of the batch. places: of the texts in the list that was given, once it is known how the list was batched.
+    """
+
+    places: tuple[int, ...] | None = None
+
+
+class SomeTextsFailed(ModelFailed):
+    """Some texts of a list could not be explained. explanations: those of the others, by their place in the list."""
+
+    def __init__(self, message: str, explanations: Mapping[int, object] | None = None) -> None:
+        super().__init__(message)
+        self.explanations = dict(explanations or {})
 
 
 class BadFile(WherefromError):

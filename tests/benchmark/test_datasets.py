@@ -12,8 +12,9 @@ import pyarrow.parquet as parquet
 import pytest
 
 from wherefrom.benchmark.datasets import READY, DataSet
+from wherefrom.benchmark.formats import _class_name
 from wherefrom.core.example import Example, Mark
-from wherefrom.errors import WherefromError
+from wherefrom.errors import BadFile, WherefromError
 from wherefrom.registry import all_readers
 
 Write = Callable[..., Path]
@@ -321,7 +322,78 @@ def test_a_data_set_knows_itself(write: Write) -> None:
     assert digest != DataSet(str(path)).checked()[1]
 
 
+def test_tabs_whatever_the_file_is_called(write: Write) -> None:
+    path = write("films.txt", 'text\tlabel\nA "fine, film\t1\n')
+    assert [(e.text, e.label) for e in read(f"tsv:{path}")] == [('A "fine, film', 1)]
+    commas = write("films.tsv", 'text,label\n"A fine, film",1.0\n')
+    assert [(e.text, e.label) for e in read(f"csv:{commas}")] == [("A fine, film", 1)]
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        {"text": ["fine", "A fine"], "answer_start": [2, 0]},
+        [{"text": "fine", "answer_start": 2}, {"text": "A fine", "answer_start": 0}],
+        {"spans": [{"start": 2, "end": 6}, {"start": 0, "end": 6, "text": "A fine"}]},
+    ],
+)
+def test_answers_as_hugging_face_has_them(write: Write, answers: object) -> None:
+    path = write("q.jsonl", [{"question": "How?", "context": "A fine film.", "answers": answers}])
+    (example,) = read(path, columns={"answer": "answers"})
+    assert example.answer == (Mark(2, 6, 1), Mark(0, 6, 1))
+    assert example.question
+    none = write(
+        "none.jsonl", [{"question": "How?", "context": "A film.", "answers": {"text": [], "answer_start": []}}]
+    )
+    assert read(none, columns={"answer": "answers"})[0].answer == ()
+
+
+def test_labels_that_are_ignored_may_be_anything(write: Write) -> None:
+    path = write("x.jsonl", '{"text": "a", "label": -1}\n{"text": "b", "label": NaN}\n')
+    assert [e.label for e in read(path, ignore_labels=True)] == [None, None]
+
+
+@pytest.mark.parametrize(("number", "expected"), [(-1, None), (1, "POSITIVE"), (7, "the label is 7, but the data set")])
+def test_numbers_of_classes_in_a_hugging_face_data_set(number: int, expected: str | None) -> None:
+    if number < 2:
+        assert _class_name(number, ["NEGATIVE", "POSITIVE"], "x, row 1") == expected
+    else:
+        with pytest.raises(BadFile, match=f"x, row 1: {expected}"):
+            _class_name(number, ["NEGATIVE", "POSITIVE"], "x, row 1")
+
+
 WRONG: dict[str, tuple[str, Any, str]] = {
+    "a label that is not a number": ("x.jsonl", '{"text": "a", "label": NaN}\n', "line 1: the label is nan"),
+    "an infinite label": ("x.jsonl", '{"text": "a", "label": Infinity}\n', "line 1: the label is inf"),
+    "labels with no number": (
+        "x.jsonl",
+        '{"text": "a", "label": {"cold": NaN}}\n',
+        "line 1: the label is {'cold': nan}",
+    ),
+    "half a character": ("x.jsonl", '{"text": "a \\ud800"}\n', "line 1: the text has half of a character"),
+    "an id of half a character": ("x.jsonl", '{"text": "a", "id": "\\udfff"}\n', "line 1: the id has half of a"),
+    "deep JSON": ("x.jsonl", '{"text": ' + "[" * 100_000 + "\n", "line 1: this JSON is nested too deeply"),
+    "a column twice": ("x.csv", "text,label,text\na,1,b\n", "x.csv, line 1: the column 'text' is there twice"),
+    "an answer without a start": (
+        "x.jsonl",
+        [{"text": "q", "pair": "c", "answer": {"text": "c"}}],
+        "line 1: the answer is an object with text in it; it needs",
+    ),
+    "an answer that starts at a word": (
+        "x.jsonl",
+        [{"text": "q", "pair": "c", "answer": {"text": ["c"], "answer_start": ["0"]}}],
+        "line 1: the answer .* needs a text, and a whole number where it starts",
+    ),
+    "an answer with words for numbers": (
+        "x.jsonl",
+        [{"text": "q", "pair": "c", "answer": {"spans": [{"start": "0", "end": "1"}]}}],
+        "line 1: the start and end of the answer .* must be whole numbers",
+    ),
+    "fewer starts than answers": (
+        "x.jsonl",
+        [{"text": "q", "pair": "c", "answer": {"text": ["c"], "answer_start": []}}],
+        "line 1: the answer has 1 texts and 0 starts",
+    ),
     "not JSON": ("x.jsonl", '{"text": "a"}\n{"text": \n', r"x.jsonl, line 2: this is not JSON"),
     "a list": ("x.jsonl", "[1]\n", r"x.jsonl, line 1: a line must hold an object"),
     "no text": (

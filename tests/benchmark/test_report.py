@@ -41,6 +41,7 @@ def written(folder: Path, values: dict[str, float | None], *, finished: bool = T
         facts={
             "how": plan["how"],
             "data": name,
+            "examples": 3,
             "model": MODEL,
             "metrics": [{"asked": "aopc", "better": "higher"}, {"asked": "auprc", "better": "higher"}],
         },
@@ -197,11 +198,23 @@ def test_a_run_that_is_not_finished_says_so(tmp_path: Path) -> None:
 
 def test_a_run_without_scores_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "none"
-    with open_store(
-        folder, new_manifest({"methods": []}, parts=1, facts={"data": "few", "model": MODEL, "metrics": []})
-    ):
+    facts = {"how": {}, "data": "few", "examples": 1, "model": MODEL, "metrics": []}
+    with open_store(folder, new_manifest({"plan": {"methods": []}}, parts=1, facts=facts)):
         pass
     with pytest.raises(WherefromError, match="has no scores yet"):
+        summarise(Run.load(folder), Energy())
+
+
+def test_a_run_in_which_everything_failed_says_so(tmp_path: Path) -> None:
+    folder = tmp_path / "none"
+    facts = {"how": {}, "data": "few", "examples": 3, "model": MODEL, "metrics": []}
+    errors = [
+        {"example": f"e{number}", "method": None, "where": "few.jsonl", "error": why}
+        for number, why in enumerate(["no luck", "NaN", "NaN"])
+    ]
+    with open_store(folder, new_manifest({"plan": {"methods": []}}, parts=1, facts=facts)) as store:
+        store.write(0, Part(errors=errors, costs={"examples": 3}))
+    with pytest.raises(WherefromError, match=r"No example .* 3 of 3 were tried. The commonest error, 2 times: NaN"):
         summarise(Run.load(folder), Energy())
 
 

@@ -252,7 +252,7 @@ def test_damage_is_made_good(undisturbed: Run, tmp_path: Path, model_folder: Pat
     seen: list[Damage] = []
     same_tables(run(str(texts), folder, **settings(model_folder), on_damage=seen.append), undisturbed)
     assert [damage.number for damage in seen] == [1, 2]
-    assert len(list((folder / "aside").iterdir())) == 6
+    assert len(list((folder / "aside").iterdir())) == 8  # three tables and a receipt of each
 
 
 @pytest.mark.parametrize(
@@ -321,12 +321,12 @@ def test_an_error_inside_a_batch_is_traced_to_its_example(
     errors = {(row["example"], row["method"]): row["error"] for row in found.rows("errors")}
     dull = {f"f{number}" for number, text in enumerate(TEXTS) if "dull" in text}
     great = {f"f{number}" for number, text in enumerate(TEXTS) if "great" in text and "dull" not in text}
-    assert errors == {(name, None): "RuntimeError: out of luck" for name in dull} | {
+    assert errors == {(name, "fragile"): "RuntimeError: out of luck" for name in dull} | {
         (name, "fragile"): "not this one" for name in great
     }
     ours = found.scores[found.scores["method"] == "attcat"].set_index(["example", "metric"])["value"]
     known = undisturbed.scores[undisturbed.scores["method"] == "attcat"].set_index(["example", "metric"])["value"]
-    assert set(ours.index.get_level_values(0)) == {f"f{number}" for number in range(len(TEXTS))} - dull
+    assert set(ours.index.get_level_values(0)) == {f"f{number}" for number in range(len(TEXTS))}
     for key, value in ours.items():
         assert value == pytest.approx(known[key], abs=TOLERANCE[torch.float32])
     with pytest.raises(WherefromError, match=r"films.jsonl, line \d+: "):
@@ -348,6 +348,62 @@ def test_labels_the_model_does_not_know(tmp_path: Path, model_folder: Path) -> N
     assert aside.explanations["label"].isna().all()
     with pytest.raises(WherefromError, match="label explains the data set's labels, but these are ignored"):
         run(str(path), tmp_path / "x", **chosen, labels="none", target="label")
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "message"),
+    [
+        (
+            "x.jsonl",
+            "-1",
+            r"x.jsonl, line 2: the label is -1, but classes are numbered from 0. If it stands for no label",
+        ),
+        ("x.jsonl", "2", r"x.jsonl, line 2: the model has no label '2'"),
+        ("x.jsonl", "0.5", r"x.jsonl, line 2: the model has no label '0.5'"),
+        ("x.jsonl", "[-1]", r"x.jsonl, line 2: the model has no label '-1'"),
+        ("x.csv", "-1", r"x.csv, line 3: the label is -1, but"),
+        ("x.csv", "-1.0", r"x.csv, line 3: the label is -1, but"),
+        ("x.csv", "--1", r"x.csv, line 3: the model has no label '--1'"),
+        ("x.csv", "nan", r"x.csv, line 3: the model has no label 'nan'"),
+    ],
+)
+def test_numbers_that_are_no_class_are_refused(
+    tmp_path: Path, model_folder: Path, name: str, label: str, message: str
+) -> None:
+    path = tmp_path / name
+    lines = [f'{{"text": "a film", "label": {one}}}\n' for one in (1, label)]
+    path.write_text(f"text,label\na film,1.0\nnot bad,{label}\n" if name.endswith("csv") else "".join(lines))
+    with pytest.raises(WherefromError, match=message):
+        run(str(path), tmp_path / "run", **settings(model_folder))
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_a_number_means_can_be_said(tmp_path: Path, model_folder: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("text,label\na film,1.0\nnot bad,-1\n")
+    chosen = settings(model_folder, methods=["random"], metrics=["entropy"])
+    found = run(str(path), tmp_path / "named", **chosen, labels={"-1": "NEGATIVE"})
+    assert sorted(found.explanations["label"]) == ["NEGATIVE", "POSITIVE"]
+    ignored = run(str(path), tmp_path / "ignored", **chosen, labels="none")
+    assert ignored.explanations["label"].isna().all()
+
+
+def test_data_that_do_not_fit_the_model_are_refused_before_anything_is_computed(
+    tmp_path: Path, model_folder: Path, texts: Path
+) -> None:
+    questions = tmp_path / "questions.jsonl"
+    questions.write_text('{"question": "is it good ?", "context": "the film is good"}\n')
+    for data in (str(questions), "sample:questions"):
+        with pytest.raises(
+            WherefromError, match=r"line 1: this is a question about a context, but .* is made for class"
+        ):
+            run(data, tmp_path / "run", **settings(model_folder))
+    answers = wherefrom.api.Model(make_model("bert", task="question_answering"))
+    with pytest.raises(
+        WherefromError, match=r"films.jsonl, line 1: there is no second text, but .* looks for an answer"
+    ):
+        run(str(texts), tmp_path / "run", **settings(model_folder, model=answers))
+    assert not (tmp_path / "run").exists()
 
 
 def test_the_label_can_be_explained_instead_of_the_prediction(tmp_path: Path, model_folder: Path, texts: Path) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow
+import pyarrow.parquet as parquet
 import pytest
 
 from wherefrom.benchmark import Run, read_thermostat, write_thermostat
@@ -24,8 +29,9 @@ ALONE = {"method": "attcat", "seconds": 0.25, "forwards": 1, "backwards": 1}
 
 
 def manifest(parts: int = 3, **more: Any) -> dict[str, Any]:
-    configuration = {"methods": ["attcat", "random"], "model": MODEL} | more
-    return new_manifest(configuration, parts=parts, facts={"data": "few", "model": MODEL, "settings": {}})
+    configuration = {"plan": {"methods": []}, "methods": ["attcat", "random"], "model": MODEL} | more
+    facts = {"how": {}, "data": "few", "examples": parts, "model": MODEL, "metrics": []}
+    return new_manifest(configuration, parts=parts, facts=facts)
 
 
 def part(number: int) -> Part:
@@ -165,7 +171,7 @@ def test_damage_is_seen_set_aside_and_made_good(tmp_path: Path, table: str, harm
         assert done == {0, 2}
         assert [damage.number for damage in damaged] == [1]
         assert str(file) in damaged[0].why
-        assert len(list((folder / "aside").iterdir())) == 3
+        assert len(list((folder / "aside").iterdir())) == 4  # its three tables and its receipt
         store.write(1, part(1))
     pd.testing.assert_frame_equal(Run.load(folder).scores, whole)
 
@@ -200,6 +206,114 @@ def test_another_configuration_is_refused(tmp_path: Path) -> None:
         assert store.check()[0] == {0}
 
 
+def rewritten(folder: Path, **changes: Any) -> None:
+    """The manifest with other values, and a checksum that is right for them: made by somebody, not damaged."""
+    there = json.loads((folder / "manifest.json").read_text()) | changes
+    facts = {name: value for name, value in there.items() if name not in ("wherefrom_run", "hash", "parts", "sum")}
+    made = new_manifest(facts.pop("configuration"), parts=there["parts"], facts=facts)
+    (folder / "manifest.json").write_text(json.dumps(made))
+
+
+def test_what_makes_a_run_complete_is_under_the_checksum(tmp_path: Path) -> None:
+    """A number of parts that was changed by hand must not make half a run a finished one."""
+    folder = tmp_path / "run"
+    with open_store(folder, manifest(6)) as store:
+        for number in range(2):
+            store.write(number, part(number))
+    assert not Run.load(folder).finished
+    path = folder / "manifest.json"
+    whole = path.read_text()
+    path.write_text(whole.replace('"parts": 6', '"parts": 2'))
+    assert path.read_text() != whole
+    with pytest.raises(BadFile, match="is damaged: its checksum does not match"):
+        Run.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"parts": "x"}, "parts is missing or not what it should be"),
+        ({"parts": None}, "parts is missing"),
+        ({"parts": True}, "parts is missing"),
+        ({"parts": -1}, "parts is missing"),
+        ({"metrics": 5}, "metrics is missing"),
+        ({"metrics": ["aopc"]}, "metrics is missing"),
+        ({"model": {}}, r"model.name, model.fingerprint is missing"),
+        ({"configuration": {"plan": 1}}, r"configuration.plan is missing"),
+    ],
+)
+def test_a_manifest_that_somebody_made(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    with open_store(tmp_path / "run", manifest(1)) as store:
+        store.write(0, part(0))
+    rewritten(tmp_path / "run", **changes)
+    with pytest.raises(BadFile, match=message):
+        Run.load(tmp_path / "run")
+
+
+def damaged_receipt(folder: Path, **changes: Any) -> None:
+    body = read_receipt(folder, 0) | changes
+    body = {name: value for name, value in body.items() if value is not None}
+    total = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+    (folder / "receipts" / "00000.json").write_text(json.dumps({"body": body, "sum": total}))
+
+
+def other_table(folder: Path, content: bytes) -> None:
+    (folder / "scores" / "00000.parquet").write_bytes(content)
+    sums = read_receipt(folder, 0)["sums"] | {"scores": hashlib.sha256(content).hexdigest()}
+    damaged_receipt(folder, sums=sums)
+
+
+def other_columns() -> bytes:
+    content = io.BytesIO()
+    parquet.write_table(pyarrow.table({"example": ["x"], "value": ["not a number"]}), content)
+    return content.getvalue()
+
+
+def folder_instead(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda folder: damaged_receipt(folder, sums=None), "00000.json is damaged"),
+        (lambda folder: damaged_receipt(folder, sums={}), "does not hold what a receipt holds"),
+        (lambda folder: damaged_receipt(folder, costs=[1]), "does not hold what a receipt holds"),
+        (lambda folder: (folder / "receipts" / "00000.json").write_text("[" * 100_000), "00000.json is damaged"),
+        (lambda folder: folder_instead(folder / "receipts" / "00000.json"), "00000.json cannot be read"),
+        (lambda folder: folder_instead(folder / "scores" / "00000.parquet"), "00000.parquet is missing"),
+        (lambda folder: other_table(folder, other_columns()), "has other columns than the scores of a run"),
+        (lambda folder: other_table(folder, b"PAR1 it is not"), "is not Parquet"),
+    ],
+)
+def test_parts_from_others(tmp_path: Path, spoil: Callable[[Path], Any], message: str) -> None:
+    """With right checksums and a wrong content: one clear error, and the run goes on by making the part anew."""
+    folder = tmp_path / "run"
+    with open_store(folder, manifest(1)) as store:
+        store.write(0, part(0))
+    spoil(folder)
+    with pytest.raises(BadFile, match=message):
+        Run.load(folder)
+    with open_store(folder, manifest(1)) as store:
+        done, (damage,) = store.check()
+        assert (done, damage.number) == (set(), 0)
+        store.write(0, part(0))
+    assert Run.load(folder).finished
+
+
+def test_a_run_writes_into_its_own_folder_only(tmp_path: Path) -> None:
+    folder, elsewhere = tmp_path / "run", tmp_path / "elsewhere"
+    with open_store(folder, manifest(1)):
+        pass
+    elsewhere.mkdir()
+    (folder / "scores").rmdir()
+    (folder / "scores").symlink_to(elsewhere)
+    with pytest.raises(BadFile, match="is a link to elsewhere"), open_store(folder, manifest(1)):
+        pass
+    assert not list(elsewhere.iterdir())
+
+
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
     with (
@@ -217,7 +331,8 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     [
         ("{", "cannot be read"),
         ("[]", "not written by this version"),
-        ('{"wherefrom_run": 2, "hash": "x", "configuration": {}}', "is damaged: the hash"),
+        ('{"wherefrom_run": 3, "hash": "x", "configuration": {}}', "is damaged: the hash"),
+        ("[" * 100_000, "cannot be read"),
     ],
 )
 def test_a_manifest_that_is_none(tmp_path: Path, content: str, message: str) -> None:

@@ -20,7 +20,6 @@ from wherefrom.heads import HeadMap, find_heads
 from wherefrom.heads.head_map import Relation
 from wherefrom.heads.statistics import PositionCounts, RelationCounts, tokens_of_words
 from wherefrom.heads.trees import Tree, Word, parse, read_trees
-from wherefrom.model.fingerprint import fingerprint
 
 CONLLU = """# text = The dog saw the dog.
 1\tThe\tthe\tDET\t_\t_\t2\tdet\t_\t_
@@ -191,12 +190,6 @@ def test_heads_of_another_model_are_refused(tmp_path: Path) -> None:
     assert explanation.params["heads"] == str(path)
     with pytest.raises(BadOption, match="another model"):
         Model(make_model("bert", seed=1)).explain("a great movie", "mask_lrp", heads=str(path))
-
-
-def test_the_fingerprint_is_of_the_weights() -> None:
-    same = make_model("bert", dtype=torch.float64)
-    assert fingerprint(same.network) == fingerprint(make_model("bert").network)
-    assert fingerprint(make_model("bert", seed=1).network) != fingerprint(same.network)
 
 
 def test_a_corpus_without_trees() -> None:

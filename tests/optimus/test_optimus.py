@@ -318,7 +318,7 @@ def test_bad_fits(tmp_path: Path) -> None:
     ):
         larger.explain(TEXT, "optimus", combination=fitted)
     other = Model(make_model("bert", seed=1, dtype=torch.float64))
-    assert "other weights" in other.explain(TEXT, "optimus", combination=fitted).notes[1]
+    assert "another model" in other.explain(TEXT, "optimus", combination=fitted).notes[1]
     path = tmp_path / "combination.json"
     for content in ("", "[]", '{"wherefrom_optimus": 2}', '{"wherefrom_optimus": 1}'):
         path.write_text(content)

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from wherefrom.benchmark.formats import read_csv, read_hub, read_hugging_face, read_lines, read_parquet
+from wherefrom.benchmark.formats import read_csv, read_hub, read_hugging_face, read_lines, read_parquet, read_tsv
 from wherefrom.benchmark.layouts import (
     read_conllu,
     read_eraser,
@@ -21,6 +21,7 @@ from wherefrom.benchmark.layouts import (
     read_squad,
 )
 from wherefrom.core.example import Example, example_of
+from wherefrom.core.files import exists
 from wherefrom.errors import BadFile, BadOption, UnknownName
 from wherefrom.registry import DataReader, Record, all_readers, register_reader
 from wherefrom.samples import resolve
@@ -30,7 +31,7 @@ from wherefrom.samples import resolve
 OUR_READERS = (
     DataReader("jsonl", read_lines, (".jsonl", ".ndjson")),
     DataReader("csv", read_csv, (".csv",)),
-    DataReader("tsv", read_csv, (".tsv",)),
+    DataReader("tsv", read_tsv, (".tsv",)),
     DataReader("parquet", read_parquet, (".parquet",)),
     DataReader("disk", read_hugging_face),
     DataReader("eraser", read_eraser),
@@ -109,6 +110,7 @@ class DataSet:
     limit: int | None = None
     seed: int | None = None  # with a limit: take a random part instead of the first
     columns: Mapping[str, str] = field(default_factory=dict)  # our field -> the file's
+    ignore_labels: bool = False  # then they may be anything, such as -1 for none
 
     def __post_init__(self) -> None:
         if self.limit is not None and self.limit < 1:
@@ -180,11 +182,11 @@ class DataSet:
         if colon and layout in all_readers():
             return all_readers()[layout](Path(rest), split)
         path = Path(source)
-        if not path.exists():
-            if self.folder is not None and (self.folder / f"{source}.jsonl").is_file():
+        if not exists(path):
+            if self.folder is not None and exists(self.folder / f"{source}.jsonl"):
                 return read_lines(self.folder / f"{source}.jsonl", split)
             raise UnknownName(
-                f"There is no file or folder {source!r}, and no data set of that name. Ready"
+                f"There is no file or folder {_shortened(source)!r}, and no data set of that name. Ready"
                 f" names (with --data-dir): {', '.join(READY)}."
                 f" Layouts, written layout:path: {', '.join(all_readers())}. From the hub: {HUB}NAME."
             )
@@ -215,6 +217,10 @@ class DataSet:
                 found[ours] = row[self.columns[ours]]
             else:
                 found[ours] = next((row[name] for name in theirs if row.get(name) is not None), None)
+        # A question about a context without a class: data for a model that answers it.
+        found["question"] = found["label"] is None and {"question", "context"} <= row.keys()
+        if self.ignore_labels:
+            found["label"] = None
         return found | (
             {} if found["text"] is not None else dict.fromkeys(row)
         )  # the names of its fields, for the error message
@@ -234,7 +240,11 @@ class DataSet:
 def _name_and_split(source: str) -> tuple[str, str | None]:
     """The name, and the split behind its last @; no split where the @ belongs to a path that exists."""
     name, at, split = source.rpartition("@")
-    return (source, None) if not at or Path(source).exists() or "/" in split else (name, split)
+    return (source, None) if not at or exists(source) or "/" in split else (name, split)
+
+
+def _shortened(source: str) -> str:
+    return source if len(source) <= 200 else f"{source[:100]}...{source[-40:]}"
 
 
 def _suffixes() -> dict[str, str]:

@@ -6,7 +6,10 @@ import logging
 import multiprocessing
 import os
 import pickle
+import signal
 import threading
+import warnings
+from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -23,6 +26,13 @@ from wherefrom.errors import MissingExtra, WherefromError
 Chunk = tuple[int, Sequence[Example]]  # a part's number and its examples
 FinishedParts = Generator[tuple[int, Part], None, None]  # as they are finished, in any order
 AHEAD = 2  # chunks in the queue of each worker: enough that none is idle, few enough that memory stays small
+
+
+REPLACEMENTS = 3  # how often a run goes on after a worker process was lost
+
+
+class WorkerReplaced(UserWarning):
+    """A worker process ended without an error message, and the run goes on with another."""
 
 
 class WorkerLost(WherefromError):
@@ -44,23 +54,55 @@ def here(plan: RunPlan, chunks: Iterable[Chunk]) -> FinishedParts:
 
 def in_processes(plan: RunPlan, chunks: Iterable[Chunk], workers: int) -> FinishedParts:
     """In several processes of this machine, one thread each."""
-    waiting, running = iter(chunks), dict[Future[Part], int]()
-    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _start_worker, (plan,)) as pool:
+    waiting, lost = iter(chunks), 0
+    due: deque[Chunk] = deque()  # drawn from the data set, and not done
+    while True:
+        running: dict[Future[Part], Chunk] = {}
+        pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _start_worker, (plan,))
         try:
             while True:
-                for number, examples in islice(waiting, AHEAD * workers - len(running)):
-                    running[pool.submit(_compute, examples)] = number
+                due.extend(islice(waiting, max(0, AHEAD * workers - len(running) - len(due))))
+                while due and len(running) < AHEAD * workers:
+                    with _interrupts_held():
+                        running[pool.submit(_compute, due[0][1])] = due[0]
+                    due.popleft()
                 if not running:
                     return
                 for done in wait(running, return_when=FIRST_COMPLETED).done:
-                    yield running.pop(done), done.result()
+                    part = done.result()
+                    yield running.pop(done)[0], part
         except BrokenProcessPool as error:
-            raise WorkerLost(
-                "A worker process ended without an error message; often memory has run out. What was"
-                " done is kept: start the run again, with fewer --workers."
-            ) from error
+            lost += 1
+            if lost > REPLACEMENTS:
+                raise WorkerLost(
+                    f"Worker processes ended {lost} times without an error message; often memory has run out. What was"
+                    " done is kept: start the run again, with fewer --workers."
+                ) from error
+            due.extendleft(reversed(running.values()))
+            warnings.warn(
+                f"A worker process ended without an error message; often memory has run out. It is replaced ({lost} of"
+                f" at most {REPLACEMENTS} times).",
+                WorkerReplaced,
+                stacklevel=2,
+            )
         finally:
+            # Whoever is still at work, after an error or an interruption, works for nobody.
+            for process in list((pool._processes or {}).values()) if running else ():
+                process.kill()
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Processes that are started meanwhile never see Ctrl-C, which a terminal sends to all: this process ends them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 _worker: Worker | None = None  # the worker of this process, where the process is one of several

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +24,25 @@ def read_lines(path: Path, split: str | None) -> Iterator[Record]:
 
 
 def read_csv(path: Path, split: str | None) -> Iterator[Record]:
-    """Fields by the names in the first line. A rationale or answer is written as JSON."""
+    """Fields with commas between, by the names in the first line. A rationale or answer is written as JSON."""
+    return _read_table(path, split, {"strict": True})
+
+
+def read_tsv(path: Path, split: str | None) -> Iterator[Record]:
+    """The same with tabs between, and without quotation marks that mean anything, whatever the file is called."""
+    return _read_table(path, split, {"delimiter": "\t", "quoting": csv.QUOTE_NONE})
+
+
+def _read_table(path: Path, split: str | None, dialect: dict[str, Any]) -> Iterator[Record]:
     with reading(path), path.open(encoding="utf-8-sig", newline="") as lines:
-        quoting = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if path.suffix.lower() == ".tsv" else {"strict": True}
-        rows = csv.reader(lines, **quoting)
+        rows = csv.reader(lines, **dialect)
         try:
             names = _next_row(rows)
             if names is None:
                 return
+            twice = sorted({name for name in names if names.count(name) > 1})
+            if twice:
+                raise BadFile(f"{path}, line 1: the column {twice[0]!r} is there twice; rename one of them.")
             while (row := _next_row(rows)) is not None:
                 where = f"{path}, line {rows.line_num}"
                 if not row:
@@ -60,12 +72,12 @@ def _next_row(rows: Iterator[list[str]]) -> list[str] | None:
 def _cell(name: str, cell: str, where: str) -> Any:
     if cell == "":
         return None
-    if name in ("label", "gold_label") and cell.lstrip("-").isdecimal():
-        return int(cell)
+    if name in ("label", "gold_label") and re.fullmatch(r"[+-]?\d{1,15}(\.\d*)?", cell.strip()):
+        return float(cell) if "." in cell else int(cell)
     if name in ("rationale", "rationale_a", "rationale_b", "pair_rationale") or (name == "answer" and cell[0] in "[{"):
         try:
             return json.loads(cell)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise BadFile(f"{where}: the field {name} is not JSON, such as [[0, 4]]: {error}.") from error
     return cell
 
@@ -138,8 +150,17 @@ def _rows(datasets: Any, found: Any, split: str | None, name: str) -> Iterator[R
         found, name = found[split], f"{name}@{split}"
     labels = {key: kind.names for key, kind in found.features.items() if isinstance(kind, datasets.ClassLabel)}
     for number, row in enumerate(found, 1):
-        named = {key: labels[key][row[key]] if row[key] is not None and row[key] >= 0 else None for key in labels}
-        yield f"{name}, row {number}", {**row, **named}
+        where = f"{name}, row {number}"
+        yield where, {**row, **{key: _class_name(row[key], names, where) for key, names in labels.items()}}
+
+
+def _class_name(number: int | None, names: Sequence[str], where: str) -> str | None:
+    """In a data set of the `datasets` library, -1 is defined as "no label"."""
+    if number is None or number == -1:
+        return None
+    if not 0 <= number < len(names):
+        raise BadFile(f"{where}: the label is {number}, but the data set has {len(names)} classes, numbered from 0.")
+    return names[number]
 
 
 def of_split(records: Iterable[Record], split: str | None) -> Iterator[Record]:

@@ -17,7 +17,9 @@ from wherefrom.errors import BadFile
 from wherefrom.registry import Record
 
 
-def required(row: Mapping[str, Any], field: str, where: str) -> Any:
+def required(row: Any, field: str, where: str) -> Any:
+    if not isinstance(row, Mapping):
+        raise BadFile(f"{where}: there should be an object with the field {field}, not {str(row)[:40]!r}.")
     if row.get(field) is None:
         raise BadFile(f"{where}: the field {field} is missing.")
     return row[field]
@@ -207,14 +209,16 @@ def read_squad(path: Path, split: str | None) -> Iterator[Record]:
                 where = f"{here}.qas[{q}]"
                 spans = {}
                 for one in question.get("answers") or ():
-                    start, answer = int(required(one, "answer_start", where)), str(required(one, "text", where))
+                    start, answer = required(one, "answer_start", where), required(one, "text", where)
+                    if type(start) is not int or not isinstance(answer, str):
+                        raise BadFile(f"{where}: the answer {one!r} needs a text, and a whole number where it starts.")
                     spans[start] = {"start": start, "end": start + len(answer), "text": answer}
                 yield (
                     where,
                     {
                         "id": question.get("id"),
-                        "text": required(question, "question", where),
-                        "pair": context,
+                        "question": required(question, "question", where),
+                        "context": context,
                         "answer": {"spans": list(spans.values())} if spans else None,
                     },
                 )

@@ -104,6 +104,7 @@ class _Prepared:
         self.in_memory = not isinstance(source, str | os.PathLike)
         ignored = plan.ignores_labels or not self.examples.classes or not self.model.task.has_labels
         plan = replace(plan, labels="none" if ignored else plan.label_names)
+        self.examples = replace(self.examples, ignore_labels=ignored)
         self.has_rationale = False
         self.count, self.digest = self.examples.checked(self._checks(plan))
         offered = set(self.model.task.offers(self.model))
@@ -127,7 +128,20 @@ class _Prepared:
         if plan.target not in (PREDICTED, LABELLED):
             self.model.task.fixed_target(self.model, plan.target)  # raises where the model has no such label
 
+        finds_answers = "answer" in self.model.task.offers(self.model)
+
         def check(example: Example) -> None:
+            if (example.question or example.answer is not None) and not finds_answers:
+                raise BadOption(
+                    f"{example.where}: this is a question about a context, but {self.model.name} is made for"
+                    f" {self.model.task.name} and looks for no answers. Take a model for question_answering, or data"
+                    " that fit this one; --columns says which fields are read as what."
+                )
+            if finds_answers and example.pair is None:
+                raise BadOption(
+                    f"{example.where}: there is no second text, but {self.model.name} looks for an answer in one. Name"
+                    " its field: --columns pair=NAME."
+                )
             self.has_rationale |= example.rationale is not None
             if not plan.ignores_labels:
                 labels.of(example)  # raises where the model does not know one of them
@@ -141,7 +155,7 @@ class _Prepared:
     def manifest(self) -> dict[str, Any]:
         """The plan with all that was found about its model and its data."""
         written = self.plan.to_manifest()
-        model = {"name": self.model.name, "fingerprint": fingerprint(self.model.network), "labels": self.model.labels}
+        model = {"name": self.model.name, "fingerprint": fingerprint(self.model), "labels": self.model.labels}
         written["plan"]["model"] = self.model.name
         configuration = {
             "plan": written["plan"],

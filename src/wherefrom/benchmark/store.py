@@ -16,7 +16,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -24,14 +24,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wherefrom.benchmark.columns import EXPLANATION_COLUMNS
 from wherefrom.benchmark.plan import RunPlan
-from wherefrom.core.files import UNFINISHED, write_atomically
+from wherefrom.core.files import UNFINISHED, reading, write_atomically
 from wherefrom.errors import BadFile, MissingExtra
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-FORMAT = 2
+FORMAT = 3
 TABLES = ("explanations", "scores", "errors")
 MANIFEST = "manifest.json"
 
@@ -156,13 +156,12 @@ class Store:
         away = self.folder / "aside"
         away.mkdir(exist_ok=True)
         stamp = time.time_ns()
-        _receipt(self.folder, number).unlink(
-            missing_ok=True
-        )  # first: if this is interrupted, the part is not done either way
-        for table in TABLES:
-            file = _file(self.folder, table, number)
-            if file.exists():
-                file.replace(away / f"{table}-{file.name}-{stamp}")
+        # The receipt first: if this is interrupted, the part is not done either way.
+        for name, file in [("receipt", _receipt(self.folder, number))] + [
+            (table, _file(self.folder, table, number)) for table in TABLES
+        ]:
+            if file.exists() or file.is_symlink():
+                file.replace(away / f"{name}-{file.name}-{stamp}")
 
 
 @contextmanager
@@ -182,6 +181,9 @@ def open_store(folder: Path, manifest: Mapping[str, Any]) -> Iterator[Store]:
     try:
         with _explaining_errors(folder):
             _check_or_write_manifest(folder, manifest)
+            for name in (*TABLES, "receipts", "aside"):
+                if (folder / name).is_symlink():
+                    raise BadFile(f"{folder / name} is a link to elsewhere; a run is kept in its own folder alone.")
             for name in (*TABLES, "receipts"):
                 (folder / name).mkdir(exist_ok=True)
         yield Store(folder, manifest)
@@ -238,7 +240,8 @@ def _short(value: object) -> str:
 def new_manifest(configuration: Mapping[str, Any], *, parts: int, facts: Mapping[str, Any]) -> dict[str, Any]:
     """The manifest of a run. configuration: everything that decides the numbers; facts: other things worth knowing."""
     plain = json.loads(json.dumps(configuration))  # as it will be read back
-    return {"wherefrom_run": FORMAT, "hash": _sum(plain), "parts": parts, "configuration": plain, **facts}
+    whole = {"wherefrom_run": FORMAT, "hash": _sum(plain), "parts": parts, "configuration": plain, **facts}
+    return whole | {"sum": _sum(json.loads(json.dumps(whole)))}
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -247,7 +250,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise BadFile(f"{folder} is not the folder of a run: it has no {MANIFEST}. Make one with 'wherefrom run'.")
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise BadFile(f"{path} cannot be read: {error}.") from error
     if not isinstance(found, dict) or found.get("wherefrom_run") != FORMAT:
         raise BadFile(
@@ -255,7 +258,26 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         )
     if found.get("hash") != _sum(found.get("configuration")):
         raise BadFile(f"{path} is damaged: the hash is not that of the configuration.")
+    # The hash says which run it is; the sum holds for the rest as well, such as how many parts make it complete.
+    if found.get("sum") != _sum({name: value for name, value in found.items() if name != "sum"}):
+        raise BadFile(f"{path} is damaged: its checksum does not match.")
+    _check_fields(found, path)
     return found
+
+
+def _check_fields(manifest: Mapping[str, Any], path: Path) -> None:
+    """What reads a run relies on these. A manifest that somebody made may have a right checksum and lack them."""
+    wanted: dict[str, type] = {"data": str, "configuration": dict, "how": dict, "model": dict, "metrics": list}
+    wrong = [name for name, kind in wanted.items() if not isinstance(manifest.get(name), kind)]
+    wrong += [name for name in ("parts", "examples") if type(manifest.get(name)) is not int or manifest[name] < 1]
+    if not wrong:
+        plan, model = manifest["configuration"].get("plan"), manifest["model"]
+        wrong += [] if isinstance(plan, dict) and isinstance(plan.get("methods"), list) else ["configuration.plan"]
+        wrong += [f"model.{name}" for name in ("name", "fingerprint") if not isinstance(model.get(name), str)]
+        rows = manifest["metrics"]
+        wrong += [] if all(isinstance(row, dict) and {"asked", "better"} <= row.keys() for row in rows) else ["metrics"]
+    if wrong:
+        raise BadFile(f"{path} is not the manifest of a run: {', '.join(wrong)} is missing or not what it should be.")
 
 
 def examined(folder: Path, parts: int) -> tuple[set[int], list[Damage]]:
@@ -270,8 +292,11 @@ def examined(folder: Path, parts: int) -> tuple[set[int], list[Damage]]:
                 file = _file(folder, table, number)
                 if not file.is_file():
                     raise BadFile(f"{file} is missing")
-                if hashlib.sha256(file.read_bytes()).hexdigest() != receipt["sums"][table]:
+                with reading(file):
+                    content = file.read_bytes()
+                if hashlib.sha256(content).hexdigest() != receipt["sums"][table]:
                     raise BadFile(f"{file} was cut short or changed")
+                _check_columns(content, table, file)
         except BadFile as error:
             damaged.append(Damage(number, str(error)))
         else:
@@ -279,16 +304,43 @@ def examined(folder: Path, parts: int) -> tuple[set[int], list[Damage]]:
     return done, damaged
 
 
+def _check_columns(content: bytes, table: str, file: Path) -> None:
+    """A file may be as its receipt says and still be no table of a run, where somebody else made both."""
+    arrow, parquet = _arrow()
+    try:
+        columns = parquet.read_schema(io.BytesIO(content))
+    except arrow.ArrowException as error:
+        raise BadFile(f"{file} is not Parquet: {error}") from error
+    if not columns.equals(schemas()[table]):
+        raise BadFile(f"{file} has other columns than the {table} of a run")
+
+
 def read_receipt(folder: Path, number: int) -> dict[str, Any]:
     path = _receipt(folder, number)
     try:
-        found = json.loads(path.read_bytes())
+        with reading(path):
+            found = json.loads(path.read_bytes())
         body: dict[str, Any] = found["body"]
         if found["sum"] != _sum(body) or body["part"] != number:
             raise ValueError("its checksum does not match")
-    except (ValueError, KeyError, TypeError) as error:
+        if (
+            {*TABLES} - body["sums"].keys()
+            or not isinstance(body["costs"], dict)
+            or not isinstance(body["alone"], list)
+        ):
+            raise ValueError("it does not hold what a receipt holds")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise BadFile(f"{path} is damaged: {error}") from error
     return body
+
+
+def examples_kept(folder: Path) -> int:
+    """How many examples the receipts in a folder speak of: quick, without looking at the tables."""
+    found = 0
+    for path in (folder / "receipts").glob("[0-9]*.json"):
+        with suppress(BadFile, ValueError):
+            found += int(read_receipt(folder, int(path.stem))["costs"].get("examples", 0))
+    return found
 
 
 def _sum(plain: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,7 +25,7 @@ from wherefrom.benchmark.statistics import (
     winners,
 )
 from wherefrom.core.explanation import Explanation
-from wherefrom.errors import BadOption
+from wherefrom.errors import BadFile, BadOption
 
 if TYPE_CHECKING:
     from wherefrom.benchmark.store import Run
@@ -77,6 +78,13 @@ class Summary:
 
 
 def summarise(run: Run, energy: Energy, *, seed: int = 0) -> Summary:
+    if run.done and run.explanations.empty and not run.errors.empty:
+        commonest, count = Counter(run.errors["error"]).most_common(1)[0]
+        raise BadFile(
+            f"No example of the run in {run.folder} could be explained, so there is nothing to report:"
+            f" {run.errors['example'].nunique()} of {run.manifest['examples']} were tried. The commonest error, {count}"
+            f" times: {commonest}"
+        )
     if not run.done or run.scores.empty:
         raise BadOption(
             f"The run in {run.folder} has no scores yet. Continue it: 'wherefrom run' with the same options."

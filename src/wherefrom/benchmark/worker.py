@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gc
 import json
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,8 +25,8 @@ from wherefrom.core.comparison import Comparison
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.example import Example
 from wherefrom.core.target import resolve_target
-from wherefrom.errors import BadFile, UnknownName, WherefromError
-from wherefrom.grading.compare import Comparer, Query, chosen_methods, chosen_metrics
+from wherefrom.errors import BadFile, TextWithoutAnswer, UnknownName, WherefromError
+from wherefrom.grading.compare import Comparer, Query, chosen_methods, chosen_metrics, reason
 from wherefrom.model.loading import load_model
 from wherefrom.model.text_model import TextModel
 
@@ -51,8 +52,17 @@ class LabelNames:
         return tuple(self._name(one, example.where) for one in given)
 
     def _name(self, label: str | int, where: str) -> str:
+        asked = self.names.get(str(label), label)
+        if isinstance(asked, str) and re.fullmatch(r"\d{1,15}\.0*", asked) and asked not in self.known:
+            asked = int(float(asked))  # a class's number, as some programs write it
+        if isinstance(asked, int) and asked < 0:
+            raise BadFile(
+                f"{where}: the label is {asked}, but classes are numbered from 0. If it stands for no label, ignore the"
+                f" data set's labels: --labels none. If it stands for a class, name that:"
+                f" --labels {asked}={self.known[0] if self.known else 'NAME'}"
+            )
         try:
-            return resolve_target(self.names.get(str(label), label), self.known, independent=False).label
+            return resolve_target(asked, self.known, independent=False).label
         except UnknownName as error:
             raise BadFile(
                 f"{where}: the model has no label {str(label)!r}, only"
@@ -114,26 +124,40 @@ class Worker:
             return self._part(examples)
 
     def _part(self, examples: Sequence[Example]) -> Part:
-        started, askers = time.perf_counter(), [Asker(self.model)]
-        part = Part()
+        started, askers, part = time.perf_counter(), list[Asker](), Part()
         read = [pair for example in examples for pair in self._read(example, part)]
-        compared: list[tuple[Example, Query, Comparison]] = []
-        if read:
-            try:
-                found = self.comparer.compare([query for _, query in read], asker=askers[0])
-            except Exception:  # one of the examples caused it; each is tried alone to find out which
-                compared = [one for example, query in read for one in self._alone(example, query, askers, part)]
-            else:
-                compared = [
-                    (example, query, comparison) for (example, query), comparison in zip(read, found, strict=True)
-                ]
-        for example, query, comparison in compared:
-            self._add_rows(example, query, comparison, part)
+        found = self._compared([query for _, query in read], askers)
+        compared: list[Query] = []
+        for place, (example, query) in enumerate(read):
+            comparison = found[place] if place in found else self._alone(example, query, askers, part)
+            if comparison is not None:
+                self._add_rows(example, query, comparison, part)
+                compared.append(query)
         if compared:
-            part.alone.extend(self._costs_alone(compared[len(compared) // 2][1]))
+            part.alone.extend(self._costs_alone(compared[len(compared) // 2]))
         counts = {name: sum(getattr(asker, name) for asker in askers) for name in ("asked", "distinct", "rows")}
         costs = {"examples": len(examples), **counts, "seconds": time.perf_counter() - started}
         return replace(part, costs=costs)
+
+    def _compared(self, queries: Sequence[Query], askers: list[Asker]) -> dict[int, Comparison]:
+        """The comparisons of all queries together, by their place, but for those that have to be tried alone.
+
+        A text that the model has no answer for is left out, and the others are compared again, with a new asker: they
+        come out as if it had not been there.
+        """
+        sound = list(range(len(queries)))
+        while sound:
+            askers.append(Asker(self.model))
+            try:
+                found = self.comparer.compare([queries[place] for place in sound], asker=askers[-1])
+            except TextWithoutAnswer as error:
+                guilty = {sound[place] for place in error.places or range(len(sound))}
+                sound = [place for place in sound if place not in guilty]
+            except Exception:  # one of the examples caused it; each is tried alone to find out which
+                return {}
+            else:
+                return dict(zip(sound, found, strict=True))
+        return {}
 
     def _read(self, example: Example, part: Part) -> list[tuple[Example, Query]]:
         """The queries about an example: one for each target."""
@@ -166,18 +190,16 @@ class Worker:
         (cases,) = make_cases(self.model, [encoding], [None])
         return cases[0].target.label
 
-    def _alone(
-        self, example: Example, query: Query, askers: list[Asker], part: Part
-    ) -> list[tuple[Example, Query, Comparison]]:
+    def _alone(self, example: Example, query: Query, askers: list[Asker], part: Part) -> Comparison | None:
         askers.append(Asker(self.model))  # a new one, which holds nothing of the batch that failed
         try:
-            return [(example, query, self.comparer.compare([query], asker=askers[-1])[0])]
+            return self.comparer.compare([query], asker=askers[-1])[0]
         except Exception as error:
             self._note_error(example, error, part)
-            return []
+            return None
 
     def _note_error(self, example: Example, error: Exception, part: Part, method: str | None = None) -> None:
-        message = str(error) if isinstance(error, WherefromError) else f"{type(error).__name__}: {error}"
+        message = reason(error).encode("utf-8", "backslashreplace").decode()  # half a character cannot be stored
         if self.plan.strict:
             raise BadExample(f"{example.where or example.id}: {message}") from error
         part.errors.append({"example": example.id, "method": method, "where": example.where, "error": message})

@@ -16,7 +16,8 @@ from wherefrom.case.memory import is_out_of_memory, not_enough_memory
 from wherefrom.core.arrays import Flags, Indices, Numbers
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import Target
-from wherefrom.model.text_model import PassCount, TextModel
+from wherefrom.errors import ModelFailed
+from wherefrom.model.text_model import PassCount, TextModel, rows_without_answer
 
 Progress = Callable[[int, int], None]  # rows that are done, and all that there are
 
@@ -50,6 +51,7 @@ class PendingAnswers:
     @property
     def logits(self) -> Tensor:
         """(row, class); for the two ends of an answer (row, 2, token), where a token that was deleted cannot be one."""
+        self._check()
         found = [self.asker.found[place] for place in self.places]
         if not found or found[0].ndim == 1 or not self.shortened:
             return torch.stack(found)
@@ -60,12 +62,22 @@ class PendingAnswers:
 
     def probability(self, targets: Sequence[Target]) -> Numbers:
         """Of the target; of all together, where it has parts. (row,)"""
+        self._check()
         if len(targets) == 1 and targets[0].position is None:
             return self.asker.probabilities(targets[0])[self.places]
         logits = self.logits
         parts = torch.stack([target.probability(logits) for target in targets])
         together: Numbers = parts.prod(0).cpu().numpy()
         return together
+
+    def _check(self) -> None:
+        """A question without an answer costs whoever asked it, and nobody else whose questions were in its batch."""
+        missing = self.asker.unanswered.intersection(self.places.tolist()) if self.asker.unanswered else ()
+        if missing:
+            raise ModelFailed(
+                f"The model answered NaN or infinity to {len(missing)} of {len(set(self.places.tolist()))} questions"
+                " about this text with some of its words hidden."
+            )
 
 
 class Asker:
@@ -82,6 +94,7 @@ class Asker:
         self.found: list[Tensor] = []  # the logits of every distinct row
         self._rows: list[InputRow] = []
         self._place: dict[object, int] = {}
+        self.unanswered: set[int] = set()  # places of rows that the model answered with NaN or infinity
         self._probabilities: dict[Target, Numbers] = {}
         # Without sharing no two questions are the same: for measuring what sharing brings, and that it changes nothing.
         self._apart: Iterator[int] | None = None if share else counter()
@@ -152,7 +165,9 @@ class Asker:
         try:
             while done < len(waiting):
                 batch = self._batch(waiting[done:])
-                for place, logits in zip(batch, self._answered(batch), strict=False):
+                answers = self._answered(batch)
+                self.unanswered.update(batch[row] for row in rows_without_answer(answers))
+                for place, logits in zip(batch, answers, strict=False):
                     self.found[place] = logits[..., : len(self._rows[place])] if logits.ndim == 2 else logits
                     done += 1
                 if progress is not None:
@@ -189,12 +204,13 @@ class Asker:
     def _logits(self, rows: Sequence[InputRow]) -> Tensor:
         inputs = self.model.padded([row.ids for row in rows], [row.types for row in rows])
         words = self.model.padded([row.words for row in rows], [None])["input_ids"]
-        return self.model.logits(inputs, self.count, self.model.embed(words))
+        return self.model.logits(inputs, self.count, self.model.embed(words), check=False)
 
     def _forget(self, places: Sequence[int]) -> None:
         """After an error or an interruption nothing may look like an answer that is none."""
         first = min(places)
         del self.found[first:], self._rows[first:]
+        self.unanswered = {place for place in self.unanswered if place < first}
         self._place = {key: place for key, place in self._place.items() if place < first}
 
     def probabilities(self, target: Target) -> Numbers:

@@ -20,7 +20,7 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.core.explanation import Explanation
 from wherefrom.core.target import Target
 from wherefrom.core.units import POOL, Level
-from wherefrom.errors import WherefromError
+from wherefrom.errors import ModelFailed, SomeTextsFailed, TextWithoutAnswer, WherefromError
 from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
 from wherefrom.registry import Method
@@ -47,8 +47,26 @@ def explain_texts(
         cases = cases_of(passes, places, [spec] * len(places), level)
         return explained(cases, method, options, meter)
 
-    found = by_batches(model, encodings, work)
+    failed: dict[int, TextWithoutAnswer] = {}
+    found = by_batches(model, encodings, work, failed)
+    if failed:
+        raise _some_failed(encodings, failed, found)
     return [found[place] for place in range(len(encodings))]
+
+
+def _some_failed(
+    encodings: Sequence[Encoding], failed: Mapping[int, TextWithoutAnswer], found: Mapping[int, Explanation]
+) -> ModelFailed:
+    if len(encodings) == 1:
+        return failed[0]
+    named = [f"number {place + 1} ({encodings[place].text[:40]!r})" for place in sorted(failed)[:3]]
+    more = f" and {len(failed) - len(named)} more" if len(failed) > len(named) else ""
+    return SomeTextsFailed(
+        f"The model answered NaN or infinity for {len(failed)} of {len(encodings)} texts:"
+        f" {', '.join(named)}{more}. Leave {'it' if len(failed) == 1 else 'them'} out; the explanations of the others"
+        " are in this error's field `explanations`, by their place from 0.",
+        found,
+    )
 
 
 def explain_targets(
@@ -68,14 +86,42 @@ def explain_targets(
 
 
 def by_batches(
-    model: TextModel, encodings: Sequence[Encoding], work: Callable[[Sequence[int]], dict[int, Result]]
+    model: TextModel,
+    encodings: Sequence[Encoding],
+    work: Callable[[Sequence[int]], dict[int, Result]],
+    failed: dict[int, TextWithoutAnswer] | None = None,
 ) -> dict[int, Result]:
-    """What `work` gives for every text, a batch of similar length at a time; halved where memory does not suffice."""
+    """What `work` gives for every text, a batch of similar length at a time; halved where memory does not suffice.
+
+    failed: gets the texts that the model has no answer for, and the others come out as if these were not there: batches
+        are filled from the shortest text on, so that those before a bad text do not depend on it. Without it, the first
+        such text is an error that names the places of those in its batch.
+    """
     found: dict[int, Result] = {}
     lengths = [len(encoding) for encoding in encodings]
+
+    def located(places: Sequence[int]) -> dict[int, Result]:
+        try:
+            return work(places)
+        except TextWithoutAnswer as error:
+            if error.places is None:
+                error.places = tuple(places[row] for row in error.rows)
+            raise
+
+    waiting = batches_by_length(model, lengths)
     with torch.inference_mode(False):  # the caller may be inside of one, where nothing could be differentiated
-        for places in batches_by_length(model, lengths):
-            found |= in_halves(places, lengths, work)
+        while waiting:
+            try:
+                found |= in_halves(waiting[0], lengths, located)
+            except TextWithoutAnswer as error:
+                if failed is None or not error.places:
+                    raise
+                failed |= dict.fromkeys(error.places, error)
+                left = [place for places in waiting for place in places if place not in failed]
+                again = batches_by_length(model, [lengths[place] for place in left])
+                waiting = [[left[number] for number in numbers] for numbers in again]
+            else:
+                del waiting[0]
     return found
 
 

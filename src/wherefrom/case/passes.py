@@ -19,7 +19,7 @@ from torch import Tensor
 from wherefrom.case.asking import Asker
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import Target
-from wherefrom.errors import NotSeen, WrongModel
+from wherefrom.errors import ModelFailed, NotSeen, TextWithoutAnswer, WrongModel
 from wherefrom.model.recording import Attention, Recording, recording
 from wherefrom.model.relevance.double import graph_tensor, paired
 from wherefrom.model.relevance.mode import RelevanceMode, relevance_mode
@@ -151,6 +151,8 @@ class Passes:
                 self._made[kind] = self._make(kind)
             except WrongModel as error:
                 self._failed[kind] = error.with_traceback(None)
+            except ModelFailed as error:  # the rows of this pass are texts, so that the others can do without them
+                raise TextWithoutAnswer(str(error), error.rows) from error
             else:
                 return self._made[kind]
         raise next(self._failed[kind] for kind in serving).with_traceback(None)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
@@ -75,30 +77,82 @@ def run(
 ) -> None:
     """Explain and measure every example of a data set."""
     label_names: Any = "none" if labels == "none" else _pairs(labels, "--labels")
+    with _says_what_is_kept(out) as kept:
+        _run(
+            plan={
+                "data": data,
+                "model": model,
+                "methods": methods,
+                "metrics": metrics,
+                "target": target,
+                "level": level,
+                "limit": limit,
+                "seed": seed,
+                "data_dir": data_dir,
+                "columns": _pairs(columns, "--columns"),
+                "labels": label_names,
+                "device": device,
+                "engine": engine,
+                "workers": workers,
+                "address": address,
+                "strict": strict,
+                "examples_per_part": part,
+            },
+            out=out,
+            resume=resume,
+            kept=kept,
+        )
+
+
+class _Kept:
+    """How many examples the data set has, once it was read: before that, nothing can have been kept."""
+
+    everything: int | None = None
+
+
+class _Terminated(BaseException):
+    """SIGTERM, as Ctrl-C is a KeyboardInterrupt."""
+
+
+@contextmanager
+def _says_what_is_kept(out: Path) -> Iterator[_Kept]:
+    """A run that is stopped by Ctrl-C or SIGTERM says what was kept and how to go on."""
+    kept = _Kept()
+
+    def terminate(*_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough: ending takes a moment
+        raise _Terminated
+
+    ours = threading.current_thread() is threading.main_thread()  # only there may a signal be dealt with
+    usual = signal.signal(signal.SIGTERM, terminate) if ours else None
+    try:
+        yield kept
+    except (KeyboardInterrupt, _Terminated) as stop:
+        text = "stopped before the first example; the same command starts again."
+        if kept.everything is not None:
+            from wherefrom.benchmark.store import examples_kept
+
+            count = examples_kept(out)
+            text = f"stopped: {count} of {kept.everything} examples are kept in {out}; the same command goes on."
+        problems.print(Text(text), soft_wrap=True)
+        raise typer.Exit(130 if isinstance(stop, KeyboardInterrupt) else 143) from stop
+    finally:
+        if ours:
+            signal.signal(signal.SIGTERM, usual)
+
+
+def _run(plan: dict[str, Any], out: Path, *, resume: bool, kept: _Kept) -> None:
     from wherefrom.benchmark.plan import RunPlan
     from wherefrom.benchmark.run import run as run_plan
 
-    plan = RunPlan(
-        data,
-        model=model,
-        methods=methods,
-        metrics=metrics,
-        target=target,
-        level=cast("Any", level),  # the plan says what is wrong with it
-        limit=limit,
-        seed=seed,
-        data_dir=data_dir,
-        columns=_pairs(columns, "--columns"),
-        labels=label_names,
-        device=device,
-        engine=cast("Any", engine),
-        workers=workers,
-        address=address,
-        strict=strict,
-        examples_per_part=part,
-    )
-    with _progress_bar() as on_progress:
-        done = run_plan(plan, out, resume=resume, on_progress=on_progress, on_damage=_warn_of_damage)
+    with _progress_bar() as show:
+
+        def on_progress(done: int, everything: int) -> None:
+            kept.everything = everything
+            show(done, everything)
+
+        found = RunPlan(**plan)  # which says what is wrong with it
+        done = run_plan(found, out, resume=resume, on_progress=on_progress, on_damage=_warn_of_damage)
     console, counts = Console(highlight=False), done.costs.sum()
     bad = done.errors["example"].nunique()
     console.print(

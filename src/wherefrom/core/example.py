@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -34,6 +35,7 @@ class Example:
     label: str | int | tuple[str, ...] | None = None
     rationale: tuple[Mark, ...] | None = None
     answer: tuple[Mark, ...] | None = None
+    question: bool = False  # whether the text is a question about its pair, and nothing says what class it is of
     where: str = ""  # the file and line it was read from, for messages
 
     @property
@@ -43,8 +45,8 @@ class Example:
 
 
 def example_of(row: Mapping[str, Any], *, where: str, number: int) -> Example:
-    """An example from a record with the fields id, text, pair, label, rationale, pair_rationale and answer; says what
-    does not fit.
+    """An example from a record with the fields id, text, pair, label, rationale, pair_rationale, answer and question;
+    says what does not fit.
     """
     text, pair = row.get("text"), row.get("pair")
     if not isinstance(text, str) or not text.strip():
@@ -54,6 +56,9 @@ def example_of(row: Mapping[str, Any], *, where: str, number: int) -> Example:
         raise BadFile(f"{where}: the text is empty or not a text.")
     if pair is not None and (not isinstance(pair, str) or not pair.strip()):
         raise BadFile(f"{where}: the second text is empty or not a text.")
+    for name, value in (("text", text), ("second text", pair), ("id", row.get("id")), ("label", row.get("label"))):
+        if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
+            raise BadFile(f"{where}: the {name} has half of a character in it (a lone surrogate), which is no text.")
     rationale = _marks(row.get("rationale"), text, 0, where, "rationale")
     beside = _marks(row.get("pair_rationale"), pair, 1, where, "rationale of the second text")
     both = None if rationale is None and beside is None else (rationale or ()) + (beside or ())
@@ -65,6 +70,7 @@ def example_of(row: Mapping[str, Any], *, where: str, number: int) -> Example:
         label=_label(row.get("label"), where),
         rationale=both,
         answer=_answer(row.get("answer"), pair, where),
+        question=bool(row.get("question", False)),
         where=where,
     )
 
@@ -76,10 +82,13 @@ def _label(given: Any, where: str) -> str | int | tuple[str, ...] | None:
         return int(given)
     if isinstance(given, int | np.integer):
         return int(given)
-    if isinstance(given, float):  # files have 1.0 for a class, and now and then 0.5 for neither
+    if isinstance(given, float | np.floating) and math.isfinite(given):
+        # Files have 1.0 for a class. 0.5 is no class's number: an error later on, unless --labels says what it is.
         return int(given) if given == int(given) else f"{given:g}"
-    if isinstance(given, Mapping):  # each label with 1 or 0
-        return tuple(str(name) for name, value in given.items() if value)
+    if isinstance(given, Mapping) and not any(
+        isinstance(one, float) and not math.isfinite(one) for one in given.values()
+    ):
+        return tuple(str(name) for name, value in given.items() if value)  # each label with 1 or 0
     if isinstance(given, Sequence) and all(isinstance(one, str | int) for one in given):
         return tuple(map(str, given))
     raise BadFile(f"{where}: the label is {given!r}; it must be a name, a whole number, or a list of names.")
@@ -123,11 +132,14 @@ def _answer(given: Any, context: str | None, where: str) -> tuple[Mark, ...] | N
         if start < 0 or not given:
             raise BadFile(f"{where}: the answer {given!r} is not in the second text.")
         return (Mark(start, start + len(given), 1),)
-    spans = given.get("spans", ()) if isinstance(given, Mapping) else given
-    if isinstance(spans, Sequence) and all(isinstance(one, Mapping) for one in spans):
+    spans = _answer_spans(given, where) if isinstance(given, Mapping) else given
+    if isinstance(spans, Sequence) and spans and all(isinstance(one, Mapping) for one in spans):
+        spans = [_with_end(one, where) for one in spans]
         for one in spans:
             if {"start", "end"} - one.keys():
                 raise BadFile(f"{where}: the answer {dict(one)!r} lacks its start or end.")
+            if not all(type(one[name]) is int for name in ("start", "end")):
+                raise BadFile(f"{where}: the start and end of the answer {dict(one)!r} must be whole numbers.")
             text = one.get("text")
             if text is not None and context[one["start"] : one["end"]] != text:
                 raise BadFile(
@@ -136,3 +148,30 @@ def _answer(given: Any, context: str | None, where: str) -> tuple[Mark, ...] | N
                 )
         spans = [[one["start"], one["end"]] for one in spans]
     return _marks(spans, context, 1, where, "answer")
+
+
+def _answer_spans(given: Mapping[str, Any], where: str) -> Any:
+    """Answers in an object: a list `spans`, or two lists `text` and `answer_start`, as `datasets` has SQuAD."""
+    if "spans" in given:
+        return given["spans"] if given["spans"] is not None else ()
+    texts, starts = given.get("text"), given.get("answer_start")
+    if isinstance(texts, Sequence) and isinstance(starts, Sequence) and not isinstance(texts, str):
+        if len(texts) != len(starts):
+            raise BadFile(f"{where}: the answer has {len(texts)} texts and {len(starts)} starts.")
+        return [{"answer_start": start, "text": text} for start, text in zip(starts, texts, strict=True)]
+    if "answer_start" in given or {"start", "end"} <= given.keys():
+        return [given]
+    raise BadFile(
+        f"{where}: the answer is an object with {', '.join(map(str, given)) or 'nothing'} in it; it needs"
+        " text and answer_start, or spans."
+    )
+
+
+def _with_end(one: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """An answer by its start and text as one with an end."""
+    if "answer_start" not in one:
+        return one
+    start, text = one["answer_start"], one.get("text")
+    if type(start) is not int or not isinstance(text, str):
+        raise BadFile(f"{where}: the answer {dict(one)!r} needs a text, and a whole number where it starts.")
+    return {"start": start, "end": start + len(text), "text": text}

@@ -16,6 +16,14 @@ FilePath = str | os.PathLike[str]
 UNFINISHED = ".part-"  # the names of files that are being written start with this
 
 
+def exists(path: FilePath) -> bool:
+    """Whether there is such a file or folder; False as well for what cannot be a path, such as one that is too long."""
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):
+        return False
+
+
 @contextmanager
 def reading(path: FilePath) -> Iterator[None]:
     """Turn the errors of opening and decoding a file into one that names the file and says what is wrong with it."""
@@ -38,6 +46,8 @@ def read_json(path: FilePath) -> Any:
             raise BadFile(
                 f"{path}, line {error.lineno}: this is not JSON, or it was cut short: {error.msg}."
             ) from error
+        except RecursionError as error:
+            raise BadFile(f"{path}: this JSON is nested too deeply to be read.") from error
 
 
 def read_json_lines(path: FilePath) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -51,6 +61,8 @@ def read_json_lines(path: FilePath) -> Iterator[tuple[str, dict[str, Any]]]:
                 row = json.loads(line)
             except ValueError as error:
                 raise BadFile(f"{where}: this is not JSON: {error}.") from error
+            except RecursionError as error:
+                raise BadFile(f"{where}: this JSON is nested too deeply to be read.") from error
             if not isinstance(row, dict):
                 raise BadFile(
                     f"{where}: a line must hold an object with fields, such as"

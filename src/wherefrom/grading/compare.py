@@ -13,12 +13,13 @@ import torch
 from wherefrom.case.asking import Asker, Progress
 from wherefrom.case.case import Case
 from wherefrom.case.explain import ComponentCases, by_batches, cases_of, cases_toward, explained
+from wherefrom.case.memory import is_out_of_memory
 from wherefrom.case.passes import Passes
 from wherefrom.core.comparison import Comparison
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.explanation import Explanation
 from wherefrom.core.units import Level, Span
-from wherefrom.errors import BadOption, NotDefined, UnknownName, WherefromError
+from wherefrom.errors import BadOption, NotDefined, TextWithoutAnswer, UnknownName, WherefromError
 from wherefrom.grading.evidence import Evidence
 from wherefrom.grading.grade import ConfiguredMetric, GradingTask, grade
 from wherefrom.model.tasks import TargetSpec
@@ -249,16 +250,21 @@ class Comparer:
     def _by(
         self, choice: Configured[Method], cases: ComponentCases, found: Mapping[int, Gathered]
     ) -> dict[int, Explanation]:
-        """One method's explanations; of one text after the other, where not all can be explained."""
+        """One method's explanations; of one text after the other, where not all can be explained.
+
+        Whatever a method raises costs its own explanation of that text, and nothing else.
+        """
         try:
             return explained(cases, choice.row, choice.options)
-        except WherefromError as error:
+        except Exception as error:
+            if _of_the_batch(error, next(iter(cases.values()))[0]):
+                raise
             if len(cases) > 1:
                 alone = [self._by(choice, {place: own}, found) for place, own in cases.items()]
                 return {place: one for part in alone for place, one in part.items()}
             if not self.skip:
                 raise
-            found[next(iter(cases))].failed[choice.asked] = str(error)
+            found[next(iter(cases))].failed[choice.asked] = reason(error)
             return {}
 
     def _cases_of_others(self, cases: ComponentCases) -> tuple[ComponentCases, str]:
@@ -309,5 +315,18 @@ def _of_others(
         return [], {"others": f"{row.name} gives every class the same scores"}
     try:
         return [explained({0: [case]}, row, options)[0] for case in cases], {}
-    except WherefromError as error:
-        return [], {"others": f"another class could not be explained: {error}"}
+    except Exception as error:
+        if cases and _of_the_batch(error, cases[0]):
+            raise
+        return [], {"others": f"another class could not be explained: {reason(error)}"}
+
+
+def _of_the_batch(error: Exception, case: Case) -> bool:
+    """Whether an error says that the batch has to be made smaller: a text in it has no answer, or memory ended."""
+    several = len(case.passes.encodings) > 1
+    return several and (isinstance(error, TextWithoutAnswer) or is_out_of_memory(error))
+
+
+def reason(error: Exception) -> str:
+    """Why something failed, as one line: the type is named where the error was not written for a user."""
+    return str(error) if isinstance(error, WherefromError) else f"{type(error).__name__}: {error}"

@@ -19,7 +19,7 @@ from wherefrom.core.comparison import Grade
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import Target
 from wherefrom.core.units import Level
-from wherefrom.errors import BadOption, MissingToken, NotDefined
+from wherefrom.errors import BadOption, MissingToken, ModelFailed, NotDefined
 from wherefrom.grading.evidence import Answers, Evidence, Measured
 from wherefrom.model.text_model import TextModel
 from wherefrom.registry import Configured, Metric, choose
@@ -155,7 +155,7 @@ def _grade(task: GradingTask, metric: ConfiguredMetric, questions: Questions | N
     details: dict[str, object] = {}
     try:
         measured = _measured(task, metric, questions)
-    except NotDefined as error:
+    except (NotDefined, ModelFailed) as error:  # the model may have no answer to a question about the text
         why = str(error)
     else:
         value, details = measured.value, dict(measured.details)

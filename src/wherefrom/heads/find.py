@@ -60,7 +60,7 @@ def find_heads(
     most = [[positions.most(i, j, itself=itself) for j in range(heads)] for i in range(layers)]
     return HeadMap(
         model=model.name,
-        fingerprint=fingerprint(model.network),
+        fingerprint=fingerprint(model),
         texts=len(trees),
         tokens=positions.queries,
         offset=tuple(tuple(distance for distance, _ in row) for row in most),

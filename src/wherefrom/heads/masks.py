@@ -6,19 +6,18 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from torch import nn
-
 from wherefrom.errors import BadOption
 from wherefrom.heads.head_map import ByHead, HeadMap, by_head
-from wherefrom.model.fingerprint import fingerprint
+from wherefrom.model.fingerprint import known_fingerprint
+from wherefrom.model.text_model import TextModel
 
 
-def mask_of(heads: object, network: nn.Module, *, shape: tuple[int, int]) -> ByHead:
+def mask_of(heads: object, model: TextModel, *, shape: tuple[int, int]) -> ByHead:
     """The mask that a head map, its file or plain numbers stand for, checked against the model. (layer, head)"""
     if isinstance(heads, (str, Path)):
         heads = HeadMap.load(heads)
     if isinstance(heads, HeadMap):
-        if heads.fingerprint != fingerprint(network):
+        if heads.fingerprint != known_fingerprint(model):
             raise BadOption(
                 f"These heads were found in another model ({heads.model}) than the one that is explained."
                 " Other weights have other heads: run 'wherefrom heads' on this model."

@@ -37,7 +37,7 @@ def mask_lrp(
     precision: PassPrecision = "double",
 ) -> Attribution:
     double = precision == "double"
-    mask = None if heads is None else mask_of(heads, case.model.network, shape=case.heads(double=double))
+    mask = None if heads is None else mask_of(heads, case.model, shape=case.heads(double=double))
     without = ", ".join(str(layer) for layer, row in enumerate(mask or ()) if not any(row))
     if without and bare == "error":
         raise BadOption(

@@ -6,7 +6,10 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+import socket
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
@@ -14,10 +17,11 @@ from typing import Any
 
 import torch
 import transformers
-from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from huggingface_hub import constants
+from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
-from wherefrom.errors import UnknownName, WherefromError, WrongModel
+from wherefrom.errors import BadOption, UnknownName, WherefromError, WrongModel
 from wherefrom.model.tasks import TASKS, Task
 from wherefrom.model.text_model import TextModel
 
@@ -31,10 +35,12 @@ def load_model(
     source: Any, *, device: DeviceSpec | None = None, dtype: DtypeSpec | None = None, task: str | None = None
 ) -> TextModel:
     precision = _dtype(dtype)
+    if device is not None:
+        _device(device)
     if isinstance(source, str | os.PathLike):
         return _from_files(os.fspath(source), device=device, dtype=precision, task=task)
     network, tokenizer = _given(source)
-    if (device is not None and torch.device(device) != network.device) or (
+    if (device is not None and _device(device) != network.device) or (
         precision is not None and precision != network.dtype
     ):
         raise WrongModel(
@@ -43,6 +49,13 @@ def load_model(
         )
     made_for = _task_of(type(network).__name__, [type(network).__name__], task)
     return TextModel(network, tokenizer, name=network.config._name_or_path or type(network).__name__, task=made_for)
+
+
+def _device(asked: DeviceSpec) -> torch.device:
+    try:
+        return torch.device(asked)
+    except (RuntimeError, TypeError) as error:
+        raise BadOption(f"There is no device {asked!r}. Take cpu, cuda, mps or another that torch knows.") from error
 
 
 def _dtype(asked: DtypeSpec | None) -> torch.dtype | None:
@@ -99,29 +112,89 @@ def _from_files(name: str, *, device: DeviceSpec | None, dtype: torch.dtype | No
         raise WrongModel(
             f"The folder {name} holds no model: it has no config.json. Save one there with model.save_pretrained(...)."
         )
+    # Nothing of a model's own code is run, whatever its files say, and nobody is asked whether it may be. Weights come
+    # from safetensors where there are any, else through torch's loader that makes tensors and nothing else.
+    safely: dict[str, Any] = {
+        "trust_remote_code": False,
+        "local_files_only": os.path.isdir(folder) or not _hub_can_be_reached(),
+    }
     try:
         with quiet():
-            config = AutoConfig.from_pretrained(folder)
+            config = AutoConfig.from_pretrained(folder, **safely)
+            _check_size(name, config)
             made_for = _task_of(name, list(config.architectures or []), task)
             wanted = (
                 torch.float32 if dtype is None and name == EMBEDDED else dtype
             )  # stored in half precision, for size
             auto = getattr(transformers, made_for.auto)
-            network, loaded = auto.from_pretrained(folder, dtype=wanted or "auto", output_loading_info=True)
-            tokenizer = AutoTokenizer.from_pretrained(folder)
+            network, loaded = auto.from_pretrained(
+                folder, dtype=wanted or "auto", output_loading_info=True, weights_only=True, **safely
+            )
+            tokenizer = AutoTokenizer.from_pretrained(folder, **safely)
     except WherefromError:
         raise
     except Exception as error:  # files from anywhere, read by several libraries: there is no telling what they raise
-        first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        raise WrongModel(f"The model {name!r} could not be loaded: {first}") from error
+        raise WrongModel(f"The model {name!r} could not be loaded: {_reason(error, safely)}") from error
     if loaded["missing_keys"]:
         raise WrongModel(
             f"The files of {name} lack weights that the model needs and that would be random:"
             f" {', '.join(sorted(loaded['missing_keys'])[:3])}."
         )
-    if device is not None:
-        network = network.to(device)
-    return TextModel(network.eval(), tokenizer, name=name, task=made_for)
+    return TextModel(_moved(network, device).eval(), tokenizer, name=name, task=made_for)
+
+
+def _moved(network: PreTrainedModel, device: DeviceSpec | None) -> PreTrainedModel:
+    if device is None:
+        return network
+    try:
+        network.to(device)  # type: ignore[arg-type]  # transformers' signature leaves devices out; moves it in place
+    except Exception as error:  # AssertionError, RuntimeError and others, by the build of torch and by the device
+        first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise BadOption(f"The model cannot be moved to the device {str(device)!r}: {first}") from error
+    return network
+
+
+MOST_LAYERS = 2000  # more than any model has; building so many from a file that says so would take all day
+
+
+def _check_size(name: str, config: PreTrainedConfig) -> None:
+    layers = getattr(config, "num_hidden_layers", None)
+    if isinstance(layers, int) and layers > MOST_LAYERS:
+        raise WrongModel(f"The configuration of {name} says that it has {layers:,} layers; no model has.")
+
+
+def _reason(error: Exception, asked: Mapping[str, Any]) -> str:
+    """Why a model could not be loaded, in one line."""
+    text = str(error)
+    if "trust_remote_code" in text or "custom code" in text:
+        return (
+            "it brings its own program code, and Wherefrom runs none that comes with a model. If you trust it, load it"
+            " with transformers and give Wherefrom the (model, tokenizer) pair."
+        )
+    if "ignore_mismatched_sizes" in text:
+        return "the sizes in its config.json are not those of its weights."
+    if "weights_only" in text or "Weights only load failed" in text:
+        return (
+            "its weights are a pickle file that holds more than tensors, which could run any program. Ask for"
+            " safetensors (model.save_pretrained writes them)."
+        )
+    if asked["local_files_only"] and "connect" in text:
+        return "there is no such folder, it is not in the hub's cache, and the hub cannot be reached from here."
+    return next((line for line in text.splitlines() if line.strip()), type(error).__name__)
+
+
+def _hub_can_be_reached() -> bool:
+    """Found out at once, because the hub's library would try six times within half a minute."""
+    if constants.HF_HUB_OFFLINE:
+        return False
+    if urllib.request.getproxies():  # then names are resolved elsewhere
+        return True
+    host = urllib.parse.urlsplit(constants.ENDPOINT)
+    try:
+        with socket.create_connection((host.hostname or "", host.port or 443), timeout=3):
+            return True
+    except OSError:
+        return False
 
 
 @contextmanager

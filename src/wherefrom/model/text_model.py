@@ -31,6 +31,16 @@ class PassCount:
     backwards: int = 0
 
 
+def rows_without_answer(logits: Tensor) -> list[int]:
+    """The rows of a pass whose answer is NaN or infinite."""
+    found = logits.detach()  # padding is -inf where positions compete, so only the largest has to be finite
+    bad = torch.isnan(found).any(-1) | ~torch.isfinite(found.amax(-1))  # (row,), or (row, 2) for the ends of an answer
+    rows: list[int] = (
+        bad.flatten(1).any(-1).nonzero().flatten().tolist() if bad.ndim > 1 else bad.nonzero()[:, 0].tolist()
+    )
+    return rows
+
+
 @dataclass(frozen=True, eq=False)
 class TextModel:
     network: PreTrainedModel
@@ -218,21 +228,28 @@ class TextModel:
         return embedded
 
     def logits(
-        self, inputs: dict[str, Tensor], count: PassCount, embeddings: Tensor | None = None, *, whole: bool = False
+        self,
+        inputs: dict[str, Tensor],
+        count: PassCount,
+        embeddings: Tensor | None = None,
+        *,
+        whole: bool = False,
+        check: bool = True,
     ) -> Tensor:
         """One forward pass. With `embeddings`, these stand in for the words, while the ids still say positions and
         padding.
 
         Unless the `whole` model has to run, what the decision does not read is left out (see `_only_what_is_read`).
+        Rows whose answer is not finite are an error that names them, unless the caller makes the `check` itself.
         """
         self.check_mode()
         count.forwards += len(inputs["input_ids"])
         logits = self._logits(inputs, embeddings, skip_unread=self.skips_unread and not whole)
-        found = logits.detach()  # padding is -inf where positions compete, so only the largest has to be finite
-        if bool(torch.isnan(found).any()) or not bool(torch.isfinite(found.amax(-1)).all()):
+        if check and (rows := rows_without_answer(logits)):
             raise ModelFailed(
                 "The model answered NaN or infinity. Its weights may be damaged,"
-                " or its precision too low for this text."
+                " or its precision too low for this text.",
+                rows,
             )
         return logits
 

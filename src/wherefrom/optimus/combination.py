@@ -99,9 +99,7 @@ class Fitted:
     heads: int
     texts: int
     model: str = ""
-    fingerprint: str = (
-        ""  # of the weights it was fitted on; other weights of the same shape may use it, and are told so
-    )
+    fingerprint: str = ""  # of the model it was fitted on; others of the same shape may use it, and are told so
 
     def save(self, path: str | PathLike[str]) -> None:
         write_atomically(

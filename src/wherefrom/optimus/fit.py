@@ -15,7 +15,7 @@ from wherefrom.core.arrays import Numbers
 from wherefrom.core.encoding import TextOrPair
 from wherefrom.core.units import Level
 from wherefrom.errors import BadOption, EmptyText
-from wherefrom.model.fingerprint import fingerprint
+from wherefrom.model.fingerprint import fingerprint, known_fingerprint
 from wherefrom.model.text_model import TextModel
 from wherefrom.optimus.combination import Combination, Fitted
 from wherefrom.optimus.search import Fallback, RawChoice, Search, ask_together, chosen, faithfulness, search
@@ -74,7 +74,7 @@ def fit(
         heads=heads,
         texts=len(texts),
         model=reader.name,
-        fingerprint=fingerprint(reader.network),
+        fingerprint=fingerprint(reader),
     )
 
 
@@ -103,9 +103,9 @@ def combination_of(given: object, case: Case) -> tuple[Combination, tuple[str, .
     notes = [
         f"Fitted on {given.texts} texts by {given.metric}: mean {given.score:.4g}, the baseline {given.baseline:.4g}."
     ]
-    if given.fingerprint != fingerprint(case.model.network):
+    if given.fingerprint != known_fingerprint(case.model):
         notes.append(
-            f"The combination was fitted on other weights ({given.model}) of the same shape; it may not suit these."
+            f"The combination was fitted on another model ({given.model}) of the same shape; it may not suit this one."
         )
     if given.level != case.level:
         notes.append(f"The combination was fitted by {given.level}, and is used by {case.level}.")

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from report.sentences import explain, film, pair
 from wherefrom.core.explanation import Explanation
-from wherefrom.report.terminal import print_explanation
+from wherefrom.report.terminal import MIDDLE, print_explanation
 
 Colours = Literal["standard", "256", "truecolor"]
 
@@ -55,28 +55,30 @@ def test_spacing_and_headline() -> None:
 def test_exact_colours_scaled_by_what_is_shown() -> None:
     terminal = Terminal()
     terminal.show(film(ends=9.0))  # were [CLS] to set the scale, "fine" would be faint
-    assert terminal.grounds() == {"fine": (10, 122, 86), "film": (103, 41, 34), ".": (19, 48, 43)}
+    assert terminal.grounds() == {"fine": (32, 102, 206), "film": (74, 41, 14)}
+    assert terminal.styles()["."].color == Color.from_rgb(*MIDDLE["for"])  # a box might glare: the ground is not known
+    assert [text for text, style in terminal.styles().items() if style.underline] == ["film"]  # a sign beside the colour
 
 
 def test_light_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLORFGBG", "0;15")
     terminal = Terminal()
     terminal.show(film())
-    assert terminal.grounds()["fine"] == (52, 190, 140)
+    assert terminal.grounds() == {"fine": (78, 144, 244), "film": (255, 216, 164), ".": (211, 227, 252)}
 
 
 def test_special_tokens_shown_set_the_scale_too() -> None:
     terminal = Terminal()
     shown = terminal.show(film(ends=4.0), special=True)
     assert shown[2] == " [CLS] A  fine film. [SEP] "
-    assert terminal.grounds()["[CLS]"] == (10, 122, 86)
-    assert terminal.grounds()["fine"] == (16, 73, 58)  # half
+    assert terminal.grounds()["[CLS]"] == (32, 102, 206)
+    assert terminal.grounds()["fine"] == (27, 63, 118)  # half
 
 
 def test_unsigned_methods_have_one_hue_and_no_axis() -> None:
     terminal = Terminal()
     shown = terminal.show(explain("a b", (0, 1, 1.0), (2, 3, 2.0), signed=False))
-    assert terminal.grounds() == {"b": (34, 100, 190), "a": (28, 62, 110)}
+    assert terminal.grounds() == {"b": (104, 74, 176), "a": (63, 49, 102)}
     assert "│" not in "".join(shown)
     assert shown[4].split() == ["b", "█" * 14, "2.000"]
 
@@ -106,9 +108,10 @@ def test_prediction_that_differs_and_footer() -> None:
     )
     shown = Terminal().show(explanation)
     assert shown[0] == "attcat explains positive (75.0%); the model predicts negative (60.0%)"
-    assert shown[-3:-1] == [
-        "completeness gap +0.25 · unassigned +0.5 · cut 2 tokens not read · passes 3 forward · time 1.50 s",
-        "note: Mind it.",
+    assert shown[-3:-1] == ["cut 2 tokens not read · passes 3 forward · time 1.50 s", "note: Mind it."]
+    assert [line.split() for line in shown[8:10]] == [
+        ["unassigned", "│" + "░" * 4, "+0.500"],
+        ["gap", "│" + "░" * 2, "+0.250"],
     ]
 
 
@@ -132,8 +135,10 @@ def test_sixteen_colours() -> None:
     terminal = Terminal("standard")
     terminal.show(film())
     fine, stop = terminal.styles()["fine"], terminal.styles()["."]
-    assert (fine.color, fine.bgcolor) == (Color.parse("color(0)"), Color.parse("color(2)"))
-    assert (stop.color, stop.bgcolor) == (Color.parse("color(2)"), None)  # too weak for a ground of full green
+    assert (fine.color, fine.bgcolor) == (Color.parse("color(15)"), Color.parse("color(4)"))
+    assert (stop.color, stop.bgcolor) == (Color.parse("color(4)"), None)  # too weak for a ground of full blue
+    film_style = terminal.styles()["film"]
+    assert (film_style.bgcolor, film_style.underline) == (Color.parse("color(3)"), True)
 
 
 def test_markup_is_only_text() -> None:
@@ -200,9 +205,9 @@ def test_an_ascii_terminal_gets_ascii() -> None:
 
 def test_one_token() -> None:
     terminal = Terminal()
-    shown = terminal.show(explain("good", (0, 4, -0.1)))
+    shown = terminal.show(explain("good", (0, 4, -2.0)))
     assert shown[2] == "good"
-    assert terminal.grounds() == {"good": (184, 58, 38)}
+    assert terminal.grounds() == {"good": (126, 58, 0)}
 
 
 def test_all_zero() -> None:

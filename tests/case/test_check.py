@@ -12,7 +12,16 @@ from toys import additive_model
 
 import wherefrom
 from wherefrom.case.asking import Asker
-from wherefrom.case.check import DRAWS, ToCheck, check_explanations, how_many, long_enough, plan_of, verdict_of
+from wherefrom.case.check import (
+    DRAWS,
+    ToCheck,
+    _hiding,
+    check_explanations,
+    how_many,
+    long_enough,
+    plan_of,
+    verdict_of,
+)
 from wherefrom.case.explain import cases_of
 from wherefrom.case.passes import Passes
 from wherefrom.core.check import Check
@@ -123,6 +132,15 @@ def test_scores_turned_around_are_not_supported() -> None:
     assert check.against.verdict == "not supported"
 
 
+def test_units_that_move_nothing_are_not_supported_by_a_hard_fall_of_the_others() -> None:
+    """Units against the target must raise the probability themselves, however far random choices lower it."""
+    verdicts = [
+        _hiding(explained(WEIGHTS), (4, 5, 6), np.array([hidden, *[0.5] * 20]), None, 0.9, enough=True, sign=-1).verdict
+        for hidden in (0.9, 0.905, 0.95)
+    ]
+    assert verdicts == ["not supported", "weak", "supported"]
+
+
 def test_a_method_without_sign_has_the_strongest_only() -> None:
     check = checked({word: abs(weight) for word, weight in WEIGHTS.items()}, signed=False)
     assert check.against is None
@@ -146,10 +164,16 @@ def test_fewer_units_than_k_have_a_score() -> None:
     assert (len(plan.strongest), len(plan.against)) == (1, 2)
     assert {len(choice) for choice in plan.draws} == {1}
     assert {len(choice) for choice in plan.draws_against} == {2}
-    assert checked(scores).rows == 2 + 9 + 1 + 17  # of ten words, nine others to choose
+    check = checked(scores)
+    assert check.verdict == "too short"  # nine other words to choose are too few to tell one by
+    assert check.against is not None
+    assert (check.against.draws, check.against.verdict) == (17, "supported")
+    assert check.rows == 2 + 9 + 1 + 17  # of ten words, nine others to choose
 
 
-@pytest.mark.parametrize(("units", "k", "enough"), [(1, 1, False), (6, 2, False), (7, 2, True), (8, 2, True), (9, 3, True)])
+@pytest.mark.parametrize(
+    ("units", "k", "enough"), [(1, 1, False), (6, 2, False), (7, 2, True), (8, 2, True), (9, 3, True)]
+)
 def test_how_many_units_are_hidden_and_when_a_text_is_too_short(units: int, k: int, enough: bool) -> None:
     assert (how_many(units), long_enough(units)) == (k, enough)
 

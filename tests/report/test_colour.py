@@ -119,9 +119,11 @@ def seen(colour: Colour, eyes: str) -> list[float]:
 def test_for_and_against_differ_for_colour_blind_eyes(
     palette: Mapping[str, Colour], eyes: str, strength: float
 ) -> None:
-    """A distance of 2.3 can just be noticed; green and red as they were before came to less than 10 at half strength."""
+    """The distance in CIE L*a*b*, of which 2.3 can just be noticed. Measured: 33.6 or more; the green and red that were
+    here before came to 4.0.
+    """
     ours = math.dist(*(seen(blend(Shade(side, strength), palette), eyes) for side in ("for", "against")))  # type: ignore[arg-type]
-    assert ours >= 15
+    assert ours >= 30
 
 
 @pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])

@@ -44,6 +44,7 @@ def test_where_the_effect_comes_from() -> None:
     assert effect_of(film(method="attcat")) == by_scores
     assert effect_of(film(method="saliency", check=check)) == Effect(0.25, measured=True)
     assert effect_of(film(method="saliency")) is None
+    assert effect_of(film(method="integrated_gradients", signed=False)) is None  # reduce=l2 gives lengths, not logits
     assert loudness_of(film(method="saliency")) == 1.0
     with_ends = film(method="lrp", ends=4.0)
     assert effect_of(with_ends) == by_scores

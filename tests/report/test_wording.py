@@ -107,7 +107,10 @@ def test_what_the_probabilities_are_of(more: dict[str, object], expected: str) -
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
-        ("A, head 5, multi of layers, mean_columns", "head 5 of every layer, layers multiplied, mean attention to each token"),
+        (
+            "A, head 5, multi of layers, mean_columns",
+            "head 5 of every layer, layers multiplied, mean attention to each token",
+        ),
         (
             "A*, mean of heads, layer 2, from",
             "the mean of all heads of layer 2, attention from the deciding position to each token before the softmax",

@@ -34,8 +34,8 @@ DRAWS = 20  # random choices beside them
 DRAWS_OF_SECOND_SIZE = 17
 SUPPORTED = 0.95  # of the random choices must have moved the probability less, for the verdict "supported"
 WEAK = 0.75  # and for "weak"
-# Beyond the random choices' mean by this much: a point, or a tenth of a probability that is below ten points. For the
-# verdict "weak", a tenth of that.
+# The probability must move by this much, and so much farther than the random choices' mean: a point, or a tenth of a
+# probability that is below ten points. For the verdict "weak", a tenth of that.
 LEAST = 0.01
 LEAST_SHARE = 0.1
 ROUNDING = 1e-9  # probabilities nearer than this are equal
@@ -80,9 +80,7 @@ def check_explanations(jobs: Sequence[ToCheck], asker: Asker) -> list[Check]:
     asked = [_note(job, plan, asker) for job, plan in zip(jobs, plans, strict=True)]
     asker.run()
     seconds = (time.perf_counter() - started) / max(1, len(jobs))
-    return [
-        _check(job, plan, pending, seconds) for job, plan, pending in zip(jobs, plans, asked, strict=True)
-    ]
+    return [_check(job, plan, pending, seconds) for job, plan, pending in zip(jobs, plans, asked, strict=True)]
 
 
 def how_many(units: int) -> int:
@@ -201,7 +199,9 @@ def _hiding(
     beyond = float((fallen < fell - ROUNDING).mean()) if len(draws) else 0.0
     mean = float(draws.mean()) if len(draws) else whole
     low, high = (float(one) for one in np.percentile(draws, [5, 95])) if len(draws) else (whole, whole)
-    verdict: Verdict = verdict_of(beyond, fell - float(fallen.mean()), whole) if enough else "too short"
+    margin = min(fell, fell - sign * (whole - mean))  # it must move, and farther than by chance
+    enough = enough and len(draws) >= DRAWS_OF_SECOND_SIZE
+    verdict: Verdict = verdict_of(beyond, margin, whole) if enough else "too short"
     texts = {0: explanation.text, 1: explanation.pair or ""}
     written = tuple(
         texts[explanation.segment[place]][slice(*explanation.offsets[place])].strip() or explanation.tokens[place]
@@ -211,7 +211,11 @@ def _hiding(
 
 
 def verdict_of(beyond: float, margin: float, whole: float) -> Verdict:
-    """The verdict on units whose effect exceeds that of this share of the random choices, and their mean by so much."""
+    """The verdict on units whose effect exceeds that of this share of the random choices.
+
+    margin: how far hiding them moved the probability, from the whole text's and from the mean of the random choices':
+        the smaller of the two.
+    """
     least = min(LEAST, LEAST_SHARE * whole)
     if beyond >= SUPPORTED - ROUNDING and margin >= least:
         return "supported"

@@ -80,9 +80,7 @@ def explain(
     _present(shown, as_json=as_json, html=html, special=special, theme=colours)
 
 
-def _present_each(
-    shown: list[Explanation], *, as_json: bool, html: Path | None, special: bool, theme: Theme
-) -> None:
+def _present_each(shown: list[Explanation], *, as_json: bool, html: Path | None, special: bool, theme: Theme) -> None:
     if html is not None:
         from wherefrom.report.html import page
 

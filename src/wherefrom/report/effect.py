@@ -18,9 +18,7 @@ SATURATED = 0.99  # above this probability, or as far below one half, the logit 
 ROUNDING = 1e-6  # of the largest score, or of a logit: what single precision cannot tell apart
 
 # Scores that share out the target's logit, or are changes of it: their sum says how far the logit could move.
-LOGITS = frozenset(
-    {"integrated_gradients", "lrp", "attn_lrp", "cp_lrp", "occlusion", "lime", "kernel_shap"}
-)
+LOGITS = frozenset({"integrated_gradients", "lrp", "attn_lrp", "cp_lrp", "occlusion", "lime", "kernel_shap"})
 # Derivatives of the logit times what they belong to. They say what a small change does, which is less than what hiding
 # a word does; so the model's own answers count where the explanation was checked.
 DERIVATIVES = frozenset({"input_x_gradient", "cat", "attcat", "attention_x_gradient", "attention_gradients"})
@@ -53,11 +51,11 @@ def effect_of(explanation: Explanation, *, special: bool = False) -> Effect | No
         if (special or part >= 0) and math.isfinite(score)
     )
     computed = Effect(shift(explanation.probability, total), measured=False)
-    if explanation.method in LOGITS:
+    if explanation.signed and explanation.method in LOGITS:  # an option that takes the sign away takes the unit, too
         return computed
     if explanation.check is not None:
         return Effect(explanation.check.effect, measured=True)
-    return computed if explanation.method in DERIVATIVES else None
+    return computed if explanation.signed and explanation.method in DERIVATIVES else None
 
 
 def shift(probability: float, logit: float) -> float:

@@ -21,6 +21,7 @@ from wherefrom.report.wording import (
     doubts,
     facts,
     findings,
+    notes_of,
     number,
     options,
     percent,
@@ -132,6 +133,11 @@ class ExplanationView:
         return warning(self.explanation)
 
     @property
+    def loudness(self) -> str:
+        """Of the strongest colour, for legends and bars."""
+        return _short(self.scale.shown.loudness)
+
+    @property
     def findings(self) -> list[Finding]:
         return [
             found._replace(sentence=visible(found.sentence), which=visible(found.which))
@@ -237,7 +243,7 @@ class ExplanationView:
 
     @property
     def notes(self) -> list[str]:
-        return [visible(note) for note in self.explanation.notes]
+        return [visible(note) for note in notes_of(self.explanation)]
 
     @property
     def maps(self) -> list[OperationMap]:

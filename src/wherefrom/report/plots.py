@@ -131,7 +131,9 @@ def combination_scores(tables: Mapping[str, Mapping[str, Any]], path: FilePath, 
     places = figure.subplots(rows, 4, squeeze=False)
     for row, (raw, table) in zip(places, tables.items(), strict=True):
         for axes, (matrix, numbers) in zip(row, table["scores"].items(), strict=True):
-            shown = axes.imshow(np.array(numbers, dtype=float), cmap=_for_and_against(), vmin=-limit, vmax=limit, aspect="auto")
+            shown = axes.imshow(
+                np.array(numbers, dtype=float), cmap=_for_and_against(), vmin=-limit, vmax=limit, aspect="auto"
+            )
             axes.set_title(f"{raw} {matrix}", fontsize=9)
             axes.set_xticks(range(len(table["layers"])), table["layers"], rotation=90, fontsize=7)
             axes.set_yticks(range(len(table["heads"])), table["heads"], fontsize=7)

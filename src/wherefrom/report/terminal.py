@@ -18,7 +18,7 @@ from wherefrom.report.colour import DARK, LIGHT, Colour, ColourScale, Shade, ble
 from wherefrom.report.effect import effect_of, loudness_of, points, warning
 from wherefrom.report.pieces import Piece, TextRun, lines, pieces, visible
 from wherefrom.report.selection import CandidateTable, candidate_tables
-from wherefrom.report.wording import doubts, findings, number, options, percent, predicted, unassigned
+from wherefrom.report.wording import doubts, findings, notes_of, number, options, percent, predicted, unassigned
 
 TOP = 6  # rows of the table below a coloured text
 TOP_PLAIN = 24  # rows where there is no colour, so that the table is all there is
@@ -90,7 +90,7 @@ class Terminal(NamedTuple):
         if self.console.color_system in ("standard", "windows"):
             hue = SIXTEEN_COLOURS[shade.side]
             if shade.strength < 0.4:
-                return Style(color=hue, underline=underline)
+                return Style(color=hue, underline=underline, dim=shade.strength < PALE_LETTERS)
             return Style(color="black" if hue == "yellow" else "bright_white", bgcolor=hue, underline=underline)
         if not self.ground_known and shade.strength < BOXED:
             return self.bar(shade) + Style(underline=underline, dim=shade.strength < PALE_LETTERS)
@@ -153,7 +153,7 @@ def print_explanation(
     if footer:
         console.print()
         console.print(terminal.text(footer, "dim"))
-    for note in explanation.notes:
+    for note in notes_of(explanation):
         console.print(terminal.text(f"note: {note}", "dim"))
 
 

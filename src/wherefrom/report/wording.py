@@ -10,7 +10,6 @@ from wherefrom.core.check import Check, Hiding, Verdict
 from wherefrom.core.explanation import Explanation
 from wherefrom.report.pieces import Piece
 
-
 RATHER = " rather than "  # between the two labels of a target that compares them
 COMBINATION = re.compile(
     r"(?P<raw>A\*?), (?:(?P<heads>mean|multi) of heads|head (?P<head>\d+)),"
@@ -125,7 +124,7 @@ def facts(explanation: Explanation) -> list[tuple[str, str]]:
         ("scores by", explanation.level),
     ]
     apart = [(APART_NAMES[name], f"{value:+.3g}") for name, value in unassigned(explanation)]
-    notes = [("note", note) for note in explanation.notes]
+    notes = [("note", note) for note in notes_of(explanation)]
     return [row for row in rows if row[1]] + apart + doubts(explanation) + notes
 
 
@@ -143,6 +142,11 @@ def classes_heading(explanation: Explanation) -> str:
         "causal_lm": "Probability of the next token",
         "masked_lm": "Probability of the token at the mask",
     }.get(explanation.task, "Probability of every class")
+
+
+def notes_of(explanation: Explanation) -> list[str]:
+    """What the method has to say, with combinations of attention operations in words."""
+    return [COMBINATION.sub(lambda found: combination(found[0]), note) for note in explanation.notes]
 
 
 class Finding(NamedTuple):

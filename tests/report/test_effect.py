@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
@@ -56,7 +57,7 @@ def test_loudness(size: float, loudness: float) -> None:
     assert Effect(size, measured=True).loudness == pytest.approx(loudness)
 
 
-def saturated(**more: object) -> Explanation:
+def saturated(**more: Any) -> Explanation:
     """Scores of a few thousandths of a logit at 99.8%."""
     return explain("gorgeous film", (0, 8, -0.003), (9, 13, 0.002), probability=0.998, **more)
 

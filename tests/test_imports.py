@@ -14,6 +14,7 @@ import wherefrom
 ORDER = [
     "errors",
     "progress",
+    "catalogue",
     "samples",
     "core",
     "registry",

@@ -122,7 +122,7 @@ def test_methods_and_doctor(wherefrom: Run, folder: Path) -> None:
 
 def test_metrics_are_listed(wherefrom: Run) -> None:
     listed = json.loads(wherefrom("metrics", "--json").stdout)
-    assert {"name", "better", "fill", "needs", "summary", "paper", "options"} == set(listed[0])
+    assert {"name", "better", "fill", "needs", "group", "summary", "paper", "options"} == set(listed[0])
     shown = wherefrom("metrics").stdout
     assert "higher is better" in shown
     assert "aopc:fill=delete:variant=paper" in shown

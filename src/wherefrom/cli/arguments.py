@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -17,6 +17,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+SETS = ("default", "all")  # what stands for several names
 problems = Console(stderr=True, highlight=False)
 
 ModelOption = Annotated[str, typer.Option("--model", "-m", help="'embedded', a folder, or a hub id.")]
@@ -38,6 +39,16 @@ def target_of_versus(target: str | None) -> str:
     if target is None:
         raise BadOption("--versus compares with a --target: give both.")
     return target
+
+
+def check_names(kind: Literal["method", "metric"], *asked: str | None) -> None:
+    """Raise on a name that does not exist, before torch and a model are loaded. Each may be several between commas."""
+    from wherefrom.registry import check_name
+
+    for given in asked:
+        for name in (given or "").split(","):
+            if name.strip() and given not in SETS:
+                check_name(kind, name.strip())
 
 
 def read_options(given: list[str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from wherefrom.cli.arguments import JsonOption, ModelOption, app, read_text, target_of_versus, write_file
+from wherefrom.cli.arguments import JsonOption, ModelOption, app, check_names, read_text, target_of_versus, write_file
 from wherefrom.errors import BadOption
 
 
@@ -42,6 +42,8 @@ def compare(
 ) -> None:
     """Explain one text by many methods, and measure how faithful each is."""
     words, marked, marked_pair = read_text(text), _spans(rationale), _spans(rationale_pair)
+    check_names("method", methods)
+    check_names("metric", metrics)
     aim = target if versus is None else (target_of_versus(target), versus)
     from wherefrom.api import load
 

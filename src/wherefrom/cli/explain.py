@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from wherefrom.cli.arguments import JsonOption, ModelOption, app, read_options, read_text, target_of_versus, write_file
+from wherefrom.cli.arguments import (
+    JsonOption,
+    ModelOption,
+    app,
+    check_names,
+    read_options,
+    read_text,
+    target_of_versus,
+    write_file,
+)
 from wherefrom.errors import BadOption
 
 if TYPE_CHECKING:
@@ -46,6 +55,7 @@ def explain(
 ) -> None:
     """Show which tokens made the model decide so."""
     words, options = read_text(text), read_options(option or [])
+    check_names("method", method, minus)
     from wherefrom.api import load
 
     asked: Any = words if pair is None else (words, pair)

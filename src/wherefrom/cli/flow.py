@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from wherefrom.cli.arguments import ModelOption, app, read_options, read_text, write_file
+from wherefrom.cli.arguments import ModelOption, app, check_names, read_options, read_text, write_file
 
 
 @app.command()
@@ -31,6 +31,7 @@ def flow(
 ) -> None:
     """Show where what each token holds came from, layer by layer."""
     words, options = read_text(text), read_options(option or [])
+    check_names("method", method)
     from wherefrom.api import load
     from wherefrom.report.pieces import visible
 

@@ -13,8 +13,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from wherefrom.cli.arguments import JsonOption, ModelOption, app
-from wherefrom.core.files import read_json_lines, reading
+from wherefrom.cli.arguments import JsonOption, ModelOption, app, check_names
 from wherefrom.errors import BadFile, UnknownName
 from wherefrom.samples import resolve
 
@@ -46,6 +45,7 @@ def optimus(
     ):
         if value not in known:
             raise UnknownName.among(name, value, known)
+    check_names("metric", metric)
     texts = read_texts(Path(resolve(str(data))), limit)
     from wherefrom.api import load
     from wherefrom.optimus import fit
@@ -66,6 +66,8 @@ def optimus(
 
 def read_texts(path: Path, limit: int | None) -> list[str | tuple[str, str]]:
     """Texts or pairs, as many as there are or are wanted; blank lines are skipped."""
+    from wherefrom.core.files import read_json_lines, reading  # with numpy, which --help need not wait for
+
     if path.suffix in (".jsonl", ".json"):
         return [_text_of(where, row) for where, row in islice(read_json_lines(path), limit)]
     with reading(path), path.open(encoding="utf-8") as lines:

@@ -24,7 +24,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from wherefrom.cli.arguments import ModelOption, app, problems, write_file
+from wherefrom.cli.arguments import ModelOption, app, check_names, problems, write_file
 from wherefrom.errors import BadOption
 
 if TYPE_CHECKING:
@@ -74,6 +74,8 @@ def run(
     device: Annotated[str | None, typer.Option(help="cpu, cuda, mps, ...")] = None,
 ) -> None:
     """Explain and measure every example of a data set."""
+    check_names("method", methods)
+    check_names("metric", metrics)
     label_names: Any = "none" if labels == "none" else _pairs(labels, "--labels")
     from wherefrom.benchmark.plan import RunPlan
     from wherefrom.benchmark.run import run as run_plan

@@ -30,6 +30,8 @@ class Grade:
         fill: how units were hidden, where the model was asked.
         why: why there is no value.
         details: a curve, a count, what stood in for a missing token.
+        group: which question the metric answers: "erasure", "one at a time", "shape", "plausibility", "robustness",
+            "classes" or "other".
     """
 
     metric: str
@@ -38,6 +40,7 @@ class Grade:
     fill: str | None = None  # how units were hidden, where the model was asked
     why: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)  # a curve, a count
+    group: str = "other"  # which question the metric answers
 
 
 @dataclass(frozen=True)

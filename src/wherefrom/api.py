@@ -27,7 +27,15 @@ LEVELS: tuple[Level, ...] = ("token", "word", "sentence")
 
 
 class Model:
-    """A text model that can be asked why."""
+    """A text model that can be asked why; `wherefrom.load` makes one.
+
+    Example:
+        ```python
+        model = wherefrom.load("embedded")
+        e = model.explain("A gorgeous, witty film, but the plot drags.")
+        e.show()
+        ```
+    """
 
     def __init__(self, text_model: TextModel) -> None:
         self.text_model = text_model
@@ -71,13 +79,24 @@ class Model:
     ) -> Explanation | list[Explanation]:
         """Which tokens made the model decide so.
 
-        text: one text, a (text, pair) tuple, or a list of them, which is batched and gives a list.
-        method: a name from `wherefrom methods`; options are the method's own.
-        target: the label, or its number, that is explained; the predicted one unless given. A tuple of two explains why
-            one rather than the other. For language models a token; for question answering start, end, span, or an
-            answer in the context. A list of targets gives one explanation for each, from the same passes:
-            `model.predicted(text)` lists all predicted labels.
-        level: token, word or sentence.
+        Args:
+            text: one text, a (text, pair) tuple, or a list of them, which is batched and gives a list.
+            method: a name from `wherefrom methods`.
+            target: the label, or its number, that is explained; the predicted one unless given. A tuple of two explains
+                why one rather than the other. For language models a token; for question answering start, end, span, or
+                an answer in the context. A list of targets gives one explanation for each, from the same passes:
+                `Model.predicted` lists all predicted labels.
+            level: "token", "word" or "sentence".
+            **options: the method's own.
+
+        Returns:
+            An `Explanation`; a list of them for a list of texts or of targets.
+
+        Example:
+            ```python
+            e = model.explain("A fine film.", "integrated_gradients", target="POSITIVE", level="word", steps=100)
+            print(e.top(3))
+            ```
         """
         chosen_method = find_method(method)
         chosen_options = check_options(method, chosen_method.function, options)
@@ -93,8 +112,18 @@ class Model:
         return found if isinstance(text, list) else found[0]
 
     def predicted(self, text: TextOrPair) -> list[str]:
-        """The labels that the model predicts: of a multi-label model all that are likelier than not; else the
-        likeliest.
+        """The labels that the model predicts.
+
+        Args:
+            text: one text, or a (text, pair) tuple.
+
+        Returns:
+            Of a multi-label model all labels that are likelier than not; else the likeliest alone.
+
+        Example:
+            ```python
+            each = model.explain(text, target=model.predicted(text))  # one explanation for every predicted label
+            ```
         """
         model, encoding = self.text_model, self._read(text)
         (cases,) = make_cases(model, [encoding], [None])
@@ -116,12 +145,27 @@ class Model:
     ) -> Comparison:
         """Every method's explanation of one text, graded by every metric. No question is put to the model twice.
 
-        methods, metrics: names from `wherefrom methods` and `wherefrom metrics`, in a list or between commas, with
-            options as `alti:norm=l2`; "all" leaves out methods that cannot explain this text, and says so.
-        rationale, rationale_pair: (start, end) characters of what people marked in the text, and in its pair.
-        answer: the right answer of a question, if it is known; else the predicted one is looked for.
-        against: another model, for metrics that compare two.
-        progress: None shows a bar where standard error is a terminal.
+        Args:
+            text: one text, or a (text, pair) tuple.
+            methods: names from `wherefrom methods`, in a list or between commas, with options as `alti:norm=l2`; "all"
+                leaves out methods that cannot explain this text, and says so.
+            metrics: names from `wherefrom metrics`, likewise.
+            target: what is explained, as in `Model.explain`.
+            level: "token", "word" or "sentence".
+            rationale: (start, end) characters of what people marked in the text.
+            rationale_pair: the same for its pair.
+            answer: the right answer of a question, if it is known; else the predicted one is looked for.
+            against: another model, for metrics that compare two.
+            progress: None shows a bar where standard error is a terminal.
+
+        Returns:
+            A `Comparison` with the explanations and their grades.
+
+        Example:
+            ```python
+            found = model.compare("A fine film.", methods=["attcat", "alti", "random"], metrics=["aopc", "rft"])
+            found.show()
+            ```
         """
         _check_level(level)
         encoding = self._read(text)
@@ -149,8 +193,23 @@ class Model:
         answer: str | Sequence[Span] | None = None,
         progress: bool | None = None,
     ) -> Comparison:
-        """Grade explanations that are there already: ours, read from a file, or made by hand. All must be of one
-        text.
+        """Grade explanations that are there already: ours, read from a file, or made by hand.
+
+        Args:
+            explanation: one explanation, or several of one text.
+            metrics: names from `wherefrom metrics`; all that can be measured unless given.
+            rationale: (start, end) characters of what people marked in the text.
+            rationale_pair: the same for its pair.
+            answer: the right answer of a question, if it is known.
+            progress: None shows a bar where standard error is a terminal.
+
+        Returns:
+            A `Comparison` with the grades.
+
+        Example:
+            ```python
+            grades = model.evaluate(e, metrics=["comprehensiveness"]).grades[0]
+            ```
         """
         given = [explanation] if isinstance(explanation, Explanation) else list(explanation)
         if len({(one.text, one.pair) for one in given}) != 1:
@@ -165,7 +224,21 @@ class Model:
             return comparer.evaluate(given, Query(encoding, None, marked, answer), progress=moved)
 
     def flow(self, text: TextOrPair, method: str = "alti", **options: Any) -> Flow:
-        """Where what each position holds came from, layer by layer: for methods that hand on from token to token."""
+        """Where what each position holds came from, layer by layer.
+
+        Args:
+            text: one text, or a (text, pair) tuple.
+            method: one that hands on from token to token: alti, globenc, norms or attention_rollout.
+            **options: the method's own.
+
+        Returns:
+            A `Flow`: for every layer, how much of each token is in each position.
+
+        Example:
+            ```python
+            model.flow("A fine film.").to_html()
+            ```
+        """
         row = find_method(method)
         chosen = check_options(method, row.function, options)
         encoding = self._read(text)
@@ -242,7 +315,23 @@ def load(
     dtype: DtypeSpec | None = None,
     task: str | None = None,
 ) -> Model:
-    """A model to ask: 'embedded', a folder, a hub id, a (model, tokenizer) pair, or a transformers pipeline."""
+    """Load a model to explain.
+
+    Args:
+        source: "embedded", a folder, a hub id, a (model, tokenizer) pair, or a transformers pipeline.
+        device: where the model runs, such as "cpu" or "cuda". A model that is handed over is never moved.
+        dtype: its precision, such as "float64". A model that is handed over is never cast.
+        task: what it was made for, where its files do not say: "classification", "question_answering", "masked_lm" or
+            "causal_lm".
+
+    Returns:
+        A `Model`. Nothing is changed on a model that is handed over.
+
+    Example:
+        ```python
+        model = wherefrom.load("./my-model")
+        ```
+    """
     return Model(load_model(source, device=device, dtype=dtype, task=task))
 
 

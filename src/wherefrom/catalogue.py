@@ -1,8 +1,8 @@
 """The names of methods and metrics, and what is said of each, read from their source files without importing them:
 importing a method imports torch, which a list of names and a misspelt one need not wait for.
 
-The registry says the same of what was imported (tests/test_catalogue.py compares the two, row by row). It finds the module
-of a name here, and imports that one alone.
+The registry says the same of what was imported (tests/test_catalogue.py compares the two, row by row). It finds the
+module of a name here, and imports that one alone.
 """
 
 from __future__ import annotations

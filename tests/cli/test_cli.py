@@ -178,6 +178,7 @@ def test_a_text_that_was_cut_is_a_warning(wherefrom: Run, folder: Path) -> None:
         (["compare", "a film", "--rationale", "3:99"], 2, "lies outside of the text, which has 6 characters"),
         (["compare", "a film", "--rationale", "three"], 2, "start:end"),
         (["compare", "a film", "--metrics", "aopcc"], 2, "Did you mean 'aopc'?"),
+        (["compare", "a film", "--metrics", "spearman"], 2, "compares two models: name the other one with --against"),
         (["compare", "a film", "--methods", "alti:norm=l3"], 2, "alti takes norm"),
         (["compare", "", "--methods", "attcat"], 2, "empty or blank"),
         (["doctor", "/no/such/model"], 2, "not a folder"),

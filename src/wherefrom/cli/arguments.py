@@ -17,10 +17,24 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-SETS = ("default", "all")  # what stands for several names
+SETS = ("default", "fast", "all")  # what stands for several names
 problems = Console(stderr=True, highlight=False)
 
 ModelOption = Annotated[str, typer.Option("--model", "-m", help="'embedded', a folder, or a hub id.")]
+MethodsOption = Annotated[
+    str,
+    typer.Option(
+        help="Names between commas, with options as alti:norm=l2; or 'default' (eight of all families), 'fast' (all"
+        " but the slow ones), 'all'."
+    ),
+]
+MetricsOption = Annotated[
+    str,
+    typer.Option(
+        help="Names between commas, with options as aopc:fill=pad; or 'default' (four that ask different things) or"
+        " 'all'."
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a view.")]
 
 

@@ -8,7 +8,17 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from wherefrom.cli.arguments import JsonOption, ModelOption, app, check_names, read_text, target_of_versus, write_file
+from wherefrom.cli.arguments import (
+    JsonOption,
+    MethodsOption,
+    MetricsOption,
+    ModelOption,
+    app,
+    check_names,
+    read_text,
+    target_of_versus,
+    write_file,
+)
 from wherefrom.errors import BadOption
 
 
@@ -17,10 +27,8 @@ def compare(
     text: Annotated[str | None, typer.Argument(help="The text to explain; '-' reads standard input.")] = None,
     pair: Annotated[str | None, typer.Option(help="The second text, for models that read two.")] = None,
     model: ModelOption = "embedded",
-    methods: Annotated[str, typer.Option(help="Names between commas, with options as alti:norm=l2; or 'all'.")] = "all",
-    metrics: Annotated[
-        str, typer.Option(help="Names between commas, with options as aopc:fill=pad; or 'all'.")
-    ] = "all",
+    methods: MethodsOption = "default",
+    metrics: MetricsOption = "default",
     target: Annotated[
         str | None, typer.Option(help="The label, token or answer to explain. [default: the predicted one]")
     ] = None,
@@ -44,6 +52,7 @@ def compare(
     words, marked, marked_pair = read_text(text), _spans(rationale), _spans(rationale_pair)
     check_names("method", methods)
     check_names("metric", metrics)
+    check_second(metrics, against)
     aim = target if versus is None else (target_of_versus(target), versus)
     from wherefrom.api import load
 
@@ -79,3 +88,13 @@ def _spans(given: str | None) -> list[tuple[int, int]] | None:
             )
         spans.append((int(start), int(end)))
     return spans
+
+
+def check_second(metrics: str, against: str | None) -> None:
+    """Refuse metrics that compare two models where there is one, before anything is loaded."""
+    from wherefrom.registry import listed
+
+    two = {row.name for row in listed("metric") if row.get("needs") == "second"}
+    asked = [name.strip() for name in metrics.split(",") if name.strip().partition(":")[0] in two]
+    if asked and against is None:
+        raise BadOption(f"{', '.join(asked)} compares two models: name the other one with --against.")

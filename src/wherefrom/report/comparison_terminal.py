@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from wherefrom.core.comparison import Comparison
+from wherefrom.core.comparison import SHAPE, Comparison
 from wherefrom.report.colour import DARK
 from wherefrom.report.comparison_sheet import GradeCell, Sheet, mean, sheet
 from wherefrom.report.terminal import Terminal
@@ -42,6 +42,8 @@ def print_comparison(comparison: Comparison, *, console: Console | None = None) 
         console.print(terminal.text("There is nothing to compare: no method could explain this text."))
     else:
         console.print(_headline(comparison, terminal))
+        if table.conclusion:
+            console.print(terminal.text(table.conclusion, "bold"))
         for block in min(
             (
                 _blocks(label, stacks, console.width)
@@ -180,6 +182,11 @@ def _print_rest(table: Sheet, terminal: Terminal) -> None:
         ]
         star = "*" if terminal.console.options.ascii_only else "★"
         ranks = [f"{star} the best", "small numbers are ranks"] if table.ranked else []
-        passes = "passes: rows of forward + backward passes; those that methods share count for the first of them"
+        grouped = [column.group for column in table.columns if column.group != "other"]
+        if SHAPE in grouped:
+            ranks.append("the mean rank counts each group of metrics once, and the shape of scores not at all")
+        elif table.ranked and len(grouped) > len(set(grouped)):
+            ranks.append("the mean rank counts each group of metrics once")
+        passes = "passes: rows of forward + backward passes; shared: computed for a method before it"
         terminal.console.print(terminal.text(terminal.characters.dot.join([*ends, *ranks, passes]), "dim"))
     terminal.console.print(terminal.text(table.counts, "dim"))

@@ -15,9 +15,9 @@ from rich.text import Text
 
 from report.sentences import explain, film
 from report.test_html import NASTY, Reader
-from wherefrom.core.comparison import Comparison, Grade
+from wherefrom.core.comparison import Comparison, Grade, printed
 from wherefrom.report.comparison import breakable, fragment, page
-from wherefrom.report.comparison_sheet import figure, ordinal, sheet
+from wherefrom.report.comparison_sheet import ordinal, sheet
 from wherefrom.report.comparison_terminal import print_comparison
 
 METRICS = ("aopc", "log_odds", "kendall_confidence")
@@ -185,7 +185,7 @@ def test_ordinals(place: int, text: str) -> None:
     [(0.12345, "0.123"), (-0.0001, "0.000"), (0.0, "0.000"), (-12.5, "-12.500"), (123456.0, "1.23e+05")],
 )
 def test_figures(value: float, text: str) -> None:
-    assert figure(value) == text
+    assert printed(value) == text
 
 
 # The terminal

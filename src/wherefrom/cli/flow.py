@@ -6,9 +6,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from wherefrom.cli.arguments import ModelOption, app, check_names, read_options, read_text, write_file
 
@@ -33,7 +30,6 @@ def flow(
     words, options = read_text(text), read_options(option or [])
     check_names("method", method)
     from wherefrom.api import load
-    from wherefrom.report.pieces import visible
 
     asked: Any = words if pair is None else (words, pair)
     found = load(model, device=device).flow(asked, method, **options)
@@ -45,17 +41,4 @@ def flow(
         flow_layers(found, plot)
     if save is not None:
         found.save(save)
-    table = Table("token", *(f"layer {number + 1}" for number in range(len(found.layers))), box=None, pad_edge=False)
-    place = max(range(len(found.read)), key=lambda i: found.read[i])
-    for number, token in enumerate(found.tokens):
-        shares = [row[place][number] for row in found.accumulated]
-        table.add_row(
-            Text(visible(token)),
-            *(Text(f"{share:.3f}", "bold" if share > 1.5 / len(found.tokens) else "dim") for share in shares),
-        )
-    console = Console(highlight=False)
-    console.print(
-        Text(f"What “{visible(found.tokens[place])}” holds of each token behind each layer ({found.method})"), table
-    )
-    for note in found.notes:
-        console.print(Text(note, "dim"))
+    found.show()

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
-from rich import box
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -21,7 +20,6 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
 from rich.text import Text
 
 from wherefrom.cli.arguments import ModelOption, app, check_names, problems, write_file
@@ -210,36 +208,33 @@ def _style_of(one: Standing | None) -> str:
     return "green" if one.as_good_as_the_best else ""
 
 
+def _mean(one: Standing | None) -> Text:
+    return Text("–" if one is None or one.mean is None else f"{one.mean:.3f}", _style_of(one))
+
+
 def _show(summaries: list[Summary]) -> None:
+    """A table for every run, folded where the terminal is too narrow for it: no number is ever cut off."""
+    from wherefrom.report.columns import TerminalColumn, heading, print_columns
     from wherefrom.report.leaderboard_files import metric_title
 
     console = Console(highlight=False)
     for summary in summaries:
-        table = Table(
-            title=f"{summary.name}: {summary.examples} examples",
-            title_justify="left",
-            box=box.SIMPLE,
-            pad_edge=False,
-            collapse_padding=True,
-        )
-        table.add_column("method", no_wrap=True)
-        table.add_column("rank", justify="right")
-        for metric in summary.boards:
-            table.add_column(
-                f"{metric_title(metric)} {'↑' if summary.better[metric] == 'higher' else '↓'}",
-                justify="right",
-                overflow="fold",
-                min_width=6,
+        console.print(Text(f"{summary.name}: {summary.examples} examples", "italic"))
+        methods = list(zip(summary.ranks.methods, summary.ranks.overall, strict=True))
+        columns = [
+            TerminalColumn(("rank",), tuple(Text("–" if rank is None else f"{rank:.1f}") for _, rank in methods))
+        ]
+        for metric, board in summary.boards.items():
+            found = {one.method: one for one in board}
+            arrow = "↑" if summary.better[metric] == "higher" else "↓"
+            columns.append(
+                TerminalColumn(
+                    heading(f"{metric_title(metric)} {arrow}"), tuple(_mean(found.get(method)) for method, _ in methods)
+                )
             )
-        found = {metric: {one.method: one for one in board} for metric, board in summary.boards.items()}
-        for method, rank in zip(summary.ranks.methods, summary.ranks.overall, strict=True):
-            cells = [Text(method), Text("–" if rank is None else f"{rank:.1f}")]
-            for board in found.values():
-                one = board.get(method)
-                style = _style_of(one)
-                cells.append(Text("–" if one is None or one.mean is None else f"{one.mean:.3f}", style))
-            table.add_row(*cells)
-        console.print(table)
+        names = TerminalColumn(("method",), tuple(Text(method) for method, _ in methods))
+        print_columns(console, names, columns)
+        console.print()
     if not sys.stdout.isatty():
         return
     console.print("Bold: the best. Green: the examples do not tell it from the best.", style="dim")

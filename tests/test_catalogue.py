@@ -111,7 +111,7 @@ HEAVY = ("torch", "transformers", "numpy", "scipy", "pandas")
         ["explain", "a film", "--method", "atcat"],
         ["compare", "a film", "--methods", "atcat"],
         ["compare", "a film", "--metrics", "aopcc"],
-        ["run", "films.csv", "--out", "films", "--methods", "atcat"],
+        ["run", "sample:reviews", "--out", "films", "--methods", "atcat"],
         ["flow", "a film", "--method", "altii"],
     ],
     ids=" ".join,

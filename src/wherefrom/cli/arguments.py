@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+import webbrowser
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from wherefrom.errors import BadFile, BadOption, EmptyText
 
@@ -35,7 +38,15 @@ MetricsOption = Annotated[
         " 'all'."
     ),
 ]
+DeviceOption = Annotated[str | None, typer.Option(help="cpu, cuda, mps, ...")]
+HtmlOption = Annotated[Path | None, typer.Option(help="Also write a self-contained page to this file.", metavar="FILE")]
+OpenOption = Annotated[bool, typer.Option("--open", help="Open the page that --html writes, in a browser.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a view.")]
+
+
+def examples(*commands: str) -> str:
+    """Commands for the end of a help text, one a line. Square brackets would be read as markup."""
+    return "\n\n".join(["Examples:", *(f"$ {command}" for command in commands)])
 
 
 def read_text(given: str | None) -> str:
@@ -47,6 +58,12 @@ def read_text(given: str | None) -> str:
         return sys.stdin.buffer.read().decode("utf-8").strip()
     except UnicodeDecodeError as error:
         raise BadFile(f"Standard input is not UTF-8 text: {error.reason} at byte {error.start}.") from error
+
+
+def check_target(*given: str | None) -> None:
+    """Raise on a target that is there and empty, which a language model would take for a token."""
+    if "" in given:
+        raise BadOption("The target is empty: name a label or a token, or leave --target out for what is predicted.")
 
 
 def target_of_versus(target: str | None) -> str:
@@ -73,6 +90,27 @@ def read_options(given: list[str]) -> dict[str, str]:
             raise BadOption(f"-o takes key=value, such as -o steps=100, not {pair!r}.")
         options[key.strip().replace("-", "_")] = value.strip()
     return options
+
+
+def method_and_options(method: str, given: list[str] | None) -> tuple[str, dict[str, str]]:
+    """A method with options written behind it, as `alti:norm=l2`, and those that were given by -o, which win."""
+    name, *behind = method.split(":")
+    return name, read_options(behind) | read_options(given or [])
+
+
+def check_open(path: Path | None, open_it: bool) -> None:
+    if path is None and open_it:
+        raise BadOption("--open opens the page that --html writes: say where, as in --html page.html --open.")
+
+
+def write_page(path: Path | None, make: Callable[[], str], *, open_it: bool) -> None:
+    """Write the page that --html asks for, say so on standard error, and open it where that is wanted."""
+    if path is None:
+        return
+    write_file(path, make())
+    problems.print(Text(f"The page: {path}", "dim"), soft_wrap=True)
+    if open_it:
+        webbrowser.open(path.resolve().as_uri())
 
 
 def write_file(path: Path, content: str) -> None:

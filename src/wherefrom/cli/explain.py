@@ -14,6 +14,8 @@ from wherefrom.cli.arguments import (
     ModelOption,
     app,
     check_names,
+    check_target,
+    examples,
     read_options,
     read_text,
     target_of_versus,
@@ -26,7 +28,13 @@ if TYPE_CHECKING:
     from wherefrom.core.units import Level
 
 
-@app.command()
+@app.command(
+    rich_help_panel="Explain one text",
+    epilog=examples(
+        'wherefrom explain "A gorgeous, witty film."',
+        'wherefrom explain "A fine film." --method integrated_gradients -o steps=100 --level word --html page.html',
+    ),
+)
 def explain(
     text: Annotated[str | None, typer.Argument(help="The text to explain; '-' reads standard input.")] = None,
     pair: Annotated[str | None, typer.Option(help="The second text, for models that read two.")] = None,
@@ -36,7 +44,7 @@ def explain(
         str | None, typer.Option(help="A second method: show where the first gives more (+) or less (-).")
     ] = None,
     target: Annotated[
-        str | None, typer.Option(help="The label, token or answer to explain. [default: the predicted one]")
+        str | None, typer.Option(help="The label, token or answer to explain.", show_default="the predicted one")
     ] = None,
     versus: Annotated[
         str | None, typer.Option(help="Another label or token: explain why the target rather than this.")
@@ -56,6 +64,7 @@ def explain(
     """Show which tokens made the model decide so."""
     words, options = read_text(text), read_options(option or [])
     check_names("method", method, minus)
+    check_target(target, versus)
     from wherefrom.api import load
 
     asked: Any = words if pair is None else (words, pair)

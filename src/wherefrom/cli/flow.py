@@ -7,10 +7,27 @@ from typing import Annotated, Any
 
 import typer
 
-from wherefrom.cli.arguments import ModelOption, app, check_names, read_options, read_text, write_file
+from wherefrom.cli.arguments import (
+    DeviceOption,
+    ModelOption,
+    OpenOption,
+    app,
+    check_names,
+    check_open,
+    examples,
+    method_and_options,
+    read_text,
+    write_page,
+)
 
 
-@app.command()
+@app.command(
+    rich_help_panel="Explain one text",
+    epilog=examples(
+        'wherefrom flow "A gorgeous, witty film."',
+        'wherefrom flow "A fine film." --method globenc --html flow.html --open',
+    ),
+)
 def flow(
     text: Annotated[str | None, typer.Argument(help="The text to follow; '-' reads standard input.")] = None,
     pair: Annotated[str | None, typer.Option(help="The second text, for models that read two.")] = None,
@@ -20,21 +37,24 @@ def flow(
         list[str] | None, typer.Option("-o", help="An option of the method, as key=value; may be repeated.")
     ] = None,
     html: Annotated[
-        Path | None, typer.Option(help="Write a self-contained page: point at a token, see where it came from.")
+        Path | None,
+        typer.Option(help="Write a self-contained page: point at a token, see where it came from.", metavar="FILE"),
     ] = None,
+    open_page: OpenOption = False,
     plot: Annotated[Path | None, typer.Option(help="Write a picture of every layer (.png, .pdf, .svg).")] = None,
     save: Annotated[Path | None, typer.Option(help="Write the numbers as JSON.")] = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, mps, ...")] = None,
+    device: DeviceOption = None,
 ) -> None:
     """Show where what each token holds came from, layer by layer."""
-    words, options = read_text(text), read_options(option or [])
-    check_names("method", method)
+    name, options = method_and_options(method, option)
+    words = read_text(text)
+    check_open(html, open_page)
+    check_names("method", name)
     from wherefrom.api import load
 
     asked: Any = words if pair is None else (words, pair)
-    found = load(model, device=device).flow(asked, method, **options)
-    if html is not None:
-        write_file(html, found.to_html())
+    found = load(model, device=device).flow(asked, name, **options)
+    write_page(html, found.to_html, open_it=open_page)
     if plot is not None:
         from wherefrom.report.plots import flow_layers
 

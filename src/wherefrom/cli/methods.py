@@ -10,10 +10,16 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from wherefrom.cli.arguments import JsonOption, app
+from wherefrom.cli.arguments import JsonOption, app, examples
 
 
-@app.command()
+@app.command(
+    rich_help_panel="Look something up",
+    epilog=examples(
+        "wherefrom methods",
+        "wherefrom methods --json",
+    ),
+)
 def methods(as_json: JsonOption = False) -> None:
     """List the methods."""
     from wherefrom.registry import listed

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from wherefrom.cli.arguments import JsonOption, app
+from wherefrom.cli.arguments import JsonOption, app, examples
 
 HEADINGS = {
     None: "measured on the model alone",
@@ -21,7 +21,13 @@ HEADINGS = {
 }
 
 
-@app.command()
+@app.command(
+    rich_help_panel="Look something up",
+    epilog=examples(
+        "wherefrom metrics",
+        "wherefrom metrics --json",
+    ),
+)
 def metrics(as_json: JsonOption = False) -> None:
     """List the metrics."""
     from wherefrom.registry import listed

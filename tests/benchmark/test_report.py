@@ -309,7 +309,7 @@ def test_runs_inside_of_a_folder_are_named(command: Any, tmp_path: Path) -> None
     assert f"holds 2: {tmp_path / 'runs' / 'a'}, {tmp_path / 'runs' / 'b'}." in done.err
 
 
-@pytest.mark.parametrize("width", [30, 80, 149])
+@pytest.mark.parametrize("width", [50, 80, 149])
 def test_the_table_never_cuts_a_number(
     command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int
 ) -> None:

@@ -237,6 +237,7 @@ def _show(summaries: list[Summary]) -> None:
     """A table for every run, folded where the terminal is too narrow for it: no number is ever cut off."""
     from wherefrom.report.columns import TerminalColumn, heading, print_columns
     from wherefrom.report.leaderboard_files import metric_title
+    from wherefrom.report.pieces import visible
 
     console = Console(highlight=False)
     for summary in summaries:
@@ -253,7 +254,7 @@ def _show(summaries: list[Summary]) -> None:
                     heading(f"{metric_title(metric)} {arrow}"), tuple(_mean(found.get(method)) for method, _ in methods)
                 )
             )
-        names = TerminalColumn(("method",), tuple(Text(method) for method, _ in methods))
+        names = TerminalColumn(("method",), tuple(Text(visible(method)) for method, _ in methods))
         print_columns(console, names, columns)
         console.print()
     if not sys.stdout.isatty():

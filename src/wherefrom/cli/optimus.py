@@ -72,7 +72,7 @@ def optimus(
 
 def read_texts(path: Path, limit: int | None) -> list[str | tuple[str, str]]:
     """Texts or pairs, as many as there are or are wanted; blank lines are skipped."""
-    from wherefrom.core.files import read_json_lines, reading  # with numpy, which --help need not wait for
+    from wherefrom.core.files import read_json_lines, reading
 
     if path.suffix in (".jsonl", ".json"):
         return [_text_of(where, row) for where, row in islice(read_json_lines(path), limit)]

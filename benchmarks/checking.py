@@ -9,10 +9,11 @@ of each text differ: of equal words, hiding any three is one question.
 import argparse
 import platform
 from datetime import date
+from functools import partial
 
 import torch
-from speed import LENGTHS, alternate, minilm
 
+from benchmarks.speed import LENGTHS, alternate, minilm
 from wherefrom.api import Model
 from wherefrom.model.text_model import PassCount, TextModel
 
@@ -39,8 +40,8 @@ def measure(length: int, methods: tuple[str, ...], repeats: int) -> list[str]:
         times = alternate(
             {
                 "forward": forward,
-                "plain": lambda method=method: model.explain(text, method),
-                "checked": lambda method=method: model.explain(text, method, check=True),
+                "plain": partial(model.explain, text, method),
+                "checked": partial(model.explain, text, method, check=True),
             },
             repeats,
         )

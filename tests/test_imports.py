@@ -14,6 +14,7 @@ import wherefrom
 ORDER = [
     "errors",
     "progress",
+    "catalogue",
     "samples",
     "core",
     "registry",
@@ -38,6 +39,7 @@ VIEWS = {
     ("core.explanation", "report.terminal"),
     ("core.explanation", "report.html"),
     ("core.flow", "report.flow"),
+    ("core.flow", "report.flow_terminal"),
     ("core.comparison", "report.comparison"),
     ("core.comparison", "report.comparison_terminal"),
 }

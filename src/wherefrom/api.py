@@ -45,7 +45,8 @@ class Model:
         return self.text_model.labels
 
     def __repr__(self) -> str:
-        return f"wherefrom.Model({self.text_model.name!r}, labels={self.labels})"
+        told = f"labels={self.labels}" if self.text_model.task.has_labels else f"task={self.text_model.task.name!r}"
+        return f"wherefrom.Model({self.text_model.name!r}, {told})"
 
     @overload
     def explain(
@@ -149,8 +150,8 @@ class Model:
     def compare(
         self,
         text: TextOrPair,
-        methods: str | Sequence[str] = "all",
-        metrics: str | Sequence[str] | None = None,
+        methods: str | Sequence[str] = "default",
+        metrics: str | Sequence[str] | None = "default",
         target: TargetSpec = None,
         level: Level = "token",
         *,
@@ -164,9 +165,10 @@ class Model:
 
         Args:
             text: one text, or a (text, pair) tuple.
-            methods: names from `wherefrom methods`, in a list or between commas, with options as `alti:norm=l2`; "all"
-                leaves out methods that cannot explain this text, and says so.
-            metrics: names from `wherefrom metrics`, likewise.
+            methods: names from `wherefrom methods`, in a list or between commas, with options as `alti:norm=l2`; or
+                "default", eight of all families; "fast", all but the slow ones; "all". Of these, methods that cannot
+                explain this text are left out, and it is said so.
+            metrics: names from `wherefrom metrics`, likewise; "default" are four that ask different things.
             target: what is explained, as in `Model.explain`.
             level: "token", "word" or "sentence".
             rationale: (start, end) characters of what people marked in the text.
@@ -195,7 +197,7 @@ class Model:
             chosen_metrics(metrics, offered=offered),
             level,
             second=None if against is None else _explainer(against, level),
-            skip=methods == "all",
+            skip=methods in ("default", "fast", "all"),
         )
         with bar("asking", wanted=progress) as moved:
             return comparer.compare([query], progress=moved)[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -31,9 +32,9 @@ def _verdict(error: float, otherwise: str) -> str:
     return f"error {error:.1e}, as it should be" if error < TOLERANCE else f"error {error:.1e}: {otherwise}"
 
 
-def examine(model: Model) -> dict[str, Any]:
+def examine(model: Model, *, progress: Callable[[int, int], None] | None = None) -> dict[str, Any]:
     """Plain data: facts, a reason for each method that does not work (None where it does), and whether something is
-    broken.
+    broken. progress: called with how many methods were tried, and how many there are.
     """
     text_model = model.text_model
     config, tokenizer = text_model.network.config, text_model.tokenizer
@@ -71,7 +72,10 @@ def examine(model: Model) -> dict[str, Any]:
     except WherefromError as problem:
         facts["attention"] = str(problem)
     tried: dict[str, str | None] = {}
-    for row in all_methods():
+    rows = all_methods()
+    for number, row in enumerate(rows):
+        if progress is not None:
+            progress(number, len(rows))
         try:
             found = model.explain(SENTENCE, row.name)
             tried[row.name] = None

@@ -1,21 +1,118 @@
-"""A progress bar on standard error for long work; none where that is not a terminal."""
+"""Progress of long work on standard error: a bar on a terminal, a line every half a minute elsewhere."""
 
 from __future__ import annotations
 
+import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, TextIO
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+if TYPE_CHECKING:
+    from rich.progress import Task
+
+EVERY = 30.0  # seconds between two lines, where standard error is not a terminal
+OnProgress = Callable[[int, int], None]  # called with how much is done, and how much there is
+
+
+class Rate:
+    """How fast the work goes. What was done before it began says nothing about that."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._began, self._before = clock, clock(), 0
+        self.done, self.everything = 0, 0
+
+    def moved(self, done: int, everything: int) -> None:
+        if not self.everything:
+            self._before = done
+        self.done, self.everything = done, everything
+
+    @property
+    def per_minute(self) -> float | None:
+        """None until the first is done."""
+        fresh, seconds = self.done - self._before, self._clock() - self._began
+        return 60 * fresh / seconds if fresh > 0 and seconds > 0 else None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """By the rate so far, from the first that is done."""
+        rate = self.per_minute
+        return None if rate is None else 60 * (self.everything - self.done) / rate
+
+    def line(self, what: str) -> str:
+        """All of it in words: 120 of 800 examples, 15 a minute, 45 min left."""
+        rate, left = self.per_minute, self.seconds_left
+        told = f"{self.done:,} of {self.everything:,} {what}"
+        if rate is not None and left is not None:
+            told += f", {rate:,.3g} a minute, {duration_left(left)} left"
+        return told
+
+
+def duration_left(seconds: float) -> str:
+    """In one unit: 40 s, 12 min, 3.5 h."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
 
 
 @contextmanager
-def bar(what: str, *, wanted: bool | None = None) -> Iterator[Callable[[int, int], None]]:
-    """Within, calls with (done, all) move the bar. wanted: None shows it where standard error is a terminal."""
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(
-        *columns, console=console, transient=True, disable=not (console.is_terminal if wanted is None else wanted)
-    ) as shown:
+def bar(what: str, *, wanted: bool | None = None) -> Iterator[OnProgress]:
+    """Within, calls with (done, all) tell how far the work is.
+
+    wanted: None shows a bar where standard error is a terminal, and lines where it is not; True a bar; False nothing.
+    """
+    rate = Rate()
+    if wanted is False:
+        yield rate.moved
+    elif wanted is None and not sys.stderr.isatty():
+        with lines(rate, what, sys.stderr):
+            yield rate.moved
+    else:
+        with _shown(rate, what) as moved:
+            yield moved
+
+
+@contextmanager
+def lines(rate: Rate, what: str, out: TextIO, every: float = EVERY) -> Iterator[None]:
+    """Print a line every so many seconds, also while nothing moves: somebody reads this in a log."""
+    ended = threading.Event()
+
+    def tell() -> None:
+        while not ended.wait(every):
+            if rate.everything:
+                out.write(rate.line(what) + "\n")
+                out.flush()
+
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+@contextmanager
+def _shown(rate: Rate, what: str) -> Iterator[OnProgress]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
+    from rich.text import Text
+
+    class Left(ProgressColumn):
+        """The rate, and the time left by it."""
+
+        def render(self, task: Task) -> Text:
+            speed, left = rate.per_minute, rate.seconds_left
+            told = "" if speed is None or left is None else f"{speed:,.3g}/min, {duration_left(left)} left"
+            return Text(told, style="progress.remaining")
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), Left())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
         task = shown.add_task(what, total=None)
-        yield lambda done, everything: shown.update(task, completed=done, total=everything)
+
+        def moved(done: int, everything: int) -> None:
+            rate.moved(done, everything)
+            shown.update(task, completed=done, total=everything)
+
+        yield moved

@@ -5,25 +5,25 @@ points.
 from __future__ import annotations
 
 import inspect
-import re
 import sys
 import types
 import typing
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
-from pkgutil import iter_modules
-from typing import Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from wherefrom.core.family import Family
+from wherefrom.catalogue import CatalogueRow, Kind, catalogue, first_paragraph, metric_name
 from wherefrom.errors import BadOption, UnknownName
 
-Kind = Literal["method", "metric"]
+if TYPE_CHECKING:  # the package brings numpy, which a list of names need not wait for
+    from wherefrom.core.family import Family
+
 # What a method reads of a model: nothing but the prediction; answers to texts with hidden words; gradients along a path
 # of embeddings; the gradient at the word embeddings; attention probabilities and hidden states, without gradients; the
 # attention scores before the softmax as well; gradients at all of these; relevance in the model's own precision, or in
@@ -70,6 +70,9 @@ class Method:
 
 
 Reference = Literal["others", "rationale", "answer", "second"]
+# What a metric looks at: several units hidden at once; units hidden one at a time; the numbers alone; what people
+# marked; another model; the other classes.
+MetricGroup = Literal["erasure", "one at a time", "shape", "plausibility", "robustness", "classes", "other"]
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,7 @@ class Metric:
     paper: str
     needs: Reference | None = None  # what the scores are compared with
     summary: str = ""
+    group: MetricGroup = "other"  # which question it answers: metrics of a group count as one in a mean rank
 
     @property
     def fill(self) -> str | None:
@@ -108,6 +112,8 @@ class Metric:
 
 
 _found: dict[str, dict[str, Any]] = {"method": {}, "metric": {}, "family": {}, "reader": {}}
+# Of our own modules, which register themselves once a process, whatever becomes of the registry in between.
+_own: dict[Kind, dict[str, Any]] = {"method": {}, "metric": {}}
 Function = TypeVar("Function", bound=Callable[..., Any])
 Entry = TypeVar("Entry", Method, Metric)
 
@@ -154,7 +160,7 @@ def method(
 
 
 def metric(
-    *, better: Literal["higher", "lower"], paper: str, needs: Reference | None = None
+    *, better: Literal["higher", "lower"], paper: str, needs: Reference | None = None, group: MetricGroup = "other"
 ) -> Callable[[Function], Function]:
     """Register a class as a metric: LogOdds as log_odds.
 
@@ -166,6 +172,8 @@ def metric(
         paper: where it comes from; "none" if from nowhere.
         needs: what it is measured against beside the scores: "others" (the other classes' scores), "rationale",
             "answer" or "second" (another model's scores); None for the model alone.
+        group: which question it answers: "erasure", "one at a time", "shape", "plausibility", "robustness", "classes",
+            or "other". A comparison's mean rank counts every group once, and leaves "shape" out.
 
     Returns:
         A decorator that gives the class back as it is.
@@ -180,9 +188,9 @@ def metric(
     """
 
     def register(function: Function) -> Function:
-        name = re.sub(r"(?<=[a-z])(?=[A-Z0-9])", "_", function.__name__).lower()
+        name = metric_name(function.__name__)
         _check_metric(name, function)
-        _add("metric", Metric(name, function, better, paper, needs, _summary(function)))
+        _add("metric", Metric(name, function, better, paper, needs, _summary(function), group))
         return function
 
     return register
@@ -223,13 +231,14 @@ def _takes(function: Callable[..., Any], count: int) -> bool:
 
 
 def _add(kind: Kind, row: Method | Metric) -> None:
-    taken = _found[kind].get(row.name)
-    if taken is not None and taken.function.__module__ != row.function.__module__:
-        raise BadOption(
-            f"{row.function.__module__} brings a {kind} called {row.name!r}, but"
-            f" {taken.function.__module__} has one already."
-        )
+    module, taken = row.function.__module__, _found[kind].get(row.name)
+    listed = catalogue(kind).get(row.name)  # ours has the name, whether or not it was imported yet
+    home = listed.module if listed is not None else module if taken is None else taken.function.__module__
+    if home != module:
+        raise BadOption(f"{module} brings a {kind} called {row.name!r}, but {home} has one already.")
     _found[kind][row.name] = row
+    if listed is not None:
+        _own[kind][row.name] = row
 
 
 def _summary(function: Callable[..., Any]) -> str:
@@ -238,7 +247,7 @@ def _summary(function: Callable[..., Any]) -> str:
         "" if own.startswith(f"{function.__name__}(") else own
     )  # a dataclass without a docstring is given its signature as one
     text = written or inspect.getdoc(sys.modules[function.__module__]) or ""
-    return " ".join(text.split("\n\n")[0].split())
+    return first_paragraph(text)
 
 
 # Where our own rows stand: a module for each method and metric, and one table of families and of readers.
@@ -248,12 +257,11 @@ _GROUPS = {kind: f"wherefrom.{kind}s" for kind in ("method", "metric", "reader")
 
 @cache
 def _load(kind: PluginKind) -> None:
+    """Import the plug-ins of a kind; for families and readers our own table first."""
+    from wherefrom.core.family import Family
+
     if kind in _HOMES:
         import_module(_HOMES[kind])
-    else:
-        package = import_module(f"wherefrom.{kind}s")
-        for module in iter_modules(package.__path__):
-            import_module(f"wherefrom.{kind}s.{module.name}")
     for entry in entry_points(group=_GROUPS[kind]):
         try:
             loaded = entry.load()
@@ -351,29 +359,81 @@ def all_readers() -> Mapping[str, DataReader]:
 
 def all_methods() -> list[Method]:
     """Every method, family by family."""
-    _load("method")
+    _import_all("method")
     return sorted(_found["method"].values(), key=lambda row: (row.family, row.name))
 
 
 def all_metrics() -> list[Metric]:
     """Every metric, those that need nothing but the model first."""
-    _load("metric")
+    _import_all("metric")
     return sorted(_found["metric"].values(), key=lambda row: (row.needs or "", row.fill is None, row.name))
 
 
 def find_method(name: str) -> Method:
-    return _found_by("method", name, all_methods())
+    """The method of that name, importing its module and no other."""
+    check_name("method", name)
+    found: Method = _imported("method", name)
+    return found
 
 
 def find_metric(name: str) -> Metric:
-    return _found_by("metric", name, all_metrics())
+    """The metric of that name, importing its module and no other."""
+    check_name("metric", name)
+    found: Metric = _imported("metric", name)
+    return found
 
 
-def _found_by(kind: Kind, name: str, rows: Sequence[Entry]) -> Entry:
-    known = {row.name: row for row in rows}
-    if name not in known:
-        raise UnknownName.among(kind, name, known)
-    return known[name]
+def listed(kind: Kind) -> list[CatalogueRow]:
+    """What is known of every method or metric, in the order of `all_methods` and `all_metrics`, without importing ours.
+    Those of other packages are imported, where there are any.
+    """
+    _load_plug_ins(kind)
+    theirs = [_catalogue_row(kind, row) for name, row in _found[kind].items() if name not in catalogue(kind)]
+    rows = [*catalogue(kind).values(), *theirs]
+    if kind == "method":
+        return sorted(rows, key=lambda row: (row.get("family"), row.name))
+    return sorted(rows, key=lambda row: (row.get("needs") or "", "fill" not in row.options, row.name))
+
+
+def check_name(kind: Kind, asked: str) -> None:
+    """Raise `UnknownName`, with a name that is close, unless there is such a method or metric. Imports nothing of ours.
+
+    asked: the name, or `name:option=value`, whose options are not looked at.
+    """
+    name = asked.partition(":")[0]
+    if name not in catalogue(kind) and name not in _found[kind]:
+        known = [row.name for row in listed(kind)]
+        if name not in known:
+            raise UnknownName.among(kind, name, known)
+
+
+def _imported(kind: Kind, name: str) -> Any:
+    """The row of a known name."""
+    if name not in _found[kind]:
+        import_module(catalogue(kind)[name].module)
+        _found[kind].setdefault(name, _own[kind].get(name))
+    return _found[kind][name]
+
+
+def _import_all(kind: Kind) -> None:
+    for name in catalogue(kind):
+        _imported(kind, name)
+    _load_plug_ins(kind)
+
+
+def _load_plug_ins(kind: Kind) -> None:
+    if entry_points(group=_GROUPS[kind]):
+        _load(kind)
+
+
+def _catalogue_row(kind: Kind, row: Method | Metric) -> CatalogueRow:
+    """The same of a row that was imported."""
+    plain = ("family", "signed", "per_class", "scores_units") if kind == "method" else ("better", "needs", "group")
+    declared = {name: getattr(row, name) for name in (*plain, "paper")}
+    if isinstance(row, Method):
+        declared["reads"] = None if callable(row.reads) else row.reads
+    options = {name: parameter.default for name, parameter in options_of(row.function).items()}
+    return CatalogueRow(row.name, row.function.__module__, options, row.summary, declared)
 
 
 @dataclass(frozen=True)

@@ -7,20 +7,20 @@ import io
 import json
 import re
 import sys
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
-from rich.progress import Progress, TimeRemainingColumn
 
 from wherefrom.benchmark import Run, RunPlan
 from wherefrom.benchmark.statistics import Energy, Interval, Standing
 from wherefrom.benchmark.store import Part, new_manifest, open_store
 from wherefrom.benchmark.summary import Summary, ranks_over_data_sets, summarise, with_distinct_names
 from wherefrom.cli import main as cli
-from wherefrom.cli.run import ExamplesPerMinute
+from wherefrom.cli import run as command_module
 from wherefrom.errors import WherefromError
 from wherefrom.report.benchmark import number, report_page
 from wherefrom.report.leaderboard_files import as_csv, as_latex, latex, metric_title
@@ -314,28 +314,41 @@ def test_the_commands(command: Any, tmp_path: Path, model_folder: Path, texts: P
     assert (tmp_path / "csv").read_text().startswith("data,metric,")
 
 
-def test_progress_has_a_rate_and_the_time_left() -> None:
-    shown, clock = Console(file=io.StringIO(), force_terminal=True, width=120), iter(range(0, 1000, 10))
-    with Progress(
-        ExamplesPerMinute(),
-        TimeRemainingColumn(),
-        console=shown,
-        get_time=lambda: float(next(clock)),
-        auto_refresh=False,
-    ) as bar:
-        task = bar.add_task("examples", total=100)
-        for done in (10, 20, 30):
-            bar.update(task, completed=done)
-        (row,) = bar.tasks
-        speed = row.speed
-        assert speed is not None
-        assert str(ExamplesPerMinute().render(row)) == f"{60 * speed:.0f}/min"
+def test_runs_inside_of_a_folder_are_named(command: Any, tmp_path: Path) -> None:
+    written(tmp_path / "runs" / "a", VALUES)
+    written(tmp_path / "runs" / "b", VALUES)
+    done = command("report", str(tmp_path / "runs"))
+    assert done.code == 1
+    assert f"holds 2: {tmp_path / 'runs' / 'a'}, {tmp_path / 'runs' / 'b'}." in done.err
+
+
+@pytest.mark.parametrize("width", [50, 80, 149])
+def test_the_table_never_cuts_a_number(
+    command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    written(tmp_path / "run", VALUES)
+    wide = command("report", str(tmp_path / "run")).out
+    monkeypatch.setattr(command_module, "Console", partial(Console, width=width))
+    narrow = command("report", str(tmp_path / "run")).out
+    assert "…" not in narrow
+    assert max(map(len, narrow.splitlines())) <= width
+
+    def numbers(shown: str) -> list[str]:
+        return sorted(re.findall(r"-?\d+\.\d+", shown))
+
+    assert numbers(narrow) == numbers(wide)
+    assert numbers(wide)
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
         (["run", "nothing", "--out", "x"], 2, "There is no file or folder 'nothing'"),
+        (["run", "nothing.csv", "--out", "x"], 1, "error: There is no file or folder 'nothing.csv'.\n"),
+        (["run", "--out", "x"], 2, "Name the data"),
+        (["run", "--data", "some/nothing", "--out", "x"], 1, "error: There is no file or folder 'some/nothing'.\n"),
+        (["run", "nothing", "--out", "x", "--target", ""], 2, "The target is empty"),
+        (["report", "nothing", "--open"], 2, "--open opens the page that --html writes"),
         (
             ["run", "nothing", "--out", "x", "--columns", "text"],
             2,

@@ -5,12 +5,15 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 from rich.console import Console
 from tiny_models import make_network, tokenizer
 
@@ -138,7 +141,7 @@ def test_methods_and_doctor(wherefrom: Run, folder: Path) -> None:
 
 def test_metrics_are_listed(wherefrom: Run) -> None:
     listed = json.loads(wherefrom("metrics", "--json").stdout)
-    assert {"name", "better", "fill", "needs", "summary", "paper", "options"} == set(listed[0])
+    assert {"name", "better", "fill", "needs", "group", "summary", "paper", "options"} == set(listed[0])
     shown = wherefrom("metrics").stdout
     assert "higher is better" in shown
     assert "aopc:fill=delete:variant=paper" in shown
@@ -187,6 +190,9 @@ def test_a_text_that_was_cut_is_a_warning(wherefrom: Run, folder: Path) -> None:
         (["explain", "a film", "-o", "hiden=input"], 2, "Did you mean 'hidden'?"),
         (["explain", "a film", "-o", "hidden"], 2, "key=value"),
         (["explain", "a film", "--target", "LABEL_9"], 2, "No label is called 'LABEL_9'"),
+        (["explain", "a film", "--target", ""], 2, "The target is empty"),
+        (["compare", "a film", "--target", ""], 2, "The target is empty"),
+        (["compare", "a film", "--open"], 2, "--open opens the page that --html writes"),
         (["explain", "a film", "--level", "words"], 2, "Did you mean 'word'?"),
         (["explain", "a film", "--theme", "ligth"], 2, "Did you mean 'light'?"),
         (["explain", "a film", "--html", "/no/such/folder/page.html"], 1, "could not be written"),
@@ -195,6 +201,7 @@ def test_a_text_that_was_cut_is_a_warning(wherefrom: Run, folder: Path) -> None:
         (["compare", "a film", "--rationale", "3:99"], 2, "lies outside of the text, which has 6 characters"),
         (["compare", "a film", "--rationale", "three"], 2, "start:end"),
         (["compare", "a film", "--metrics", "aopcc"], 2, "Did you mean 'aopc'?"),
+        (["compare", "a film", "--metrics", "spearman"], 2, "compares two models: name the other one with --against"),
         (["compare", "a film", "--methods", "alti:norm=l3"], 2, "alti takes norm"),
         (["compare", "", "--methods", "attcat"], 2, "empty or blank"),
         (["doctor", "/no/such/model"], 2, "not a folder"),
@@ -236,3 +243,74 @@ def test_help_loads_no_torch() -> None:
 def test_help_and_version(wherefrom: Run) -> None:
     assert "explain" in wherefrom("--help").stdout
     assert wherefrom("--version").stdout.startswith("wherefrom ")
+
+
+def commands() -> dict[str, Any]:
+    """Every command by its name, with those of groups as "study sparse"."""
+    root: Any = typer.main.get_command(cli.app)
+    found: dict[str, Any] = {}
+    for name, one in root.commands.items():
+        found |= (
+            {f"{name} {inner}": own for inner, own in one.commands.items()} if hasattr(one, "commands") else {name: one}
+        )
+    return found
+
+
+@pytest.mark.parametrize("name", commands())
+def test_every_command_has_two_examples_that_can_be_parsed(name: str) -> None:
+    one = commands()[name]
+    examples = [line.removeprefix("$ ") for line in (one.epilog or "").split("\n\n") if line.startswith("$ ")]
+    assert len(examples) >= 2
+    for example in examples:
+        assert example == f"wherefrom {name}" or example.startswith(f"wherefrom {name} ")
+        one.make_context(name, shlex.split(example)[1 + len(name.split()) :])  # raises on an option that is not there
+
+
+@pytest.mark.parametrize("name", commands())
+def test_help_eats_no_brackets(name: str, wherefrom: Run) -> None:
+    """What stands in square brackets is markup: defaults that are no values are given as `show_default`."""
+    for one in commands()[name].params:
+        assert "[" not in (one.help or "")
+    shown = " ".join(wherefrom(*name.split(), "--help").stdout.split())
+    assert "Examples:" in shown
+
+
+def test_commands_come_in_groups(wherefrom: Run) -> None:
+    shown = wherefrom("--help").stdout
+    for title in ("Explain one text", "Whole data sets", "Look into a model", "Look something up"):
+        assert title in shown
+
+
+def test_a_flag_means_the_same_in_every_command() -> None:
+    """One spelling for one thing; a model is always --model or -m."""
+    for name, one in commands().items():
+        flags = {flag for parameter in one.params for flag in (*parameter.opts, *parameter.secondary_opts)}
+        assert not flags & {"--output", "--dataset", "--file", "--input", "--gpu", "--options"}, name
+        assert ("--model" in flags) <= ("-m" in flags or name == "study sparse"), name
+        assert ("--model" in flags) <= ("--device" in flags or name == "study sparse"), name
+        assert ("--open" in flags) <= ("--html" in flags), name
+
+
+def test_html_says_what_was_written_and_opens_it(
+    wherefrom: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    page = tmp_path / "page.html"
+    asked = ["--model", str(folder), "--methods", "attcat,random", "--metrics", "aopc", "--json", "--html", str(page)]
+    done = wherefrom("compare", "the film", *asked, "--open")
+    assert json.loads(done.stdout)["names"] == ["attcat", "random"]  # nothing else on standard output
+    assert f"The page: {page}" in done.stderr
+    assert opened == [page.as_uri()]
+    wherefrom("flow", "the film", "--model", str(folder), "--html", str(page))
+    assert len(opened) == 1
+
+
+def test_options_behind_a_method_or_by_o(wherefrom: Run, folder: Path, tmp_path: Path) -> None:
+    saved = tmp_path / "flow.json"
+    done = wherefrom(
+        *("flow", "the film", "--model", str(folder), "--method", "alti:norm=l2:ln2=true", "-o", "ln2=false"),
+        *("--save", str(saved)),
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(saved.read_text())["params"] == {"norm": "l2", "ln2": False}

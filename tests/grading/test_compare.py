@@ -61,7 +61,7 @@ def test_a_perfect_ranking_beats_its_reverse(metric: str) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_metric_has_a_value_in_every_family(family: str) -> None:
     model = Model(tiny(family, torch.float64))
-    found = model.compare(TEXT, ["saliency", "input_x_gradient"], target=1, rationale=[(4, 8)])
+    found = model.compare(TEXT, ["saliency", "input_x_gradient"], metrics="all", target=1, rationale=[(4, 8)])
     assert {"kendall_confidence", "auprc", *FREE} <= set(found.metrics)
     assert [grade for row in found.grades for grade in row if grade.value is None] == []
 
@@ -163,7 +163,7 @@ def test_sharing_changes_no_grade() -> None:
 def test_evaluating_is_as_comparing() -> None:
     model = Model(tiny("bert", torch.float64))
     for level in ("token", "word"):
-        compared = model.compare(TEXT, ["attcat", "occlusion"], level=level, rationale=[(4, 8)])
+        compared = model.compare(TEXT, ["attcat", "occlusion"], "all", level=level, rationale=[(4, 8)])
         again = model.evaluate(
             [wherefrom.Explanation.from_json(one.to_json()) for one in compared.explanations], rationale=[(4, 8)]
         )
@@ -207,7 +207,7 @@ def test_scores_from_elsewhere_can_be_evaluated() -> None:
 def test_two_models() -> None:
     first, second = Model(tiny("bert")), Model(make_model("bert", seed=1))
     target = first.explain(TEXT).target
-    found = first.compare(TEXT, ["attcat"], target=target, against=second)
+    found = first.compare(TEXT, ["attcat"], "all", target=target, against=second)
     assert {"jaccard_25", "spearman"} <= set(found.metrics)
     assert found.grade("attcat", "spearman").value is not None
     same = first.compare(TEXT, ["attcat"], ["spearman", "jaccard_25"], against=first)
@@ -261,12 +261,37 @@ def test_a_fill_that_is_not_there() -> None:
 
 def test_all_leaves_out_what_cannot_be_and_says_so() -> None:
     model = Model(additive_model(good=2.0, bad=-3.0))  # of no known family
-    found = model.compare("good bad", metrics=["aopc"])
+    found = model.compare("good bad", "all", ["aopc"])
     assert "saliency" in found.names
     assert "attcat" in found.failed
     assert set(found.names) | set(found.failed) == {row.name for row in all_methods() if row.family != "selection"}
     with pytest.raises(WherefromError):
         model.compare("good bad", ["attcat"], ["aopc"])
+
+
+def test_the_sets_of_methods_and_metrics() -> None:
+    every = {row.name: row.family for row in all_methods() if row.function.__module__.startswith("wherefrom.")}
+    default = [choice.asked for choice in chosen_methods("default")]
+    assert len(default) == 8
+    assert {every[name] for name in default} == set(every.values()) - {"selection"}
+    fast = {choice.asked for choice in chosen_methods("fast")}
+    assert set(every) - fast == {"attention_flow", "best", "kernel_shap", "lime"}
+    usual = [one.choice.asked for one in chosen_metrics("default", offered={"others"})]
+    assert len(usual) == 4
+    assert {row.group for row in all_metrics() if row.name in usual} == {"erasure", "one at a time"}
+    assert [one.choice.asked for one in chosen_metrics("default", offered={"rationale", "second"})] == [
+        *usual,
+        "auprc",
+        "spearman",
+    ]
+
+
+def test_the_defaults_conclude() -> None:
+    found = Model(tiny("bert")).compare(TEXT)
+    judged = found.conclusion()
+    assert (len(found.names), len(found.metrics), judged.basis) == (8, 4, "random")
+    assert {*judged.supported, *judged.weak, *judged.not_supported} == set(found.names) - {"random"}
+    assert {grade.group for grade in found.grades[0]} == {"erasure", "one at a time"}
 
 
 MISTAKES: list[tuple[dict[str, Any], type[Exception], str]] = [
@@ -281,6 +306,7 @@ MISTAKES: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"metrics": "aopcc"}, UnknownName, "Did you mean 'aopc'"),
     ({"metrics": []}, BadOption, "at least one metric"),
     ({"metrics": "aopc:fil=pad"}, UnknownName, "Did you mean 'fill'"),
+    ({"metrics": "spearman"}, BadOption, "spearman compares two models: name the other one with --against"),
     ({"level": "words"}, UnknownName, "Did you mean 'word'"),
     ({"target": "LABEL_7"}, UnknownName, "Did you mean"),
 ]
@@ -315,7 +341,7 @@ def test_mistakes_with_texts() -> None:
 
 
 def test_a_text_of_one_token() -> None:
-    found = Model(tiny("bert")).compare("film", QUICK, target=0)
+    found = Model(tiny("bert")).compare("film", QUICK, "all", target=0)
     for row in found.grades:
         for grade in row:
             assert grade.value is not None or grade.why, grade
@@ -334,7 +360,7 @@ def test_the_answer_is_looked_for_where_it_stands() -> None:
 def test_nothing_is_left_on_the_model() -> None:
     model = make_model("bert")
     before = {name: value.clone() for name, value in model.network.state_dict().items()}
-    Model(model).compare(TEXT, QUICK)
+    Model(model).compare(TEXT, QUICK, "all")
     assert all(torch.equal(before[name], value) for name, value in model.network.state_dict().items())
     assert all(not module._forward_hooks and not module._forward_pre_hooks for module in model.network.modules())
     assert not model.network.training

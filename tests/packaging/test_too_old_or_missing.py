@@ -91,7 +91,9 @@ def test_an_old_numpy_is_an_import_error_that_says_so(old_numpy: list[Path], cod
     assert run_python("-c", caught, path=old_numpy).stdout == OLD_NUMPY + "\n"
 
 
-@pytest.mark.parametrize("command", [["explain", "A fine film."], ["methods"], ["run", "a.jsonl", "--out", "b"]])
+@pytest.mark.parametrize(
+    "command", [["explain", "A fine film."], ["flow", "A film."], ["run", "sample:reviews", "--out", "b"]]
+)
 def test_an_old_numpy_is_one_line_of_the_command(old_numpy: list[Path], command: list[str]) -> None:
     done = run_python("-m", "wherefrom", *command, path=old_numpy)
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"error: {OLD_NUMPY}\n")

@@ -15,9 +15,9 @@ from rich.text import Text
 
 from report.sentences import explain, film
 from report.test_html import NASTY, Reader
-from wherefrom.core.comparison import Comparison, Grade
+from wherefrom.core.comparison import Comparison, Grade, printed
 from wherefrom.report.comparison import breakable, fragment, page
-from wherefrom.report.comparison_sheet import figure, sheet
+from wherefrom.report.comparison_sheet import ordinal, sheet
 from wherefrom.report.comparison_terminal import print_comparison
 
 METRICS = ("aopc", "log_odds", "kendall_confidence")
@@ -135,12 +135,57 @@ def test_one_explanation_has_no_places() -> None:
     assert "mean rank" not in page(cut(three(), 1))
 
 
+def test_what_was_computed_before_is_shared_and_not_free() -> None:
+    first, second = film(seconds=0.5, forwards=1), film(method="cam", seconds=0.0001)
+    lines = sheet(cut(three(explanations=(first, second, film(method="by hand"))), 3)).lines
+    assert {line.explanation.method: (line.time, line.passes) for line in lines} == {
+        "attcat": ("0.50 s", "1 + 0"),
+        "cam": ("shared", "shared"),
+        "by hand": ("–", "–"),
+    }
+
+
+@pytest.mark.parametrize("view", [*VIEWS, shown])
+def test_the_conclusion_comes_before_the_table(view: Any) -> None:
+    html = " ".join(view(concluding()).split())
+    said = (
+        "attcat is supported on this text; alti is in between; lime is no better than random. The methods disagree most"
+        " on “fine”: by attcat it speaks for positive, by lime against."
+    )
+    assert said in html
+    assert html.index(said) < html.index("0.500")
+
+
+def concluding() -> Comparison:
+    """Better than random by both questions, by one, by none; lime has the sign of the strongest word wrong."""
+
+    def row(drop: float, share: float) -> tuple[Grade, ...]:
+        return (
+            Grade("aopc", drop, "higher", group="erasure"),
+            Grade("faithfulness_violation", share, "lower", group="one at a time"),
+        )
+
+    against = explain("A  fine film.", (0, 1, 0.1), (3, 7, -2.0), (8, 12, 1.0), (12, 13, 0.5), method="lime")
+    return Comparison(
+        (film(), film(method="alti", signed=False), against, film(method="random")),
+        (row(0.5, 0.1), row(0.5, 0.5), row(0.1004, 0.5), row(0.1, 0.4)),
+        ("attcat", "alti", "lime", "random"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("place", "text"), [(1, "1st"), (2, "2nd"), (3, "3rd"), (4, "4th"), (11, "11th"), (12, "12th"), (21, "21st")]
+)
+def test_ordinals(place: int, text: str) -> None:
+    assert ordinal(place) == text
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [(0.12345, "0.123"), (-0.0001, "0.000"), (0.0, "0.000"), (-12.5, "-12.500"), (123456.0, "1.23e+05")],
 )
 def test_figures(value: float, text: str) -> None:
-    assert figure(value) == text
+    assert printed(value) == text
 
 
 # The terminal
@@ -149,12 +194,13 @@ def test_figures(value: float, text: str) -> None:
 def test_the_table_in_a_wide_terminal() -> None:
     assert [line.rstrip() for line in shown(three()).splitlines()] == [
         "3 explanations of positive (75.0%), by token",
+        "The methods agree that “fine” matters most.",
         "",
         "              mean                            kendall_",
-        "method        rank    aopc ↑  log_odds ↓  confidence ↓    time   passes",
-        "attcat         1.7  0.500 ★    -1.000 3      -0.250 ★   2.0 ms    0 + 1",
-        "alti:norm=l2   2.0  0.100 3    -3.000 ★          [1]    0.25 s    1 + 0",
-        "lime           2.0  0.250 2    -2.000 2       0.000 2   3.50 s  255 + 0",
+        "method        rank    aopc ↑  log_odds ↓  confidence ↓    time      passes",
+        "attcat         1.7  0.500 ★    -1.000 3      -0.250 ★   2.0 ms  shared + 1",
+        "alti:norm=l2   2.0  0.100 3    -3.000 ★          [1]    0.25 s       1 + 0",
+        "lime           2.0  0.250 2    -2.000 2       0.000 2   3.50 s     255 + 0",
         "",
         "[1] not defined: kendall_confidence of alti:norm=l2: gives every class the same scores",
         "",
@@ -162,7 +208,7 @@ def test_the_table_in_a_wide_terminal() -> None:
         "log_odds: hides by unk, as this tokenizer has no pad token",
         "",
         "↑ higher is better · ↓ lower is better · ★ the best · small numbers are ranks · passes: rows of",
-        "forward + backward passes; those that methods share count for the first of them",
+        "forward + backward passes; shared: computed for a method before it",
         "The metrics asked 1,234 questions: 56 of them new, 55 rows through the model, 0.50 s.",
     ]
 
@@ -170,14 +216,14 @@ def test_the_table_in_a_wide_terminal() -> None:
 def test_few_methods_stand_beside_each_other() -> None:
     """Where metrics for rows take fewer blocks than methods for rows."""
     lines = shown(cut(three(), 2), width=48).splitlines()
-    assert [line.split() for line in lines[2:9]] == [
+    assert [line.split() for line in lines[3:10]] == [
         ["metric", "attcat", "alti:norm=l2"],
         ["aopc", "↑", "0.500", "★", "0.100", "2"],
         ["log_odds", "↓", "-1.000", "2", "-3.000", "★"],
         ["kendall_confidence", "↓", "-0.250", "1", "[1]"],
         ["mean", "rank", "1.3", "1.5"],
         ["time", "2.0", "ms", "0.25", "s"],
-        ["passes", "0", "+", "1", "1", "+", "0"],
+        ["passes", "shared", "+", "1", "1", "+", "0"],
     ]
 
 
@@ -210,7 +256,13 @@ def test_places_of_one_and_two_digits_keep_decimals_in_line() -> None:
 def test_the_best_is_bold() -> None:
     seen = Text.from_ansi(shown(three(), colour=True))
     bold = [seen.plain[span.start : span.end].strip() for span in seen.spans if getattr(span.style, "bold", False)]
-    assert bold == ["positive", "0.500 ★", "-0.250 ★", "-3.000 ★"]
+    assert bold == [
+        "positive",
+        "The methods agree that “fine” matters most.",
+        "0.500 ★",
+        "-0.250 ★",
+        "-3.000 ★",
+    ]
 
 
 def test_an_ascii_terminal_gets_ascii() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from lively import TEXT, lively
+from rich.console import Console
 from tiny_models import make_network, tokenizer
 from typer.testing import CliRunner
 
@@ -19,6 +21,7 @@ from wherefrom.cli.main import app
 from wherefrom.core.flow import Flow
 from wherefrom.errors import BadFile
 from wherefrom.report import plots
+from wherefrom.report.flow_terminal import print_flow
 
 
 def by_hand(**more: object) -> Flow:
@@ -158,7 +161,38 @@ def test_the_command(tmp_path: Path) -> None:
         app, ["flow", "A fine film.", "--model", str(tmp_path / "model"), "-o", "norm=l2", *told]
     )
     assert result.exit_code == 0, result.output
-    assert "layer 3" in result.output
+    assert re.search(r"token +1 +2 +3\n", result.output)
     assert "[CLS]" in result.output
     assert all(file.stat().st_size > 1000 for file in files)
     assert Flow.load(files[2]).params == {"norm": "l2", "ln2": False}
+
+
+def deep(layers: int = 30) -> Flow:
+    """Many layers, over tokens that the tokenizer writes otherwise than the text."""
+    mixed = np.full((layers, 3, 3), 1 / 3)
+    return by_hand(tokens=("<s>", "ĠA", "Ġfilm"), layers=mixed, read=(0.0, 0.0, 1.0))
+
+
+@pytest.mark.parametrize("width", [40, 80, 100, 400])
+def test_no_number_is_cut_off_and_tokens_are_the_texts(width: int) -> None:
+    out = io.StringIO()
+    print_flow(deep(), console=Console(file=out, width=width))
+    shown = out.getvalue()
+    assert "…" not in shown
+    assert "Ġ" not in shown
+    assert max(map(len, shown.splitlines())) <= max(width, 1)
+    assert shown.count("0.333") == 3 * 30
+    numbers = [
+        int(one) for line in shown.splitlines() if re.fullmatch(r"token[ \d]+", line) for one in line.split()[1:]
+    ]
+    assert numbers == list(range(1, 31))
+    assert "What “film” holds" in " ".join(shown.split())
+
+
+def test_a_notebook_gets_a_table_that_needs_no_script() -> None:
+    shown = by_hand()._repr_html_()
+    assert "<script" not in shown
+    assert re.findall(r"<td[^>]*>([^<]*)</td>", shown) == ["100.0%", "50.0%", "0.0%", "25.0%", "0.0%", "25.0%"]
+    assert "<caption>" in shown
+    evil = "<img src=x onerror=alert(1)>"
+    assert evil not in by_hand(text=evil, tokens=(evil,) * 3, method=evil, notes=(evil,))._repr_html_()

@@ -32,7 +32,8 @@ class RunPlan:
     Attributes:
         data: a file, folder, layout:path, hf:name, or a ready name in `data_dir`; see docs/running-a-benchmark.md.
         model: as `wherefrom.load` takes it, or what it gave back. Several workers need a name or a folder.
-        methods: names with options, such as alti:norm=l2, as a list or with commas between them; or "all".
+        methods: names with options, such as alti:norm=l2, as a list or with commas between them; or "all", or
+            "fast" for all but the slow ones.
         metrics: the same; None and "all" take every metric for which the data have what it needs.
         target: predicted, label (what the data set says), or the name of a label.
         level: token, word or sentence.
@@ -54,7 +55,7 @@ class RunPlan:
 
     data: str
     model: Any = "embedded"
-    methods: str | Sequence[str] = "all"
+    methods: str | Sequence[str] = "fast"
     metrics: str | Sequence[str] | None = None
     target: str = PREDICTED
     level: Level = "token"

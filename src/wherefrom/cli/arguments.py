@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+import webbrowser
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from wherefrom.errors import BadFile, BadOption, EmptyText
 
@@ -17,10 +20,33 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+SETS = ("default", "fast", "all")  # what stands for several names
 problems = Console(stderr=True, highlight=False)
 
 ModelOption = Annotated[str, typer.Option("--model", "-m", help="'embedded', a folder, or a hub id.")]
+MethodsOption = Annotated[
+    str,
+    typer.Option(
+        help="Names between commas, with options as alti:norm=l2; or 'default' (eight of all families), 'fast' (all"
+        " but the slow ones), 'all'."
+    ),
+]
+MetricsOption = Annotated[
+    str,
+    typer.Option(
+        help="Names between commas, with options as aopc:fill=pad; or 'default' (four that ask different things) or"
+        " 'all'."
+    ),
+]
+DeviceOption = Annotated[str | None, typer.Option(help="cpu, cuda, mps, ...")]
+HtmlOption = Annotated[Path | None, typer.Option(help="Also write a self-contained page to this file.", metavar="FILE")]
+OpenOption = Annotated[bool, typer.Option("--open", help="Open the page that --html writes, in a browser.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a view.")]
+
+
+def examples(*commands: str) -> str:
+    """Commands for the end of a help text, one a line. Square brackets would be read as markup."""
+    return "\n\n".join(["Examples:", *(f"$ {command}" for command in commands)])
 
 
 def read_text(given: str | None) -> str:
@@ -34,10 +60,26 @@ def read_text(given: str | None) -> str:
         raise BadFile(f"Standard input is not UTF-8 text: {error.reason} at byte {error.start}.") from error
 
 
+def check_target(*given: str | None) -> None:
+    """Raise on a target that is there and empty, which a language model would take for a token."""
+    if "" in given:
+        raise BadOption("The target is empty: name a label or a token, or leave --target out for what is predicted.")
+
+
 def target_of_versus(target: str | None) -> str:
     if target is None:
         raise BadOption("--versus compares with a --target: give both.")
     return target
+
+
+def check_names(kind: Literal["method", "metric"], *asked: str | None) -> None:
+    """Raise on a name that does not exist, before torch and a model are loaded. Each may be several between commas."""
+    from wherefrom.registry import check_name
+
+    for given in asked:
+        for name in (given or "").split(","):
+            if name.strip() and given not in SETS:
+                check_name(kind, name.strip())
 
 
 def read_options(given: list[str]) -> dict[str, str]:
@@ -48,6 +90,27 @@ def read_options(given: list[str]) -> dict[str, str]:
             raise BadOption(f"-o takes key=value, such as -o steps=100, not {pair!r}.")
         options[key.strip().replace("-", "_")] = value.strip()
     return options
+
+
+def method_and_options(method: str, given: list[str] | None) -> tuple[str, dict[str, str]]:
+    """A method with options written behind it, as `alti:norm=l2`, and those that were given by -o, which win."""
+    name, *behind = method.split(":")
+    return name, read_options(behind) | read_options(given or [])
+
+
+def check_open(path: Path | None, open_it: bool) -> None:
+    if path is None and open_it:
+        raise BadOption("--open opens the page that --html writes: say where, as in --html page.html --open.")
+
+
+def write_page(path: Path | None, make: Callable[[], str], *, open_it: bool) -> None:
+    """Write the page that --html asks for, say so on standard error, and open it where that is wanted."""
+    if path is None:
+        return
+    write_file(path, make())
+    problems.print(Text(f"The page: {path}", "dim"), soft_wrap=True)
+    if open_it:
+        webbrowser.open(path.resolve().as_uri())
 
 
 def write_file(path: Path, content: str) -> None:

@@ -3,26 +3,45 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
 
-from wherefrom.cli.arguments import JsonOption, ModelOption, app, read_text, target_of_versus, write_file
+from wherefrom.cli.arguments import (
+    DeviceOption,
+    HtmlOption,
+    JsonOption,
+    MethodsOption,
+    MetricsOption,
+    ModelOption,
+    OpenOption,
+    app,
+    check_names,
+    check_open,
+    check_target,
+    examples,
+    read_text,
+    target_of_versus,
+    write_page,
+)
 from wherefrom.errors import BadOption
 
 
-@app.command()
+@app.command(
+    rich_help_panel="Explain one text",
+    epilog=examples(
+        'wherefrom compare "A gorgeous, witty film, but the plot drags."',
+        'wherefrom compare "A fine film." --methods attcat,alti:norm=l2,random --metrics all --html page.html',
+    ),
+)
 def compare(
     text: Annotated[str | None, typer.Argument(help="The text to explain; '-' reads standard input.")] = None,
     pair: Annotated[str | None, typer.Option(help="The second text, for models that read two.")] = None,
     model: ModelOption = "embedded",
-    methods: Annotated[str, typer.Option(help="Names between commas, with options as alti:norm=l2; or 'all'.")] = "all",
-    metrics: Annotated[
-        str, typer.Option(help="Names between commas, with options as aopc:fill=pad; or 'all'.")
-    ] = "all",
+    methods: MethodsOption = "default",
+    metrics: MetricsOption = "default",
     target: Annotated[
-        str | None, typer.Option(help="The label, token or answer to explain. [default: the predicted one]")
+        str | None, typer.Option(help="The label, token or answer to explain.", show_default="the predicted one")
     ] = None,
     versus: Annotated[
         str | None, typer.Option(help="Another label or token: explain why the target rather than this.")
@@ -33,15 +52,21 @@ def compare(
     ] = None,
     rationale_pair: Annotated[str | None, typer.Option(help="The same for the second text.")] = None,
     answer: Annotated[
-        str | None, typer.Option(help="The right answer to a question. [default: the predicted one]")
+        str | None, typer.Option(help="The right answer to a question.", show_default="the predicted one")
     ] = None,
     against: Annotated[str | None, typer.Option(help="Another model, for metrics that compare two.")] = None,
     as_json: JsonOption = False,
-    html: Annotated[Path | None, typer.Option(help="Also write a self-contained page to this file.")] = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, mps, ...")] = None,
+    html: HtmlOption = None,
+    open_page: OpenOption = False,
+    device: DeviceOption = None,
 ) -> None:
     """Explain one text by many methods, and measure how faithful each is."""
     words, marked, marked_pair = read_text(text), _spans(rationale), _spans(rationale_pair)
+    check_open(html, open_page)
+    check_names("method", methods)
+    check_names("metric", metrics)
+    check_second(metrics, against)
+    check_target(target, versus)
     aim = target if versus is None else (target_of_versus(target), versus)
     from wherefrom.api import load
 
@@ -57,8 +82,7 @@ def compare(
         answer=answer,
         against=None if against is None else load(against, device=device),
     )
-    if html is not None:
-        write_file(html, found.to_html())
+    write_page(html, found.to_html, open_it=open_page)
     if as_json:
         sys.stdout.write(found.to_json() + "\n")
     else:
@@ -77,3 +101,13 @@ def _spans(given: str | None) -> list[tuple[int, int]] | None:
             )
         spans.append((int(start), int(end)))
     return spans
+
+
+def check_second(metrics: str, against: str | None) -> None:
+    """Refuse metrics that compare two models where there is one, before anything is loaded."""
+    from wherefrom.registry import listed
+
+    two = {row.name for row in listed("metric") if row.get("needs") == "second"}
+    asked = [name.strip() for name in metrics.split(",") if name.strip().partition(":")[0] in two]
+    if asked and against is None:
+        raise BadOption(f"{', '.join(asked)} compares two models: name the other one with --against.")

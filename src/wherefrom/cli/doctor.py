@@ -4,32 +4,49 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from wherefrom.cli.arguments import JsonOption, app
+from wherefrom.cli.arguments import DeviceOption, JsonOption, ModelOption, app, examples
+
+if TYPE_CHECKING:
+    from wherefrom.api import Model
 
 
-@app.command()
+@app.command(
+    rich_help_panel="Look into a model",
+    epilog=examples(
+        "wherefrom doctor",
+        "wherefrom doctor ./my-model --relevance",
+    ),
+)
 def doctor(
-    model: Annotated[str, typer.Argument(help="'embedded', a folder, or a hub id.")] = "embedded",
+    name: Annotated[
+        str | None,
+        typer.Argument(help="'embedded', a folder, or a hub id; as --model.", metavar="MODEL", show_default="embedded"),
+    ] = None,
+    model: ModelOption = "embedded",
     relevance: Annotated[
         bool, typer.Option("--relevance", help="Follow relevance through the model, layer by layer.")
     ] = False,
     as_json: JsonOption = False,
+    device: DeviceOption = None,
 ) -> None:
     """Say what was found in a model, check it, and try every method on it."""
     from wherefrom.api import load
     from wherefrom.doctor import examine
+    from wherefrom.progress import bar
 
+    loaded = load(model if name is None else name, device=device)
     if relevance:
-        follow_relevance(model, as_json=as_json)
+        follow_relevance(loaded, as_json=as_json)
         return
-    found = examine(load(model))
+    with bar("trying methods") as moved:
+        found = examine(loaded, progress=moved)
     if as_json:
         sys.stdout.write(json.dumps(found, ensure_ascii=False) + "\n")
     else:
@@ -48,30 +65,26 @@ def doctor(
         raise typer.Exit(1)
 
 
-def follow_relevance(model: str, *, as_json: bool) -> None:
+def follow_relevance(model: Model, *, as_json: bool) -> None:
     """Print the sum of relevance at every block, and the operations that lose or make any."""
-    from wherefrom.api import load
     from wherefrom.doctor import relevance_by_layer
 
-    found = relevance_by_layer(load(model))
+    found = relevance_by_layer(model)
     if as_json:
         sys.stdout.write(json.dumps(found) + "\n")
     else:
         console = Console(highlight=False)
         table = Table("where", "relevance", box=None, padding=(0, 2))
         table.add_row("last block's output", f"{found['output']:.9f}")
-        for layer, total in reversed(list(enumerate(found["layers"]))):
+        for layer, total in reversed(list(enumerate(found["layers"], 1))):
             table.add_row(f"input of block {layer}", f"{total:.9f}")
         table.add_row("words", f"{found['words']:.9f}")
         console.print(table)
+        console.print("Blocks are counted from 1.", style="dim")
         console.print(f"To positions and token types, not to words: {found['layers'][0] - found['words']:.6f}")
         console.print(f"The rules changed the logits by {found['logits changed by']:.1e}")
         for leak in found["leaks"]:
-            console.print(
-                Text(
-                    f"block {leak['layer']}, {leak['operation']}: {leak['entering']:.6f} in, {leak['leaving']:.6f} out",
-                    "red",
-                )
-            )
+            where, change = f"block {leak['layer'] + 1}", f"{leak['entering']:.6f} in, {leak['leaving']:.6f} out"
+            console.print(Text(f"{where}, {leak['operation']}: {change}", "red"))
     if found["broken"]:
         raise typer.Exit(1)

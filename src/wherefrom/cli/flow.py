@@ -6,14 +6,28 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from wherefrom.cli.arguments import ModelOption, app, read_options, read_text, write_file
+from wherefrom.cli.arguments import (
+    DeviceOption,
+    ModelOption,
+    OpenOption,
+    app,
+    check_names,
+    check_open,
+    examples,
+    method_and_options,
+    read_text,
+    write_page,
+)
 
 
-@app.command()
+@app.command(
+    rich_help_panel="Explain one text",
+    epilog=examples(
+        'wherefrom flow "A gorgeous, witty film."',
+        'wherefrom flow "A fine film." --method globenc --html flow.html --open',
+    ),
+)
 def flow(
     text: Annotated[str | None, typer.Argument(help="The text to follow; '-' reads standard input.")] = None,
     pair: Annotated[str | None, typer.Option(help="The second text, for models that read two.")] = None,
@@ -23,38 +37,28 @@ def flow(
         list[str] | None, typer.Option("-o", help="An option of the method, as key=value; may be repeated.")
     ] = None,
     html: Annotated[
-        Path | None, typer.Option(help="Write a self-contained page: point at a token, see where it came from.")
+        Path | None,
+        typer.Option(help="Write a self-contained page: point at a token, see where it came from.", metavar="FILE"),
     ] = None,
+    open_page: OpenOption = False,
     plot: Annotated[Path | None, typer.Option(help="Write a picture of every layer (.png, .pdf, .svg).")] = None,
     save: Annotated[Path | None, typer.Option(help="Write the numbers as JSON.")] = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, mps, ...")] = None,
+    device: DeviceOption = None,
 ) -> None:
     """Show where what each token holds came from, layer by layer."""
-    words, options = read_text(text), read_options(option or [])
+    name, options = method_and_options(method, option)
+    words = read_text(text)
+    check_open(html, open_page)
+    check_names("method", name)
     from wherefrom.api import load
-    from wherefrom.report.pieces import visible
 
     asked: Any = words if pair is None else (words, pair)
-    found = load(model, device=device).flow(asked, method, **options)
-    if html is not None:
-        write_file(html, found.to_html())
+    found = load(model, device=device).flow(asked, name, **options)
+    write_page(html, found.to_html, open_it=open_page)
     if plot is not None:
         from wherefrom.report.plots import flow_layers
 
         flow_layers(found, plot)
     if save is not None:
         found.save(save)
-    table = Table("token", *(f"layer {number + 1}" for number in range(len(found.layers))), box=None, pad_edge=False)
-    place = max(range(len(found.read)), key=lambda i: found.read[i])
-    for number, token in enumerate(found.tokens):
-        shares = [row[place][number] for row in found.accumulated]
-        table.add_row(
-            Text(visible(token)),
-            *(Text(f"{share:.3f}", "bold" if share > 1.5 / len(found.tokens) else "dim") for share in shares),
-        )
-    console = Console(highlight=False)
-    console.print(
-        Text(f"What “{visible(found.tokens[place])}” holds of each token behind each layer ({found.method})"), table
-    )
-    for note in found.notes:
-        console.print(Text(note, "dim"))
+    found.show()

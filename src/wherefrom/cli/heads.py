@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from wherefrom.cli.arguments import JsonOption, ModelOption, app
+from wherefrom.cli.arguments import DeviceOption, JsonOption, ModelOption, app, examples
 from wherefrom.errors import BadOption
 from wherefrom.samples import resolve
 
@@ -24,7 +24,13 @@ STYLES = {
 }
 
 
-@app.command()
+@app.command(
+    rich_help_panel="Look into a model",
+    epilog=examples(
+        "wherefrom heads --data sample:trees --gold",
+        "wherefrom heads --data sample:trees --gold --out heads.json --plot heads.png",
+    ),
+)
 def heads(
     data: Annotated[
         Path, typer.Option(help="Texts: JSON lines with 'text' (and trees as 'tokens'), or CoNLL-U; sample:trees.")
@@ -35,7 +41,7 @@ def heads(
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the head map to this picture file.")] = None,
     parser: Annotated[
-        str | None, typer.Option(help="A spaCy pipeline. [default: an English one that is installed]")
+        str | None, typer.Option(help="A spaCy pipeline.", show_default="an English one that is installed")
     ] = None,
     gold: Annotated[
         bool, typer.Option("--gold", help="Use the trees of the data itself; no parser is needed.")
@@ -51,7 +57,7 @@ def heads(
     itself: Annotated[bool, typer.Option(help="Count a token's own position as a distance.")] = False,
     reverse: Annotated[bool, typer.Option(help="From governor to dependent instead.")] = False,
     as_json: JsonOption = False,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, mps, ...")] = None,
+    device: DeviceOption = None,
 ) -> None:
     """Find the heads that look at a fixed distance or along syntax."""
     if gold and parser:
@@ -78,13 +84,14 @@ def heads(
         return
     console = Console(highlight=False)
     kinds = found.kinds()
-    grid = Table("layer", *(str(i) for i in range(len(kinds[0]))), box=None, title="head", padding=(0, 1))
+    grid = Table("layer", *(str(i + 1) for i in range(len(kinds[0]))), box=None, title="head", padding=(0, 1))
     for layer in reversed(range(len(kinds))):
-        grid.add_row(str(layer), *(Text(*STYLES[kind]) for kind in kinds[layer]))
+        grid.add_row(str(layer + 1), *(Text(*STYLES[kind]) for kind in kinds[layer]))
     console.print(grid)
     console.print(
         Text.assemble(*(part for kind, (sign, style) in STYLES.items() for part in ((sign, style), f" {kind}   ")))
     )
+    console.print(Text("Layers and heads are counted from 1 here, from 0 in files and options.", "dim"))
     for name, relation in found.relations.items():
         best = max(max(row) for row in relation.follows)
         console.print(

@@ -10,34 +10,40 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from wherefrom.cli.arguments import JsonOption, app
+from wherefrom.cli.arguments import JsonOption, app, examples
 
 
-@app.command()
+@app.command(
+    rich_help_panel="Look something up",
+    epilog=examples(
+        "wherefrom methods",
+        "wherefrom methods --json",
+    ),
+)
 def methods(as_json: JsonOption = False) -> None:
     """List the methods."""
-    from wherefrom.registry import all_methods, options_of
+    from wherefrom.registry import listed
 
-    rows = all_methods()
-    options = {row.name: {name: p.default for name, p in options_of(row.function).items()} for row in rows}
+    rows = listed("method")
     if as_json:
-        plain = ("name", "family", "signed", "per_class", "summary", "paper")
-        listed = [
-            {key: getattr(row, key) for key in plain}
-            | {"reads": ", ".join(sorted(row.needs())), "options": options[row.name]}
+        plain = ("family", "signed", "per_class", "paper")
+        told = [
+            {"name": row.name}
+            | {key: row.get(key) for key in plain}
+            | {"reads": row.get("reads") or "by options", "summary": row.summary, "options": dict(row.options)}
             for row in rows
         ]
-        sys.stdout.write(json.dumps(listed, ensure_ascii=False) + "\n")
+        sys.stdout.write(json.dumps(told, ensure_ascii=False) + "\n")
         return
     console = Console(highlight=False)
-    for family, members in groupby(rows, key=lambda row: row.family):
+    for family, members in groupby(rows, key=lambda row: row.get("family")):
         console.print(Text(f"\n{family}", "bold underline"))
         for row in members:
-            traits = [_sign(row.signed), "depends on the class" if row.per_class else "the same for every class"]
-            settings = " ".join(f"-o {name}={value}" for name, value in options[row.name].items())
-            console.print(Text.assemble((row.name, "bold cyan"), (f"  {', '.join(traits)}", "dim")))
+            per_class = "depends on the class" if row.get("per_class") else "the same for every class"
+            settings = " ".join(f"-o {name}={value}" for name, value in row.options.items())
+            console.print(Text.assemble((row.name, "bold cyan"), (f"  {_sign(row.get('signed'))}, {per_class}", "dim")))
             body = Text(row.summary)
-            body.append(f"\n{row.paper}" if row.paper != "none" else "", "dim")
+            body.append(f"\n{row.get('paper')}" if row.get("paper") != "none" else "", "dim")
             body.append(f"\n{settings}" if settings else "", "green")
             console.print(Padding(body, (0, 0, 0, 4)))
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from wherefrom.cli.arguments import JsonOption, app
+from wherefrom.cli.arguments import JsonOption, app, examples
 
 HEADINGS = {
     None: "measured on the model alone",
@@ -21,25 +21,35 @@ HEADINGS = {
 }
 
 
-@app.command()
+@app.command(
+    rich_help_panel="Look something up",
+    epilog=examples(
+        "wherefrom metrics",
+        "wherefrom metrics --json",
+    ),
+)
 def metrics(as_json: JsonOption = False) -> None:
     """List the metrics."""
-    from wherefrom.registry import all_metrics, options_of
+    from wherefrom.registry import listed
 
-    rows = all_metrics()
-    options = {row.name: {name: p.default for name, p in options_of(row.function).items()} for row in rows}
+    rows = listed("metric")
     if as_json:
-        plain = ("name", "better", "fill", "needs", "summary", "paper")
-        listed = [{key: getattr(row, key) for key in plain} | {"options": options[row.name]} for row in rows]
-        sys.stdout.write(json.dumps(listed, ensure_ascii=False) + "\n")
+        told = [
+            {"name": row.name, "better": row.get("better"), "fill": row.options.get("fill"), "needs": row.get("needs")}
+            | {"group": row.get("group", "other"), "summary": row.summary, "paper": row.get("paper")}
+            | {"options": dict(row.options)}
+            for row in rows
+        ]
+        sys.stdout.write(json.dumps(told, ensure_ascii=False) + "\n")
         return
     console = Console(highlight=False)
-    for needs, members in groupby(rows, key=lambda row: row.needs):
+    for needs, members in groupby(rows, key=lambda row: row.get("needs")):
         console.print(Text(f"\n{HEADINGS[needs]}", "bold underline"))
         for row in members:
-            settings = ":".join(f"{name}={value}" for name, value in options[row.name].items())
-            console.print(Text.assemble((row.name, "bold cyan"), (f"  {row.better} is better", "dim")))
+            settings = ":".join(f"{name}={value}" for name, value in row.options.items())
+            traits = f"  {row.get('better')} is better, {row.get('group', 'other')}"
+            console.print(Text.assemble((row.name, "bold cyan"), (traits, "dim")))
             body = Text(row.summary)
-            body.append(f"\n{row.paper}", "dim")
+            body.append(f"\n{row.get('paper')}", "dim")
             body.append(f"\n{row.name}:{settings}" if settings else "", "green")
             console.print(Padding(body, (0, 0, 0, 4)))

@@ -13,12 +13,18 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from wherefrom.cli.arguments import JsonOption, ModelOption, app
+from wherefrom.cli.arguments import DeviceOption, JsonOption, ModelOption, app, check_names, examples
 from wherefrom.errors import BadFile, UnknownName
 from wherefrom.samples import resolve
 
 
-@app.command()
+@app.command(
+    rich_help_panel="Look into a model",
+    epilog=examples(
+        "wherefrom optimus --data sample:reviews --limit 10",
+        "wherefrom optimus --data texts.txt --out combination.json --metric rft",
+    ),
+)
 def optimus(
     data: Annotated[
         Path, typer.Option(help="Texts: JSON lines with 'text' (or 'text_a' and 'text_b'), or one text a line.")
@@ -35,7 +41,7 @@ def optimus(
     ] = "maximum",
     limit: Annotated[int | None, typer.Option(min=1, help="Read only so many texts.")] = None,
     as_json: JsonOption = False,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, mps, ...")] = None,
+    device: DeviceOption = None,
 ) -> None:
     """Fit one combination of attention operations on texts (Optimus Batch); never on those it is tried on."""
     for name, value, known in (
@@ -45,6 +51,7 @@ def optimus(
     ):
         if value not in known:
             raise UnknownName.among(name, value, known)
+    check_names("metric", metric)
     texts = read_texts(Path(resolve(str(data))), limit)
     from wherefrom.api import load
     from wherefrom.optimus import fit

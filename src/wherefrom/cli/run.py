@@ -7,49 +7,58 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.table import Table
 from rich.text import Text
 
-from wherefrom.cli.arguments import ModelOption, app, problems, write_file
-from wherefrom.errors import BadOption
+from wherefrom.cli.arguments import (
+    DeviceOption,
+    HtmlOption,
+    MethodsOption,
+    MetricsOption,
+    ModelOption,
+    OpenOption,
+    app,
+    check_names,
+    check_open,
+    check_target,
+    examples,
+    problems,
+    write_file,
+    write_page,
+)
+from wherefrom.errors import BadFile, BadOption
+from wherefrom.progress import bar
 
 if TYPE_CHECKING:
-    from wherefrom.benchmark.run import OnProgress
     from wherefrom.benchmark.statistics import Standing
     from wherefrom.benchmark.store import Damage
     from wherefrom.benchmark.summary import Summary
 
 
-@app.command()
+@app.command(
+    rich_help_panel="Whole data sets",
+    epilog=examples(
+        "wherefrom run sample:reviews --out runs/reviews --limit 20",
+        "wherefrom run reviews.csv --out runs/mine --methods attcat,random --metrics aopc,rft --columns text=review",
+    ),
+)
 def run(
+    out: Annotated[Path, typer.Option(help="The folder of the run. The same command goes on there if it was stopped.")],
     data: Annotated[
-        str,
+        str | None,
         typer.Argument(
             help="A file, a folder, layout:path, hf:NAME, sample:NAME, or a ready name; @SPLIT behind takes one part."
         ),
-    ],
-    out: Annotated[Path, typer.Option(help="The folder of the run. The same command goes on there if it was stopped.")],
+    ] = None,
+    data_option: Annotated[str | None, typer.Option("--data", help="The same.")] = None,
     model: ModelOption = "embedded",
-    methods: Annotated[str, typer.Option(help="Names between commas, with options as alti:norm=l2; or 'all'.")] = "all",
-    metrics: Annotated[
-        str, typer.Option(help="Names between commas, with options as aopc:fill=pad; or 'all'.")
-    ] = "all",
+    methods: MethodsOption = "fast",
+    metrics: MetricsOption = "all",
     target: Annotated[
         str, typer.Option(help="What is explained: predicted, label (the data set's), or a label's name.")
     ] = "predicted",
@@ -63,9 +72,11 @@ def run(
     ] = None,
     engine: Annotated[str, typer.Option(help="local, or ray.")] = "local",
     workers: Annotated[
-        int | None, typer.Option(help="How many work at once. [default: one a core; one on a GPU]")
+        int | None, typer.Option(help="How many work at once.", show_default="one a core; one on a GPU")
     ] = None,
-    address: Annotated[str | None, typer.Option(help="A Ray cluster. [default: one of this machine's own]")] = None,
+    address: Annotated[
+        str | None, typer.Option(help="A Ray cluster.", show_default="one of this machine's own")
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume/--no-resume", help="Go on with a run that is there already.")
     ] = True,
@@ -73,9 +84,16 @@ def run(
         bool, typer.Option("--strict", help="End at the first example that cannot be explained.")
     ] = False,
     part: Annotated[int, typer.Option(help="Examples that are worked on and kept together.")] = 16,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, mps, ...")] = None,
+    device: DeviceOption = None,
 ) -> None:
     """Explain and measure every example of a data set."""
+    data = data or data_option
+    if data is None:
+        raise BadOption("Name the data: wherefrom run reviews.csv --out runs/reviews (or sample:reviews to try it).")
+    check_target(target)
+    check_data(data)
+    check_names("method", methods)
+    check_names("metric", metrics)
     label_names: Any = "none" if labels == "none" else _pairs(labels, "--labels")
     with _says_what_is_kept(out) as kept:
         _run(
@@ -145,7 +163,7 @@ def _run(plan: dict[str, Any], out: Path, *, resume: bool, kept: _Kept) -> None:
     from wherefrom.benchmark.plan import RunPlan
     from wherefrom.benchmark.run import run as run_plan
 
-    with _progress_bar() as show:
+    with bar("examples") as show:
 
         def on_progress(done: int, everything: int) -> None:
             kept.everything = everything
@@ -169,38 +187,6 @@ def _warn_of_damage(damage: Damage) -> None:
     )
 
 
-class ExamplesPerMinute(ProgressColumn):
-    """How many examples are done in a minute."""
-
-    def render(self, task: Task) -> Text:
-        return Text("" if task.speed is None else f"{60 * task.speed:.0f}/min", style="progress.data.speed")
-
-
-@contextmanager
-def _progress_bar() -> Iterator[OnProgress]:
-    """Rate and time left, on a terminal."""
-    console = Console(stderr=True)
-    columns = (TextColumn("examples"), BarColumn(), MofNCompleteColumn(), ExamplesPerMinute(), TimeElapsedColumn())
-    with Progress(
-        *columns,
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-        speed_estimate_period=600,
-    ) as bars:
-        task: Any = None
-
-        def on_progress(done: int, everything: int) -> None:
-            nonlocal task
-            if task is None:  # examples of an earlier start say nothing about the rate of this one
-                task = bars.add_task("examples", total=everything, completed=done)
-            bars.update(task, completed=done)
-
-        yield on_progress
-
-
 def _pairs(given: str | None, option: str) -> dict[str, str] | None:
     if given is None:
         return None
@@ -213,10 +199,17 @@ def _pairs(given: str | None, option: str) -> dict[str, str] | None:
     return found
 
 
-@app.command()
+@app.command(
+    rich_help_panel="Whole data sets",
+    epilog=examples(
+        "wherefrom report runs/reviews",
+        "wherefrom report runs/reviews runs/mine --html report.html --open",
+    ),
+)
 def report(
     folders: Annotated[list[Path], typer.Argument(help="Folders that 'wherefrom run' made.", metavar="DIR...")],
-    html: Annotated[Path | None, typer.Option(help="Write a self-contained page to this file.")] = None,
+    html: HtmlOption = None,
+    open_page: OpenOption = False,
     csv: Annotated[Path | None, typer.Option(help="Write the leaderboards to this file, for other programs.")] = None,
     latex: Annotated[Path | None, typer.Option(help="Write the leaderboards to this file, for papers.")] = None,
     thermostat: Annotated[
@@ -234,16 +227,22 @@ def report(
     from wherefrom.report.leaderboard_files import as_csv, as_latex
 
     energy = Energy(power, pue, intensity)
+    check_open(html, open_page)
+    for folder in folders:
+        check_run(folder)
     runs = [Run.load(folder) for folder in folders]
     if thermostat is not None and len(runs) > 1:
         raise BadOption("--thermostat writes the explanations of one run: name one folder.")
     summaries = with_distinct_names(
         [summarise(one, energy, seed=seed) for one in runs], [folder.name or str(folder) for folder in folders]
     )
-    if html is not None:
+
+    def page() -> str:
         from wherefrom.report.benchmark import report_page
 
-        write_file(html, report_page(summaries, energy))
+        return report_page(summaries, energy)
+
+    write_page(html, page, open_it=open_page)
     if csv is not None:
         write_file(csv, as_csv(summaries))
     if latex is not None:
@@ -251,6 +250,30 @@ def report(
     if thermostat is not None:
         write_thermostat(runs[0], thermostat)
     _show(summaries)
+
+
+def check_run(folder: Path) -> None:
+    """Name the runs inside of a folder that is none itself."""
+    from wherefrom.benchmark.store import MANIFEST
+
+    if folder.is_dir() and not (folder / MANIFEST).exists():
+        inside = sorted(path.parent for path in folder.glob(f"*/{MANIFEST}"))
+        if inside:
+            raise BadFile(
+                f"{folder} is not a run itself, but holds {len(inside)}: {', '.join(map(str, inside[:20]))}"
+                f"{', ...' if len(inside) > 20 else ''}. Name those you want a report of."
+            )
+
+
+def check_data(data: str) -> None:
+    """Say that a file is missing where a file is meant, instead of listing the data sets that have names."""
+    path = Path(data)
+    named = ":" in data.replace(":\\", "") or "@" in data
+    if not named and (path.suffix or path.parent != Path()) and not path.exists():
+        near = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
+        close = get_close_matches(path.name, near, n=1)
+        hint = f" Did you mean {str(path.parent / close[0])!r}?" if close else ""
+        raise BadFile(f"There is no file or folder {data!r}.{hint}")
 
 
 def _style_of(one: Standing | None) -> str:
@@ -262,36 +285,34 @@ def _style_of(one: Standing | None) -> str:
     return "green" if one.as_good_as_the_best else ""
 
 
+def _mean(one: Standing | None) -> Text:
+    return Text("–" if one is None or one.mean is None else f"{one.mean:.3f}", _style_of(one))
+
+
 def _show(summaries: list[Summary]) -> None:
+    """A table for every run, folded where the terminal is too narrow for it: no number is ever cut off."""
+    from wherefrom.report.columns import TerminalColumn, heading, print_columns
     from wherefrom.report.leaderboard_files import metric_title
+    from wherefrom.report.pieces import visible
 
     console = Console(highlight=False)
     for summary in summaries:
-        table = Table(
-            title=f"{summary.name}: {summary.examples} examples",
-            title_justify="left",
-            box=box.SIMPLE,
-            pad_edge=False,
-            collapse_padding=True,
-        )
-        table.add_column("method", no_wrap=True)
-        table.add_column("rank", justify="right")
-        for metric in summary.boards:
-            table.add_column(
-                f"{metric_title(metric)} {'↑' if summary.better[metric] == 'higher' else '↓'}",
-                justify="right",
-                overflow="fold",
-                min_width=6,
+        console.print(Text(f"{summary.name}: {summary.examples} examples", "italic"))
+        methods = list(zip(summary.ranks.methods, summary.ranks.overall, strict=True))
+        columns = [
+            TerminalColumn(("rank",), tuple(Text("–" if rank is None else f"{rank:.1f}") for _, rank in methods))
+        ]
+        for metric, board in summary.boards.items():
+            found = {one.method: one for one in board}
+            arrow = "↑" if summary.better[metric] == "higher" else "↓"
+            columns.append(
+                TerminalColumn(
+                    heading(f"{metric_title(metric)} {arrow}"), tuple(_mean(found.get(method)) for method, _ in methods)
+                )
             )
-        found = {metric: {one.method: one for one in board} for metric, board in summary.boards.items()}
-        for method, rank in zip(summary.ranks.methods, summary.ranks.overall, strict=True):
-            cells = [Text(method), Text("–" if rank is None else f"{rank:.1f}")]
-            for board in found.values():
-                one = board.get(method)
-                style = _style_of(one)
-                cells.append(Text("–" if one is None or one.mean is None else f"{one.mean:.3f}", style))
-            table.add_row(*cells)
-        console.print(table)
+        names = TerminalColumn(("method",), tuple(Text(visible(method)) for method, _ in methods))
+        print_columns(console, names, columns)
+        console.print()
     if not sys.stdout.isatty():
         return
     console.print("Bold: the best. Green: the examples do not tell it from the best.", style="dim")

@@ -10,13 +10,19 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from wherefrom.cli.arguments import app
+from wherefrom.cli.arguments import app, examples
 from wherefrom.samples import NAMES, sample_path
 
 
-@app.command()
+@app.command(
+    rich_help_panel="Look something up",
+    epilog=examples(
+        "wherefrom sample",
+        "wherefrom sample reviews",
+    ),
+)
 def sample(
-    name: Annotated[str | None, typer.Argument(help="The sample to print. [default: list them]")] = None,
+    name: Annotated[str | None, typer.Argument(help="The sample to print.", show_default="list them")] = None,
 ) -> None:
     """List the sample data, or print a file of it."""
     if name is not None:

@@ -10,12 +10,12 @@ import typer
 from rich.console import Console
 from rich.progress import track
 
-from wherefrom.cli.arguments import app, write_file
+from wherefrom.cli.arguments import app, examples, write_file
 from wherefrom.errors import BadOption
 from wherefrom.samples import resolve
 
 study = typer.Typer(help="Run a paper's experiments again, its own numbers beside.", no_args_is_help=True)
-app.add_typer(study, name="study")
+app.add_typer(study, name="study", rich_help_panel="Look into a model")
 
 
 @study.callback()
@@ -23,7 +23,12 @@ def _studies() -> None:  # keeps `sparse` a name of its own while it is the only
     pass
 
 
-@study.command()
+@study.command(
+    epilog=examples(
+        "wherefrom study sparse --out study --data-dir data --quick",
+        "wherefrom study sparse --out study --model embedded --texts sample:reviews --limit 50",
+    )
+)
 def sparse(
     out: Annotated[
         Path,
@@ -32,8 +37,8 @@ def sparse(
     data_dir: Annotated[
         Path,
         typer.Option(
-            help="The folder with jw_sst_train.jsonl and the like (sst2_dev.jsonl for --model). [default: this one]",
-            show_default=False,
+            help="The folder with jw_sst_train.jsonl and the like (sst2_dev.jsonl for --model).",
+            show_default="this one",
         ),
     ] = Path(),
     datasets: Annotated[str, typer.Option(help="Of sst, 20news, imdb, with commas.")] = "sst,20news,imdb",
@@ -47,9 +52,11 @@ def sparse(
     ] = None,
     texts: Annotated[
         Path | None,
-        typer.Option(help="The texts for --model; sample:reviews is one. [default: sst2_dev.jsonl of the data folder]"),
+        typer.Option(
+            help="The texts for --model; sample:reviews is one.", show_default="sst2_dev.jsonl of the data folder"
+        ),
     ] = None,
-    limit: Annotated[int | None, typer.Option(help="How many of them. [default: 300, with --quick 100]")] = None,
+    limit: Annotated[int | None, typer.Option(help="How many of them.", show_default="300, with --quick 100")] = None,
 ) -> None:
     """Is sparse attention more interpretable? (Meister et al. 2021)"""
     if limit is not None and limit < 1:

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     import pandas
 
 FORMAT = 1
+SHAPE = "shape"  # metrics of this group describe scores and ask nothing of the model: no mean rank counts them
+ASKING = ("erasure", "one at a time")  # groups of metrics that ask the model whether the scores are true
+FLOOR = "random"  # the method that knows nothing
+STRONG = 0.5  # of a method's largest score: a unit that weighs so much by two methods with opposite signs is disputed
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,8 @@ class Grade:
         fill: how units were hidden, where the model was asked.
         why: why there is no value.
         details: a curve, a count, what stood in for a missing token.
+        group: which question the metric answers: "erasure", "one at a time", "shape", "plausibility", "robustness",
+            "classes" or "other".
     """
 
     metric: str
@@ -38,6 +44,55 @@ class Grade:
     fill: str | None = None  # how units were hidden, where the model was asked
     why: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)  # a curve, a count
+    group: str = "other"  # which question the metric answers
+
+
+Basis = Literal["checks", "random", "nothing"]
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """The unit on which methods disagree most: by sign, or by how much it matters.
+
+    Attributes:
+        unit: its place among the units.
+        first: a method for which it matters (or which has it speak for the target).
+        second: one for which it matters little (or which has it speak against the target).
+        places: its place by either method, by the size of the scores; None where the two differ by sign.
+    """
+
+    unit: int
+    first: str
+    second: str
+    places: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """What a comparison says about its methods on this text.
+
+    Attributes:
+        supported: methods whose scores the model's answers support.
+        weak: those that are neither.
+        not_supported: methods that are no better than random.
+        basis: "checks" where every explanation was put to the test itself; "random" where grades were compared with
+            those of the method `random`; "nothing" where there was neither.
+        agreed: the unit that all methods call the strongest, by its place; None where they differ.
+        disagreement: where methods differ most; among those that are supported, where there are two.
+    """
+
+    supported: tuple[str, ...] = ()
+    weak: tuple[str, ...] = ()
+    not_supported: tuple[str, ...] = ()
+    basis: Basis = "nothing"
+    agreed: int | None = None
+    disagreement: Disagreement | None = None
+
+
+def printed(value: float) -> str:
+    """A grade as views print it: three decimals, powers of ten where they would be too long; never "-0.000"."""
+    text = f"{value:.3f}" if abs(value) < 10_000 else f"{value:.2e}"
+    return text.removeprefix("-") if float(text) == 0 else text
 
 
 @dataclass(frozen=True)
@@ -88,20 +143,114 @@ class Comparison:
         return self.grades[self.names.index(method)][self.metrics.index(metric)]
 
     def ranks(self) -> list[list[int | None]]:
-        """The place of every explanation by every metric: 1 is the best, equals share a place.
+        """The place of every explanation by every metric: 1 is the best; values that are printed alike share a place.
 
         Returns:
             Of every explanation, its place by every metric; None where there is no value.
         """
+        if not self.metrics:
+            return [[] for _ in self.names]
         columns = [self._ranked(column) for column in zip(*self.grades, strict=True)]
         return [list(row) for row in zip(*columns, strict=True)]
 
     def _ranked(self, column: Sequence[Grade]) -> list[int | None]:
-        sign = -1 if column[0].better == "higher" else 1
-        known = [sign * grade.value for grade in column if grade.value is not None]
-        return [
-            None if grade.value is None else 1 + sum(other < sign * grade.value for other in known) for grade in column
-        ]
+        values = [None if grade.value is None else _sign(grade) * float(printed(grade.value)) for grade in column]
+        known = [value for value in values if value is not None]
+        return [None if value is None else 1 + sum(other < value for other in known) for value in values]
+
+    def mean_ranks(self) -> list[float | None]:
+        """The mean place of every explanation over the questions that metrics ask.
+
+        Metrics of one group (such as "erasure") ask the same question in several ways, so each group counts once, by
+        the mean of its metrics' places. Metrics that only describe the shape of the scores do not count. A metric
+        without a group counts for itself.
+
+        Returns:
+            Of every explanation its mean place; None where no metric that counts has a value.
+        """
+        found = []
+        for ranks, grades in zip(self.ranks(), self.grades, strict=True):
+            groups: dict[str, list[int]] = {}
+            for rank, grade in zip(ranks, grades, strict=True):
+                if rank is not None and grade.group != SHAPE:
+                    groups.setdefault(grade.metric if grade.group == "other" else grade.group, []).append(rank)
+            means = [sum(group) / len(group) for group in groups.values()]
+            found.append(sum(means) / len(means) if means else None)
+        return found
+
+    def conclusion(self) -> Conclusion:
+        """Which methods are supported on this text, which are no better than random, and where they disagree.
+
+        Where the explanations carry a check, its verdict decides. Else the grades are compared with those of `random`:
+        a method is supported if it does better in every group of metrics that ask the model (by more of the group's
+        metrics than it does worse), and not supported if it does so in none. `random` is one draw, which a text may
+        happen to suit.
+
+        Returns:
+            The conclusion as plain data.
+
+        Example:
+            ```python
+            print(model.compare("A gorgeous, witty film.").conclusion().supported)
+            ```
+        """
+        basis, verdicts = self._verdicts()
+        names = {
+            verdict: tuple(name for name, own in verdicts.items() if own == verdict)
+            for verdict in ("supported", "weak", "not supported")
+        }
+        several = [name for name in self.names if self._explanation(name).method != FLOOR]
+        if len(names["supported"]) > 1:
+            several = list(names["supported"])
+        agreed, disagreement = self._disagreement(several)
+        return Conclusion(names["supported"], names["weak"], names["not supported"], basis, agreed, disagreement)
+
+    def _explanation(self, name: str) -> Explanation:
+        return self.explanations[self.names.index(name)]
+
+    def _verdicts(self) -> tuple[Basis, dict[str, str]]:
+        """By method, `random` left out."""
+        judged = [name for name in self.names if self._explanation(name).method != FLOOR]
+        checks = {name: getattr(self._explanation(name), "check", None) for name in judged}
+        if judged and all(check is not None for check in checks.values()):
+            return "checks", {name: str(getattr(check, "verdict", "")) for name, check in checks.items()}
+        floor = next(
+            (row for one, row in zip(self.explanations, self.grades, strict=True) if one.method == FLOOR), None
+        )
+        groups = sorted({grade.group for grade in self.grades[0] if grade.group in ASKING}) if self.grades else []
+        if floor is None or not groups:
+            return "nothing", {}
+        found = {}
+        for name in judged:
+            own = self.grades[self.names.index(name)]
+            better = [
+                sum(_better(a, b) for a, b in zip(own, floor, strict=True) if a.group == group) > 0 for group in groups
+            ]
+            found[name] = "supported" if all(better) else "weak" if any(better) else "not supported"
+        return "random", found
+
+    def _disagreement(self, names: Sequence[str]) -> tuple[int | None, Disagreement | None]:
+        """The strongest unit of all methods, where it is one; else where they differ most."""
+        shown = [self._explanation(name) for name in names]
+        shares = {name: _shares(one) for name, one in zip(names, shown, strict=True)}
+        shares = {name: own for name, own in shares.items() if any(own.values())}
+        if len(shares) < 2 or len({tuple(own) for own in shares.values()}) > 1:  # levels that differ cannot be compared
+            return None, None
+        signed = {name: shares[name] for name in shares if self._explanation(name).signed}
+        disputed = _disputed(signed)
+        tops = {max(own, key=lambda unit: abs(own[unit])) for own in shares.values()}
+        if disputed is not None:
+            return None, disputed
+        if len(tops) == 1:
+            return tops.pop(), None
+        places = {name: _places(own) for name, own in shares.items()}
+        spread = []
+        for unit in sorted(tops):
+            first = min(places, key=lambda name: places[name][unit])
+            last = max(places, key=lambda name: places[name][unit])
+            spread.append((places[last][unit] - places[first][unit], unit, first, last))
+        most = max(spread, key=lambda row: row[0])
+        return None, Disagreement(*most[1:], places=(places[most[2]][most[1]], places[most[3]][most[1]]))
 
     def best(self, metric: str) -> Explanation:
         """The explanation with the best grade by a metric.
@@ -113,8 +262,9 @@ class Comparison:
             The explanation; the first where several are equally good.
         """
         column = self.metrics.index(metric)
-        places = [row[column] for row in self.ranks()]
-        return self.explanations[places.index(1)]
+        grades = [row[column] for row in self.grades]
+        known = [place for place, grade in enumerate(grades) if grade.value is not None]
+        return self.explanations[min(known, key=lambda place: _sign(grades[place]) * (grades[place].value or 0.0))]
 
     def to_pandas(self) -> pandas.DataFrame:
         """A table with one row a method and metric. Needs the extra `report`.
@@ -215,3 +365,41 @@ class Comparison:
         from wherefrom.report.comparison import fragment
 
         return fragment(self)
+
+
+def _sign(grade: Grade) -> int:
+    return -1 if grade.better == "higher" else 1
+
+
+def _better(one: Grade, other: Grade) -> int:
+    """1 where the first grade is better, -1 where it is worse, 0 where they are printed alike or there is none."""
+    if one.value is None or other.value is None:
+        return 0
+    first, second = (_sign(grade) * float(printed(grade.value or 0.0)) for grade in (one, other))
+    return (first < second) - (first > second)
+
+
+def _shares(explanation: Explanation) -> dict[int, float]:
+    """Each unit's score as a share of the largest, without special tokens."""
+    real = {place: score for place, score in enumerate(explanation.scores) if explanation.segment[place] >= 0}
+    largest = max((abs(score) for score in real.values()), default=0.0)
+    return {place: score / largest if largest else 0.0 for place, score in real.items()}
+
+
+def _places(shares: Mapping[int, float]) -> dict[int, int]:
+    """Each unit's place by the size of its score; equals share one."""
+    sizes = {unit: round(abs(share), 6) for unit, share in shares.items()}
+    return {unit: 1 + sum(other > size for other in sizes.values()) for unit, size in sizes.items()}
+
+
+def _disputed(shares: Mapping[str, Mapping[int, float]]) -> Disagreement | None:
+    """The unit that weighs most for the target by one method, and against it by another."""
+    units = next(iter(shares.values()), {})
+    found = []
+    for unit in units:
+        up = max(shares, key=lambda name: shares[name][unit])
+        down = min(shares, key=lambda name: shares[name][unit])
+        strength = min(shares[up][unit], -shares[down][unit])
+        if strength >= STRONG:
+            found.append((strength, Disagreement(unit, up, down)))
+    return max(found, key=lambda row: row[0])[1] if found else None

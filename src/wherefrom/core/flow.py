@@ -85,6 +85,17 @@ class Flow:
             row = row @ layer
         return row
 
+    def show(self) -> None:
+        """Print what the deciding position holds of each token behind each layer; layers are counted from 1."""
+        from wherefrom.report.flow_terminal import print_flow
+
+        print_flow(self)
+
+    def _repr_html_(self) -> str:
+        from wherefrom.report.flow import fragment
+
+        return fragment(self)
+
     def to_html(self) -> str:
         """A self-contained page: point at a token to see where what it holds came from."""
         from wherefrom.report.flow import page

@@ -26,6 +26,24 @@ from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
 from wherefrom.registry import Configured, Method, Reference, all_methods, all_metrics, choose, find_method, options_of
 
+# Eight methods of all families that explain by themselves, and four metrics that ask different things: whether the
+# strongest units are needed, whether they are enough, whether each unit does what its score says, how many signs are
+# wrong. Where there is more to compare with, one metric looks at that.
+DEFAULT_METHODS = (
+    "attention_rollout",
+    "attcat",
+    "integrated_gradients",
+    "alti",
+    "gae",
+    "attn_lrp",
+    "occlusion",
+    "random",
+)
+DEFAULT_METRICS = ("comprehensiveness", "sufficiency", "rft", "faithfulness_violation")
+DEFAULT_BY_REFERENCE: Mapping[Reference, str] = {"rationale": "auprc", "second": "spearman"}
+SLOW = ("attention_flow", "best", "kernel_shap", "lime")  # each as slow as all the others together, or slower
+METHOD_SETS = ("default", "fast", "all")
+
 
 @dataclass(frozen=True)
 class Query:
@@ -58,11 +76,16 @@ def check_spans(name: str, spans: Any, text: str) -> None:
 
 
 def chosen_methods(asked: str | Sequence[str]) -> list[Configured[Method]]:
-    """Methods as `name:option=value`, in a list or between commas; `all` is every method that needs no option to be
-    given.
+    """Methods as `name:option=value`, in a list or between commas; or the name of a set: `default`, eight of all
+    families; `all`, every one that does not only choose among the others; `fast`, those without the slow ones.
     """
-    every = [row.name for row in all_methods() if row.family != "selection"]  # which would only choose among the others
-    names = every if asked == "all" else _listed(asked)
+    if asked == "default":
+        names = list(DEFAULT_METHODS)
+    elif asked in METHOD_SETS:
+        left_out = SLOW if asked == "fast" else ()
+        names = [row.name for row in all_methods() if row.family != "selection" and row.name not in left_out]
+    else:
+        names = _listed(asked)
     if not names:
         raise BadOption("Name at least one method, or say 'all'.")
     return _without_duplicates([choose("method", name) for name in names])
@@ -71,13 +94,20 @@ def chosen_methods(asked: str | Sequence[str]) -> list[Configured[Method]]:
 def chosen_metrics(
     asked: str | Sequence[str] | None, *, offered: Collection[Reference] = frozenset()
 ) -> list[ConfiguredMetric]:
-    """Metrics as `name:option=value`; `all`, or nothing said, is every metric that can be measured on what is offered.
+    """Metrics as `name:option=value`; `default`, four that ask different things, and one for every reference that was
+    given; `all`, or nothing said, is every metric that can be measured on what is offered.
 
     offered: what scores can be held against, beside the model: other classes, a rationale, an answer, another model.
     """
     if asked is None or asked == "all":
         return [ConfiguredMetric.read(row.name) for row in all_metrics() if row.needs is None or row.needs in offered]
+    if asked == "default":
+        more = [name for needs, name in DEFAULT_BY_REFERENCE.items() if needs in offered]
+        asked = [*DEFAULT_METRICS, *more]
     found = [ConfiguredMetric.read(name) for name in _listed(asked)]
+    for one in found:
+        if one.choice.row.needs == "second" and "second" not in offered:
+            raise BadOption(f"{one.choice.asked} compares two models: name the other one with --against (against=).")
     if not found:
         raise BadOption("Name at least one metric, or say 'all'.")
     _without_duplicates([one.choice for one in found])

@@ -163,7 +163,7 @@ def _grade(task: GradingTask, metric: ConfiguredMetric, questions: Questions | N
             value, why = None, "the result is not a finite number"
     if fill is not None and fill != metric.metric.fill:
         details["instead_of"] = metric.metric.fill
-    return Grade(metric.choice.asked, value, row.better, fill, why, details)
+    return Grade(metric.choice.asked, value, row.better, fill, why, details, row.group)
 
 
 def _measured(task: GradingTask, metric: ConfiguredMetric, questions: Questions | NotDefined | None) -> Measured:

@@ -14,7 +14,7 @@ PERCENT = tuple(range(10, 101, 10))
 STEPS = 9  # of the public code
 
 
-@metric(better="higher", paper="Qiang et al. 2022, AttCAT; Nguyen 2018")
+@metric(better="higher", paper="Qiang et al. 2022, AttCAT; Nguyen 2018", group="erasure")
 @dataclass(frozen=True, kw_only=True)
 class Aopc:
     fill: Fill = "delete"

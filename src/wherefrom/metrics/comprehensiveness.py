@@ -16,7 +16,9 @@ PERCENT: dict[str, tuple[int, ...]] = {"alti": (5, 10, 20, 50), "eraser": (1, 5,
 DIVISOR: dict[str, int] = {"alti": 6, "eraser": 5}
 
 
-@metric(better="higher", paper="DeYoung et al. 2020, ERASER, arXiv:1911.03429; Ferrando et al. 2022, ALTI")
+@metric(
+    better="higher", paper="DeYoung et al. 2020, ERASER, arXiv:1911.03429; Ferrando et al. 2022, ALTI", group="erasure"
+)
 @dataclass(frozen=True, kw_only=True)
 class Comprehensiveness:
     fill: Fill = "delete"

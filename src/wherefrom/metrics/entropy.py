@@ -11,7 +11,7 @@ from wherefrom.grading.evidence import Evidence
 from wherefrom.registry import metric
 
 
-@metric(better="lower", paper="Meister et al. 2021, arXiv:2106.01087")
+@metric(better="lower", paper="Meister et al. 2021, arXiv:2106.01087", group="shape")
 @dataclass(frozen=True, kw_only=True)
 class Entropy:
     normalise: bool = True  # by the logarithm of the number of units; in nats where not

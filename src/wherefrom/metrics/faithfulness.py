@@ -10,7 +10,7 @@ from wherefrom.metrics.rft import agreement
 from wherefrom.registry import metric
 
 
-@metric(better="higher", paper="Mylonas et al. 2023, Optimus, arXiv:2209.10876; Du et al. 2019")
+@metric(better="higher", paper="Mylonas et al. 2023, Optimus, arXiv:2209.10876; Du et al. 2019", group="one at a time")
 @dataclass(frozen=True, kw_only=True)
 class Faithfulness:
     fill: Fill = "unk"

@@ -10,7 +10,7 @@ from wherefrom.grading.evidence import Answers, Evidence, Fill
 from wherefrom.registry import metric
 
 
-@metric(better="lower", paper="Liu et al. 2022, arXiv:2201.12114")
+@metric(better="lower", paper="Liu et al. 2022, arXiv:2201.12114", group="one at a time")
 @dataclass(frozen=True, kw_only=True)
 class FaithfulnessViolation:
     fill: Fill = "unk"

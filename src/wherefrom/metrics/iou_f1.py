@@ -12,7 +12,7 @@ from wherefrom.grading.evidence import Evidence
 from wherefrom.registry import metric
 
 
-@metric(better="higher", paper="DeYoung et al. 2020, ERASER, arXiv:1911.03429", needs="rationale")
+@metric(better="higher", paper="DeYoung et al. 2020, ERASER, arXiv:1911.03429", needs="rationale", group="plausibility")
 @dataclass(frozen=True, kw_only=True)
 class IouF1:
     threshold: float = 0.5

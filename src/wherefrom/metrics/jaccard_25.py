@@ -15,7 +15,7 @@ from wherefrom.grading.evidence import Evidence
 from wherefrom.registry import metric
 
 
-@metric(better="higher", paper="Ferrando et al. 2022, ALTI", needs="second")
+@metric(better="higher", paper="Ferrando et al. 2022, ALTI", needs="second", group="robustness")
 @dataclass(frozen=True, kw_only=True)
 class Jaccard25:
     share: float = 0.25

@@ -12,7 +12,7 @@ from wherefrom.grading.evidence import Evidence, Variant
 from wherefrom.registry import metric
 
 
-@metric(better="lower", paper="Qiang et al. 2022, AttCAT", needs="others")
+@metric(better="lower", paper="Qiang et al. 2022, AttCAT", needs="others", group="classes")
 @dataclass(frozen=True, kw_only=True)
 class KendallConfidence:
     variant: Variant = "paper"

@@ -15,7 +15,7 @@ from wherefrom.metrics.aopc import PERCENT, published_rows
 from wherefrom.registry import metric
 
 
-@metric(better="lower", paper="Qiang et al. 2022, AttCAT; Shrikumar et al. 2017, arXiv:1704.02685")
+@metric(better="lower", paper="Qiang et al. 2022, AttCAT; Shrikumar et al. 2017, arXiv:1704.02685", group="erasure")
 @dataclass(frozen=True, kw_only=True)
 class LogOdds:
     fill: Fill = "pad"

@@ -12,7 +12,7 @@ from wherefrom.grading.evidence import Answers, Evidence, Fill
 from wherefrom.registry import metric
 
 
-@metric(better="higher", paper="Luss et al. 2021; Nguyen & Martinez 2020, arXiv:2007.07584")
+@metric(better="higher", paper="Luss et al. 2021; Nguyen & Martinez 2020, arXiv:2007.07584", group="one at a time")
 @dataclass(frozen=True, kw_only=True)
 class Monotonicity:
     fill: Fill = "unk"

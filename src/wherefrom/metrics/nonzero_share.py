@@ -8,7 +8,7 @@ from wherefrom.grading.evidence import Evidence
 from wherefrom.registry import metric
 
 
-@metric(better="lower", paper="Mylonas et al. 2023, Optimus, arXiv:2209.10876")
+@metric(better="lower", paper="Mylonas et al. 2023, Optimus, arXiv:2209.10876", group="shape")
 @dataclass(frozen=True, kw_only=True)
 class NonzeroShare:
     def score(self, evidence: Evidence) -> float:

@@ -11,7 +11,7 @@ from wherefrom.grading.evidence import Evidence, Measured
 from wherefrom.registry import metric
 
 
-@metric(better="higher", paper="Qiang et al. 2022, AttCAT", needs="answer")
+@metric(better="higher", paper="Qiang et al. 2022, AttCAT", needs="answer", group="plausibility")
 @dataclass(frozen=True, kw_only=True)
 class PrecisionAtK:
     k: int = 20

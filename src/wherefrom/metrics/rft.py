@@ -14,7 +14,7 @@ from wherefrom.grading.evidence import Answers, Evidence, Fill
 from wherefrom.registry import metric
 
 
-@metric(better="higher", paper="Mylonas et al. 2023, Optimus, arXiv:2209.10876")
+@metric(better="higher", paper="Mylonas et al. 2023, Optimus, arXiv:2209.10876", group="one at a time")
 @dataclass(frozen=True, kw_only=True)
 class Rft:
     fill: Fill = "unk"

@@ -10,7 +10,9 @@ from wherefrom.metrics.comprehensiveness import PERCENT, Bins, mean_drop
 from wherefrom.registry import metric
 
 
-@metric(better="lower", paper="DeYoung et al. 2020, ERASER, arXiv:1911.03429; Ferrando et al. 2022, ALTI")
+@metric(
+    better="lower", paper="DeYoung et al. 2020, ERASER, arXiv:1911.03429; Ferrando et al. 2022, ALTI", group="erasure"
+)
 @dataclass(frozen=True, kw_only=True)
 class Sufficiency:
     fill: Fill = "delete"

@@ -10,7 +10,7 @@ from wherefrom.grading.evidence import Evidence
 from wherefrom.registry import metric
 
 
-@metric(better="higher", paper="DeYoung et al. 2020, ERASER, arXiv:1911.03429", needs="rationale")
+@metric(better="higher", paper="DeYoung et al. 2020, ERASER, arXiv:1911.03429", needs="rationale", group="plausibility")
 @dataclass(frozen=True, kw_only=True)
 class TokenF1:
     def score(self, evidence: Evidence) -> float:

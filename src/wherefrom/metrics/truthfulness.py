@@ -10,7 +10,11 @@ from wherefrom.metrics.rft import agreement
 from wherefrom.registry import metric
 
 
-@metric(better="higher", paper="Mollas et al. 2022, Altruist; Mylonas et al. 2023, Optimus, arXiv:2209.10876")
+@metric(
+    better="higher",
+    paper="Mollas et al. 2022, Altruist; Mylonas et al. 2023, Optimus, arXiv:2209.10876",
+    group="one at a time",
+)
 @dataclass(frozen=True, kw_only=True)
 class Truthfulness:
     fill: Fill = "unk"

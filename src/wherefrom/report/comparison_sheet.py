@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from wherefrom.core.comparison import Comparison, Grade
+from wherefrom.core.comparison import Comparison, Conclusion, Grade
+from wherefrom.core.comparison import printed as figure
 from wherefrom.core.explanation import Explanation
 from wherefrom.report.pieces import visible
 from wherefrom.report.wording import duration
@@ -33,6 +34,7 @@ class MetricColumn(NamedTuple):
     name: str
     better: str
     tip: str
+    group: str = "other"
 
 
 class MethodLine(NamedTuple):
@@ -50,6 +52,7 @@ class MethodLine(NamedTuple):
 class Sheet:
     """The whole table, the best mean rank first."""
 
+    conclusion: str  # in one or two sentences; empty where there is nothing to conclude from
     lines: tuple[MethodLine, ...]
     columns: tuple[MetricColumn, ...]
     footnotes: tuple[str, ...]  # numbered from one
@@ -64,40 +67,102 @@ class Sheet:
 def sheet(comparison: Comparison) -> Sheet:
     columns = tuple(zip(*comparison.grades, strict=True))  # (metric, explanation)
     notes = _notes(comparison)
-    ranks = comparison.ranks()
+    ranks, averages = comparison.ranks(), comparison.mean_ranks()
+    several = len(comparison.names) > 1
     lines = []
     for place, (name, explanation, grades) in enumerate(
         zip(comparison.names, comparison.explanations, comparison.grades, strict=True)
     ):
         cells = tuple(_cell(grade, ranks[place][i], columns[i], notes, explanation) for i, grade in enumerate(grades))
-        known = [cell.rank for cell in cells if cell.rank is not None]
-        average = sum(known) / len(known) if known else None
-        lines.append(
-            MethodLine(visible(name), explanation, cells, average, duration(explanation.seconds), _passes(explanation))
-        )
+        average = averages[place] if several else None
+        lines.append(MethodLine(visible(name), explanation, cells, average, *_cost(explanation, several=several)))
     lines.sort(key=lambda line: (line.mean_rank is None, line.mean_rank))
     return Sheet(
+        visible(in_words(comparison)),
         tuple(lines),
-        tuple(MetricColumn(visible(column[0].metric), column[0].better, _tip(column)) for column in columns),
+        tuple(
+            MetricColumn(visible(column[0].metric), column[0].better, _tip(column), column[0].group)
+            for column in columns
+        ),
         tuple(_footnote(comparison, why) for why in notes),
         _remarks(comparison, columns),
         _counts(comparison),
     )
 
 
-def figure(value: float) -> str:
-    """Three decimals, powers of ten where they would be too long; never "-0.000"."""
-    text = f"{value:.3f}" if abs(value) < 10_000 else f"{value:.2e}"
-    return text.removeprefix("-") if float(text) == 0 else text
-
-
 def mean(rank: float | None) -> str:
     return "" if rank is None else f"{rank:.1f}"
 
 
-def _passes(explanation: Explanation) -> str:
-    """Rows of the forward and of the backward pass."""
-    return f"{explanation.forwards} + {explanation.backwards}"
+def in_words(comparison: Comparison) -> str:
+    """What the comparison concludes, before any number."""
+    found = comparison.conclusion()
+    sentences = [_judgement(found), _difference(comparison, found)]
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _judgement(found: Conclusion) -> str:
+    if found.basis == "nothing":
+        return ""
+    groups = [
+        (found.supported, "supported on this text"),
+        (found.weak, "in between"),
+        (found.not_supported, "no better than random"),
+    ]
+    said = [f"{_and(names)} {'is' if len(names) == 1 else 'are'} {what}" for names, what in groups if names]
+    if len(said) == 1 and len(found.supported + found.weak + found.not_supported) > 1:
+        what = next(what for names, what in groups if names)
+        return f"Every method is {what}."
+    return "; ".join(said) + "." if said else ""
+
+
+def _difference(comparison: Comparison, found: Conclusion) -> str:
+    whose = "Those that are supported" if len(found.supported) > 1 else "The methods"
+    if found.agreed is not None:
+        return f"{whose} agree that “{_unit(comparison, found.agreed)}” matters most."
+    if found.disagreement is None:
+        return ""
+    where = found.disagreement
+    unit = _unit(comparison, where.unit)
+    if where.places is None:
+        return (
+            f"{whose} disagree most on “{unit}”: by {where.first} it speaks for {comparison.explanations[0].target},"
+            f" by {where.second} against."
+        )
+    units = sum(segment >= 0 for segment in comparison.explanations[0].segment)
+    first, second = (f"{ordinal(place)}" for place in where.places)
+    said = f"of {units} it is the {first} by {where.first}, the {second} by {where.second}"
+    return f"{whose} disagree most on “{unit}”: {said}."
+
+
+def _unit(comparison: Comparison, place: int) -> str:
+    """A unit as it stands in the text."""
+    one = comparison.explanations[0]
+    start, end = one.offsets[place]
+    text = one.text if one.segment[place] == 0 else one.pair or ""
+    return " ".join(text[start:end].split()) or one.tokens[place]
+
+
+def _and(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def ordinal(place: int) -> str:
+    """1st, 2nd, 3rd, 4th, 11th, 21st."""
+    ending = "th" if 10 <= place % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th")
+    return f"{place}{ending}"
+
+
+def _cost(explanation: Explanation, *, several: bool) -> tuple[str, str]:
+    """Time, and rows of the forward and of the backward pass. What was computed for a method before this one is
+    shared, not free.
+    """
+    time, own = duration(explanation.seconds), (explanation.forwards, explanation.backwards)
+    if not several:
+        return time, f"{own[0]} + {own[1]}"
+    if own == (0, 0):
+        return ("shared", "shared") if explanation.seconds else ("–", "–")
+    return time, f"{own[0] or 'shared'} + {own[1]}"
 
 
 def _cell(
@@ -110,7 +175,7 @@ def _cell(
     known = [other.value for other in column if other.value is not None]
     if len(column) == 1 or rank is None:
         return GradeCell(figure(grade.value), grade.value, None, False, None, "")
-    best = rank == 1 and min(known) < max(known)
+    best = rank == 1 and any(figure(other) != figure(grade.value) for other in known)
     return GradeCell(
         figure(grade.value), grade.value, rank, best, None, f"{grade.value:.6g}, place {rank} of {len(known)}"
     )
@@ -145,7 +210,7 @@ def _listed(names: Sequence[str]) -> str:
 def _tip(column: Sequence[Grade]) -> str:
     fills = sorted({grade.fill for grade in column if grade.fill})
     hidden = f"; hides by {', '.join(fills)}" if fills else ""
-    return visible(f"{column[0].metric}: {column[0].better} is better{hidden}")
+    return visible(f"{column[0].metric}: {column[0].better} is better{hidden}; {column[0].group}")
 
 
 def _remarks(comparison: Comparison, columns: Sequence[Sequence[Grade]]) -> tuple[str, ...]:

@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
-
-from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from wherefrom.core.comparison import Comparison
+from wherefrom.core.comparison import SHAPE, Comparison
 from wherefrom.report.colour import DARK
+from wherefrom.report.columns import TerminalColumn, blocks, heading, lines
 from wherefrom.report.comparison_sheet import GradeCell, Sheet, mean, sheet
 from wherefrom.report.terminal import Terminal
 from wherefrom.report.wording import percent, predicted
-
-GAP = 2  # between columns
-WIDEST = 12  # a heading that is wider is broken into lines where it has underscores
-
-
-class TerminalColumn(NamedTuple):
-    """One column of a table: a heading of several lines, and its cells."""
-
-    heading: tuple[str, ...]
-    cells: tuple[Text, ...]
-
-    @property
-    def width(self) -> int:
-        return max(*map(cell_len, self.heading), *(cell.cell_len for cell in self.cells), 1)
 
 
 def print_comparison(comparison: Comparison, *, console: Console | None = None) -> None:
@@ -42,15 +24,17 @@ def print_comparison(comparison: Comparison, *, console: Console | None = None) 
         console.print(terminal.text("There is nothing to compare: no method could explain this text."))
     else:
         console.print(_headline(comparison, terminal))
+        if table.conclusion:
+            console.print(terminal.text(table.conclusion, "bold"))
         for block in min(
             (
-                _blocks(label, stacks, console.width)
+                blocks(label, stacks, console.width)
                 for label, stacks in (_by_method(table, terminal), _by_metric(table, terminal))
             ),
             key=len,
         ):
             console.print()
-            for line in _lines(block, terminal):
+            for line in lines(block):
                 console.print(line, soft_wrap=True)  # a terminal too narrow for two columns breaks lines by itself
     _print_rest(table, terminal)
 
@@ -71,7 +55,7 @@ def _by_method(table: Sheet, terminal: Terminal) -> tuple[TerminalColumn, list[T
     names = TerminalColumn(("method",), tuple(terminal.name(line.name) for line in table.lines))
     stacks = [
         TerminalColumn(
-            _heading(f"{column.name} {_arrow(column.better, terminal)}"),
+            heading(terminal.text(f"{column.name} {_arrow(column.better, terminal)}").plain),
             tuple(_value(line.cells[i], terminal) for line in table.lines),
         )
         for i, column in enumerate(table.columns)
@@ -99,53 +83,11 @@ def _by_metric(table: Sheet, terminal: Terminal) -> tuple[TerminalColumn, list[T
         sums = [*([mean(line.mean_rank)] if table.ranked else []), line.time, line.passes]
         stacks.append(
             TerminalColumn(
-                _heading(line.name),
+                heading(terminal.text(line.name).plain),
                 (*(_value(cell, terminal) for cell in line.cells), *(terminal.text(one) for one in sums)),
             )
         )
     return TerminalColumn(("metric",), tuple(terminal.text(name) for name in (*names, *last))), stacks
-
-
-def _blocks(label: TerminalColumn, stacks: Sequence[TerminalColumn], width: int) -> list[list[TerminalColumn]]:
-    """The columns in groups that fit the width, each with the same labels in front and at least one other column."""
-    blocks: list[list[TerminalColumn]] = []
-    left = 0
-    for stack in stacks:
-        needs = GAP + stack.width
-        if not blocks or needs > left:
-            blocks.append([label])
-            left = width - label.width
-        blocks[-1].append(stack)
-        left -= needs
-    return blocks or [[label]]
-
-
-def _lines(block: Sequence[TerminalColumn], terminal: Terminal) -> Iterator[Text]:
-    """The rows of a block, its headings aligned at the bottom. Labels are aligned left, numbers right."""
-    tallest = max(len(stack.heading) for stack in block)
-    above = [
-        tuple(terminal.text(line, "dim") for line in (*[""] * (tallest - len(stack.heading)), *stack.heading))
-        for stack in block
-    ]
-    for row in zip(*((*heading, *stack.cells) for heading, stack in zip(above, block, strict=True)), strict=True):
-        yield Text(" " * GAP).join(
-            _padded(cell, stack.width, left=stack is block[0]) for cell, stack in zip(row, block, strict=True)
-        )
-
-
-def _padded(cell: Text, width: int, *, left: bool) -> Text:
-    room = Text(" " * (width - cell.cell_len))
-    return cell + room if left else room + cell
-
-
-def _heading(name: str) -> tuple[str, ...]:
-    """A long name in lines, broken behind underscores, colons and spaces."""
-    lines = [""]
-    for part in re.findall(r"[^_:, ]+[_:, ]*", name):
-        if lines[-1] and len((lines[-1] + part).rstrip()) > WIDEST:
-            lines.append("")
-        lines[-1] += part
-    return tuple(line.rstrip() for line in lines)
 
 
 def _arrow(better: str, terminal: Terminal) -> str:
@@ -180,6 +122,11 @@ def _print_rest(table: Sheet, terminal: Terminal) -> None:
         ]
         star = "*" if terminal.console.options.ascii_only else "★"
         ranks = [f"{star} the best", "small numbers are ranks"] if table.ranked else []
-        passes = "passes: rows of forward + backward passes; those that methods share count for the first of them"
+        grouped = [column.group for column in table.columns if column.group != "other"]
+        if SHAPE in grouped:
+            ranks.append("the mean rank counts each group of metrics once, and the shape of scores not at all")
+        elif table.ranked and len(grouped) > len(set(grouped)):
+            ranks.append("the mean rank counts each group of metrics once")
+        passes = "passes: rows of forward + backward passes; shared: computed for a method before it"
         terminal.console.print(terminal.text(terminal.characters.dot.join([*ends, *ranks, passes]), "dim"))
     terminal.console.print(terminal.text(table.counts, "dim"))

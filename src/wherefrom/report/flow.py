@@ -40,26 +40,55 @@ def page(flow: Flow) -> str:
         chips=_chips(flow),
         facts=[(name, value) for name, value in facts if value] + [("note", visible(note)) for note in flow.notes],
         layers=len(flow.layers),
-        start=_start(flow),
+        start=deciding(flow),
         shares=base64.b64encode((flow.layers * STEPS).round().clip(0, STEPS).astype("<u2").tobytes()).decode(),
         steps=STEPS,
     )
 
 
-def _start(flow: Flow) -> int:
+def fragment(flow: Flow) -> str:
+    """What the deciding position holds behind each layer, for a notebook's output: brings its own style, needs no
+    script.
+    """
+    place = deciding(flow)
+    rows = [layer[place].tolist() for layer in flow.accumulated] if len(flow.layers) else []
+    words = [part >= 0 for part in flow.segment]
+    scale = largest(row[i] for row in rows for i in range(len(words)) if words[i]) or 1.0
+    return render(
+        "flow_fragment.html",
+        method=visible(flow.method),
+        prediction=f"{visible(flow.prediction)} ({percent(flow.probability)})" if flow.prediction else "",
+        reader=visible(labels(flow)[place]),
+        rows=[
+            (visible(name), words[i], [(percent(row[i]), f"{min(1.0, row[i] / scale):.3f}") for row in rows])
+            for i, name in enumerate(labels(flow))
+        ],
+        layers=len(rows),
+        notes=[visible(note) for note in flow.notes],
+    )
+
+
+def deciding(flow: Flow) -> int:
     """The position looked at first: the one that the decision is read from, or mostly."""
     return int(np.argmax(flow.read))
 
 
+def labels(flow: Flow) -> list[str]:
+    """Every token as it stands in the text; as the tokenizer writes it where it does not."""
+    texts = {0: flow.text, 1: flow.pair or ""}
+    return [
+        " ".join(texts.get(part, "")[start:end].split()) or token
+        for token, (start, end), part in zip(flow.tokens, flow.offsets, flow.segment, strict=True)
+    ]
+
+
 def _chips(flow: Flow) -> list[TokenChip]:
-    scores = flow.accumulated[-1][_start(flow)].tolist() if len(flow.layers) else [0.0] * len(flow.tokens)
+    scores = flow.accumulated[-1][deciding(flow)].tolist() if len(flow.layers) else [0.0] * len(flow.tokens)
     scale = largest(score for score, special in zip(scores, flow.special, strict=True) if not special) or largest(
         scores
     )
-    texts = {0: flow.text, 1: flow.pair or ""}
     chips, last, reached = [], -1, 0
-    for token, (start, end), part, score in zip(flow.tokens, flow.offsets, flow.segment, scores, strict=True):
-        label = " ".join(texts.get(part, "")[start:end].split()) or token
+    for label, (start, end), part, score in zip(labels(flow), flow.offsets, flow.segment, scores, strict=True):
         strength = min(1.0, score / scale) if scale else 0.0
         chips.append(
             TokenChip(

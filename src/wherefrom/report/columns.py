@@ -1,0 +1,77 @@
+"""Tables in the terminal that never cut a number: columns that do not fit follow in another block, with the same labels
+in front.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+GAP = 2  # between columns
+WIDEST = 12  # a heading that is wider is broken into lines where it has underscores
+
+
+class TerminalColumn(NamedTuple):
+    """One column of a table: a heading of several lines, and its cells."""
+
+    heading: tuple[str, ...]
+    cells: tuple[Text, ...]
+
+    @property
+    def width(self) -> int:
+        return max(*map(cell_len, self.heading), *(cell.cell_len for cell in self.cells), 1)
+
+
+def print_columns(console: Console, label: TerminalColumn, columns: Sequence[TerminalColumn]) -> None:
+    """Print a table, in several blocks where the terminal is too narrow for one."""
+    for block in blocks(label, columns, console.width):
+        console.print()
+        for line in lines(block):
+            console.print(line, soft_wrap=True)  # a terminal too narrow for two columns breaks lines by itself
+
+
+def blocks(label: TerminalColumn, columns: Sequence[TerminalColumn], width: int) -> list[list[TerminalColumn]]:
+    """The columns in groups that fit the width, each with the same labels in front and at least one other column."""
+    found: list[list[TerminalColumn]] = []
+    left = 0
+    for column in columns:
+        needs = GAP + column.width
+        if not found or needs > left:
+            found.append([label])
+            left = width - label.width
+        found[-1].append(column)
+        left -= needs
+    return found or [[label]]
+
+
+def lines(block: Sequence[TerminalColumn]) -> Iterator[Text]:
+    """The rows of a block, its headings aligned at the bottom. Labels are aligned left, numbers right."""
+    tallest = max(len(column.heading) for column in block)
+    above = [
+        tuple(Text(line, "dim") for line in (*[""] * (tallest - len(column.heading)), *column.heading))
+        for column in block
+    ]
+    for row in zip(*((*heading, *column.cells) for heading, column in zip(above, block, strict=True)), strict=True):
+        yield Text(" " * GAP).join(
+            _padded(cell, column.width, left=column is block[0]) for cell, column in zip(row, block, strict=True)
+        )
+
+
+def heading(name: str) -> tuple[str, ...]:
+    """A long name in lines, broken behind underscores, colons and spaces."""
+    found = [""]
+    for part in re.findall(r"[^_:, ]+[_:, ]*", name):
+        if found[-1] and len((found[-1] + part).rstrip()) > WIDEST:
+            found.append("")
+        found[-1] += part
+    return tuple(line.rstrip() for line in found)
+
+
+def _padded(cell: Text, width: int, *, left: bool) -> Text:
+    room = Text(" " * (width - cell.cell_len))
+    return cell + room if left else room + cell

@@ -1,0 +1,33 @@
+"""A flow in the terminal: what the deciding position holds of each token, behind each layer."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from wherefrom.core.flow import Flow
+from wherefrom.report.colour import DARK
+from wherefrom.report.columns import TerminalColumn, print_columns
+from wherefrom.report.flow import deciding, labels
+from wherefrom.report.terminal import Terminal
+
+USUAL = 1.5  # times an equal share: more than that is printed bold
+
+
+def print_flow(flow: Flow, *, console: Console | None = None) -> None:
+    """Print a table with one row a token and one column a layer, in several blocks where there are many layers."""
+    console = console or Console(highlight=False)
+    terminal = Terminal(console, DARK, signed=False)
+    place, names, strong = deciding(flow), labels(flow), USUAL / max(1, len(flow.tokens))
+    console.print(
+        terminal.text(f"What “{names[place]}” holds of each token behind each layer, from 1 up ({flow.method})")
+    )
+    columns = [
+        TerminalColumn(
+            ("layer", str(number)),
+            tuple(terminal.text(f"{share:.3f}", "bold" if share > strong else "dim") for share in layer[place]),
+        )
+        for number, layer in enumerate(flow.accumulated if len(flow.layers) else (), 1)
+    ]
+    print_columns(console, TerminalColumn(("token",), tuple(terminal.name(name) for name in names)), columns)
+    for note in flow.notes:
+        console.print(terminal.text(note, "dim"))

@@ -1,5 +1,5 @@
 # Every target does its own set-up: a virtual environment in .venv, pinned by constraints.txt.
-.PHONY: demo test test-default-cpu test-portable check docs pictures dist dist-test clean
+.PHONY: demo test fuzz test-default-cpu test-portable check docs pictures dist dist-test clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -45,6 +45,10 @@ test-portable: $(VENV)/.dev
 		env $$setting $(BIN)/pytest $(NUMERICAL) || failed="$$failed; $$setting"; \
 	done; \
 	test -z "$$failed" || { echo "Failed under$${failed#;}"; exit 1; }
+
+# Ten times the inputs that `make test` tries.
+fuzz: $(VENV)/.dev
+	WHEREFROM_FUZZ=2000 $(BIN)/pytest tests/fuzz
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .

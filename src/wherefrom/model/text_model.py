@@ -159,6 +159,10 @@ class TextModel:
         for part in (text,) if pair is None else (text, pair):
             if not part.strip():
                 raise EmptyText("There is no text to explain: it is empty or blank.")
+            if any("\ud800" <= character <= "\udfff" for character in part):
+                raise BadOption(
+                    "The text has half of a character in it (a lone surrogate): it was not decoded rightly."
+                )
         wanted = {"return_offsets_mapping": True, "return_special_tokens_mask": True, "verbose": False}
         read = self.tokenizer(text, pair, truncation=False, **wanted)
         length = len(read["input_ids"])

@@ -3,16 +3,17 @@
 CPU time (time.process_time), the minimum of several, taken in turns, on the six-layer MiniLM with two labels. The words
 of each text differ: of equal words, hiding any three is one question.
 
-    python benchmarks/checking.py [--repeats 9]
+    python -m benchmarks.checking [--repeats 9] [--lengths 16,64]
 """
 
 import argparse
 import platform
 from datetime import date
+from functools import partial
 
 import torch
-from speed import LENGTHS, alternate, minilm
 
+from benchmarks.speed import LENGTHS, alternate, minilm
 from wherefrom.api import Model
 from wherefrom.model.text_model import PassCount, TextModel
 
@@ -39,8 +40,8 @@ def measure(length: int, methods: tuple[str, ...], repeats: int) -> list[str]:
         times = alternate(
             {
                 "forward": forward,
-                "plain": lambda method=method: model.explain(text, method),
-                "checked": lambda method=method: model.explain(text, method, check=True),
+                "plain": partial(model.explain, text, method),
+                "checked": partial(model.explain, text, method, check=True),
             },
             repeats,
         )
@@ -56,12 +57,13 @@ def measure(length: int, methods: tuple[str, ...], repeats: int) -> list[str]:
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--repeats", type=int, default=9)
+    arguments.add_argument("--lengths", default=",".join(map(str, LENGTHS)), help="tokens, between commas")
     options = arguments.parse_args()
     torch.set_num_threads(1)
     print(f"{date.today()}, {platform.machine()}, torch {torch.__version__}, 1 thread, {options.repeats} repeats\n")
     print("| method | tokens | rows of the check | check / explanation | check / forward pass |")
     print("|---|---:|---:|---:|---:|")
-    for length in LENGTHS:
+    for length in map(int, options.lengths.split(",")):
         for row in measure(length, METHODS if length == LENGTHS[0] else METHODS[:2], options.repeats):
             print(row, flush=True)
 

@@ -26,7 +26,7 @@ test: check
 
 # Tests that compare computed numbers. They must hold whatever instructions and however many threads add them up.
 NUMERICAL := $(addprefix tests/,case grading heads methods metrics model optimus selection studies) \
-	tests/benchmark/test_run.py tests/test_embedded.py tests/test_tolerances.py
+	tests/benchmark/test_run.py::test_the_numbers_are_those_of_single_comparisons tests/test_embedded.py tests/test_tolerances.py
 
 # Once without vector instructions, which adds up in another order than any recent processor would by itself.
 test-default-cpu: $(VENV)/.dev

@@ -56,7 +56,7 @@ def test_unknown_methods(name: str, message: str) -> None:
         ("integrated_gradients", {"steps": "many"}, "steps as int, not 'many'"),
         ("integrated_gradients", {"steps": 1.5}, "steps as int"),
         ("integrated_gradients", {"steps": True}, "steps as int"),
-        ("integrated_gradients", {"steps": 0}, "at least one step"),
+        ("integrated_gradients", {"steps": 0}, "1 to 1,000,000 steps"),
         ("saliency", {"norm": "l3"}, r"norm = l2 \| l1 \| mean, not 'l3'"),
         ("raw_attention", {"layer": 9}, "no layer 9: the model has 3"),
         ("raw_attention", {"head": 9}, "no head 9"),

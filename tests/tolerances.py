@@ -20,9 +20,10 @@ from wherefrom.model.text_model import TextModel
 TEXT = "the film was not bad, but dull!"
 
 # By the precision that a model really computes in (`precision_of`): how far scores may lie apart that are equal but for
-# rounding, as a share of the largest. Rounding is 1e-16 and 6e-8; three blocks and a method that divides by small sums
-# make some hundreds of it.
-TOLERANCE: dict[torch.dtype, float] = {torch.float64: 1e-9, torch.float32: 1e-5}
+# rounding, as a share of the largest. Rounding is 1e-16 and 6e-8; gradients through three blocks, and methods that
+# divide by small sums, make hundreds of it. (Without vector instructions, attcat of a tiny BERT in single precision
+# gave 1.8e-5 between a batch and a text alone.)
+TOLERANCE: dict[torch.dtype, float] = {torch.float64: 1e-9, torch.float32: 1e-4}
 
 # A whole model in single precision against the same in double: every layer adds its rounding, and softmax, norms and
 # differences of large numbers raise it.

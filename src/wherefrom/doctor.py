@@ -10,10 +10,12 @@ from torch import Tensor
 from wherefrom.api import Model
 from wherefrom.case.case import make_cases
 from wherefrom.errors import WherefromError
+from wherefrom.methods.input_x_gradient import ROUNDING
 from wherefrom.model.relevance.propagation import Operation
 from wherefrom.model.text_model import PassCount, TextModel
 from wherefrom.registry import all_methods
 
+POSITIONS = {"first": "the first token", "last": "the last token", "every": "all tokens"}
 SENTENCE = "This is a short text, and the doctor reads it."
 LEAK = 1e-4  # of the one that is shared out; linear operations hand it on in the model's own precision
 TOLERANCE = 1e-4  # of the largest number in a block's output; float32 gives about 1e-6
@@ -58,9 +60,7 @@ def examine(model: Model) -> dict[str, Any]:
         layers = cases[0].capture.attention
         block = text_model.anatomy.blocks[0]
         facts["layers and heads"] = f"{len(layers)} x {len(layers[0].probs)}, {block.order}-norm blocks"
-        facts["decision is read at"] = {"first": "the first token", "last": "the last token", "every": "all tokens"}[
-            text_model.anatomy.reads
-        ]
+        facts["decision is read at"] = POSITIONS.get(text_model.decision_position or "", "the task's own position")
         plain = plain_answer(text_model)
         apart = cases[0].parts_error()
         drift = ((cases[0].logits - plain).abs().max() / plain.abs().max()).item()
@@ -73,8 +73,10 @@ def examine(model: Model) -> dict[str, Any]:
     tried: dict[str, str | None] = {}
     for row in all_methods():
         try:
-            model.explain(SENTENCE, row.name)
+            found = model.explain(SENTENCE, row.name)
             tried[row.name] = None
+            if ROUNDING in found.notes:
+                facts["input_x_gradient"] = ROUNDING
         except WherefromError as problem:
             tried[row.name] = str(problem)
     return {"facts": facts, "methods": tried, "broken": broken}

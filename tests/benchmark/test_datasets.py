@@ -434,7 +434,7 @@ def test_what_is_not_there(tmp_path: Path, write: Write) -> None:
         WherefromError, match=r"There is no file or folder 'nothing', and no data set of that name. Ready names .* sst2"
     ):
         read("nothing")
-    with pytest.raises(WherefromError, match="is a folder, but not one of a known layout"):
+    with pytest.raises(WherefromError, match="is a folder, but its layout is not known"):
         read(tmp_path)
     with pytest.raises(WherefromError, match="There is no file"):
         read(f"jsonl:{tmp_path / 'no'}")

@@ -18,6 +18,7 @@ import pandas as pd
 import pytest
 import torch
 from tiny_models import make_model, make_network, tokenizer
+from tolerances import TOLERANCE, assert_close
 from torch import Tensor
 
 import wherefrom
@@ -93,13 +94,15 @@ def test_the_numbers_are_those_of_single_comparisons(undisturbed: Run, model_fol
         single = model.compare(text, list(METHODS), list(METRICS), rationale=[(0, 3)])
         for name, explanation, grades in zip(single.names, single.explanations, single.grades, strict=True):
             kept = rows.loc[(f"f{number}", name)]
-            assert kept["scores"].tolist() == pytest.approx(explanation.scores, abs=1e-5)
+            assert_close(kept["scores"], explanation.scores, tolerance=TOLERANCE[torch.float32], what=name)
             assert (kept["target"], tuple(kept["tokens"])) == (explanation.target, explanation.tokens)
             assert kept["label"] == ("NEGATIVE", "POSITIVE")[number % 2]
             assert kept["input_ids"].tolist() == list(model.text_model.encode(text).input_ids)
             for grade in grades:
                 if grade.metric != "auprc":
-                    assert found[f"f{number}", name, grade.metric] == pytest.approx(grade.value, abs=1e-5)
+                    assert found[f"f{number}", name, grade.metric] == pytest.approx(
+                        grade.value, abs=TOLERANCE[torch.float32]
+                    )
     assert undisturbed.costs["asked"].sum() > undisturbed.costs["rows"].sum() > 0
     assert set(undisturbed.alone["method"]) == set(METHODS)
 
@@ -325,7 +328,7 @@ def test_an_error_inside_a_batch_is_traced_to_its_example(
     known = undisturbed.scores[undisturbed.scores["method"] == "attcat"].set_index(["example", "metric"])["value"]
     assert set(ours.index.get_level_values(0)) == {f"f{number}" for number in range(len(TEXTS))} - dull
     for key, value in ours.items():
-        assert value == pytest.approx(known[key], abs=1e-5)
+        assert value == pytest.approx(known[key], abs=TOLERANCE[torch.float32])
     with pytest.raises(WherefromError, match=r"films.jsonl, line \d+: "):
         run(str(texts), tmp_path / "strict", **settings(model_folder, methods=["fragile"], strict=True))
 

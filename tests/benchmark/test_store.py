@@ -236,7 +236,7 @@ def test_a_second_process_is_refused(tmp_path: Path) -> None:
         assert first.stdout is not None
         assert first.stdout.readline() == b"in\n"
         with (
-            pytest.raises(FolderInUse, match="FolderTaken process is running in"),
+            pytest.raises(FolderInUse, match="Another process is running in"),
             open_store(tmp_path / "run", manifest()),
         ):
             pass

@@ -133,7 +133,7 @@ def test_hidden_tokens_keep_all_positions(family: str) -> None:
     n = len(case.encoding)
     keep = torch.ones(1, n, dtype=torch.bool)
     keep[0, n - 2 if family != "gpt2" else n - 1] = False  # the last word
-    table = model.embedding.weight.data
+    table = model.embedding_table.data
     pad, word = model.filler("pad"), case.encoding.input_ids[n - 2 if family != "gpt2" else n - 1]
     found = case.answers(keep, "pad")
     kept = table[word].clone()

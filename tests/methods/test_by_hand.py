@@ -5,13 +5,16 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from tiny_models import make_model
 from torch import Tensor
 from toys import additive_case, additive_model, case_of
 
 from wherefrom.api import Model
 from wherefrom.case.case import Attribution
+from wherefrom.methods.integrated_gradients import quadrature
 from wherefrom.model.recording import Attention
 from wherefrom.registry import find_method
 
@@ -30,7 +33,7 @@ def test_recovers_known_weights(method: str) -> None:
 def test_integrated_gradients_of_a_sum_leave_no_gap() -> None:
     given = find_method("integrated_gradients")(additive_case(good=2.0, bad=-3.0), steps=3)
     assert given.gap == pytest.approx(0, abs=1e-12)
-    assert given.params == {"baseline": "mask"}
+    assert given.params == {"baseline": "mask", "steps": 3}
 
 
 def test_saliency_of_a_sum_is_the_same_everywhere() -> None:
@@ -54,7 +57,7 @@ def test_reductions_of_input_x_gradient() -> None:
 
 def test_occlusion_hides_whole_words_and_sentences() -> None:
     model = additive_model(good=2.0, bad=-3.0, film=0.5, x=1.0)
-    model.embedding.weight.data[model.tokenizer.convert_tokens_to_ids("##x")] = torch.tensor([2.0, 2.0])
+    model.embedding_table.data[model.tokenizer.convert_tokens_to_ids("##x")] = torch.tensor([2.0, 2.0])
     words = Model(model).explain("good xx. bad film.", "occlusion", target=1, level="word")
     assert dict(zip(words.tokens, words.scores, strict=True))["xx"] == pytest.approx(5.0)  # x and ##x together
     sentences = Model(model).explain("Good xx. Bad film.", "occlusion", target=1, level="sentence")
@@ -89,6 +92,9 @@ class HandMade:
         self.encoding = [None, None]
         self.row_read = torch.tensor([1.0, 0.0])
         self.embeddings = states[0]
+
+    def attention(self, *, scores: bool) -> list[Tensor]:
+        return [layer.scores if scores else layer.probs for layer in self.capture.attention]
 
     def read(self, matrix: Tensor) -> Tensor:
         return matrix[..., 0, :]
@@ -161,3 +167,63 @@ def test_random_is_seeded_and_differs_between_texts() -> None:
     assert torch.equal(again[0], again[1])
     assert not torch.equal(again[0], again[2])
     assert not torch.equal(again[0], find_method("random")(case_of(model, "bad film"), seed=0))
+
+
+def test_quadrature_is_exact_for_polynomials_and_cut_into_panels_where_it_is_large() -> None:
+    for steps in (1, 7, 200, 201, 450, 100_000):
+        places, weights = quadrature(steps)
+        assert len(places) == len(weights) == steps
+        assert weights.sum() == pytest.approx(1)
+        assert bool((np.diff(places) > 0).all())
+        assert (weights * places).sum() == pytest.approx(1 / 2)
+        if steps > 1:
+            assert (weights * places**3).sum() == pytest.approx(1 / 4)
+
+
+def test_steps_are_doubled_until_the_gap_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function that rises in a narrow place: 50 gradients miss it, a few hundred do not."""
+    case = additive_case(good=2.0, bad=-3.0)
+    leaf = case.embeddings
+    start = torch.where(case.special[:, None], leaf, case.model.embedding_of("mask"))
+
+    def gradient_along(embeddings: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        way = (leaf - start).flatten()
+        along = ((embeddings - start).flatten(1) @ way / (way @ way)).double()  # (row,)
+        slope = SHARP / (1 + (SHARP * (along - 0.503)) ** 2)
+        return along, slope[:, None, None] * (leaf - start) / (way @ way)
+
+    def promised() -> float:
+        ends = np.arctan(SHARP * (np.array([1.0, 0.0]) - 0.503))
+        return float(ends[0] - ends[1])
+
+    monkeypatch.setattr(case, "gradient_along", gradient_along)
+    monkeypatch.setattr(type(case.target), "score", lambda self, logits: torch.tensor([promised()]))
+    monkeypatch.setattr(case, "score_along", lambda embeddings: torch.tensor([0.0]))
+    found = find_method("integrated_gradients")(case)
+    assert found.params["steps"] in (200, 400, 800)
+    assert abs(found.gap) < 0.05 * promised()
+    assert found.notes == ()
+    few = find_method("integrated_gradients")(case, steps=50)
+    assert abs(few.gap) > 0.05 * promised()
+    assert "do not rely on them" in few.notes[0]
+
+
+SHARP = 900.0
+
+
+def test_input_x_gradient_says_where_it_is_rounding() -> None:
+    """A layer norm right behind the word embeddings takes their length away, so e * dy/de is zero."""
+    model = make_model("deberta-v2", position_biased_input=False, dtype=torch.float32)
+    found = Model(model).explain("the film was not bad", "input_x_gradient")
+    assert "rounding" in found.notes[0]
+    beside = Model(model).explain("the film was not bad", "input_x_gradient", baseline="mask")
+    assert beside.notes == ()
+    assert max(map(abs, beside.scores)) > 100 * max(map(abs, found.scores))
+    assert Model(make_model("bert")).explain("the film was not bad", "input_x_gradient").notes == ()
+
+
+def test_methods_may_delete_what_they_hide() -> None:
+    model = additive_model(good=2.0, bad=-3.0, film=0.5)
+    found = Model(model).explain("good bad film", "occlusion", target=1, fill="delete")
+    assert found.params["fill"] == "delete"
+    assert [unit.score for unit in found.units()] == pytest.approx([2.0, -3.0, 0.5])

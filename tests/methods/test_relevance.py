@@ -277,7 +277,7 @@ def test_bad_masks() -> None:
     for heads, why in [
         ([[0] * 4] * 3, "empty"),
         ([[1] * 4] * 2, "for 2 layers of 4 heads; the model has 3 of 4"),
-        ([[1, 0], [1]], "as many heads in every layer"),
+        ([[1, 0], [1]], "the same number of heads in every layer"),
         ([[-1, 1, 1, 1]] * 3, "zero or more"),
         (7, "not int"),
     ]:

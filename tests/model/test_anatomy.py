@@ -75,6 +75,13 @@ def test_a_head_unlike_its_family_s_is_found_out() -> None:
     network.base_model.pooler = MeanPooler()
     model = TextModel(network, tokenizer())
     assert not model.skips_unread
+    assert model.decision_position == "every"
+    encoding = model.encode(TEXT)
+    torch.testing.assert_close(
+        case_of(model, encoding).row_read, torch.full((len(encoding),), 1 / len(encoding)).double()
+    )
+    assert tiny("bert").decision_position == "first"
+    assert tiny("gpt2").decision_position == "last"
     assert tiny("bert").skips_unread
     with torch.no_grad():
         expected = network(**model.batch([model.encode(TEXT)])).logits.softmax(-1)[0]

@@ -2,6 +2,7 @@
 made of them.
 """
 
+import wherefrom.core.arrays  # noqa: F401  # says so where numpy is too old
 from wherefrom.benchmark.plan import RunPlan
 from wherefrom.benchmark.store import Run
 from wherefrom.benchmark.thermostat import read_thermostat, write_thermostat

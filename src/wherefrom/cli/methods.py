@@ -21,8 +21,12 @@ def methods(as_json: JsonOption = False) -> None:
     rows = all_methods()
     options = {row.name: {name: p.default for name, p in options_of(row.function).items()} for row in rows}
     if as_json:
-        plain = ("name", "family", "signed", "per_class", "reads", "summary", "paper")
-        listed = [{key: getattr(row, key) for key in plain} | {"options": options[row.name]} for row in rows]
+        plain = ("name", "family", "signed", "per_class", "summary", "paper")
+        listed = [
+            {key: getattr(row, key) for key in plain}
+            | {"reads": ", ".join(sorted(row.needs())), "options": options[row.name]}
+            for row in rows
+        ]
         sys.stdout.write(json.dumps(listed, ensure_ascii=False) + "\n")
         return
     console = Console(highlight=False)

@@ -14,7 +14,6 @@ import typer
 from rich.console import Console
 
 from wherefrom.cli.arguments import JsonOption, ModelOption, app
-from wherefrom.core.files import read_json_lines, reading
 from wherefrom.errors import BadFile, UnknownName
 from wherefrom.samples import resolve
 
@@ -66,6 +65,8 @@ def optimus(
 
 def read_texts(path: Path, limit: int | None) -> list[str | tuple[str, str]]:
     """Texts or pairs, as many as there are or are wanted; blank lines are skipped."""
+    from wherefrom.core.files import read_json_lines, reading
+
     if path.suffix in (".jsonl", ".json"):
         return [_text_of(where, row) for where, row in islice(read_json_lines(path), limit)]
     with reading(path), path.open(encoding="utf-8") as lines:

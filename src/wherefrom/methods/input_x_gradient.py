@@ -1,23 +1,47 @@
 """Input times gradient: what each token's word embedding adds to the score, to first order.
 
-The sum over e * dy/de, or its l2 norm, or the mean of its absolute values.
+The sum over (e - b) * dy/de, or its l2 norm, or the mean of its absolute values. b is zero unless `baseline` says which
+token's embedding it is. Where a model normalises word embeddings before anything else, as DeBERTa-v3 does, a longer
+embedding changes nothing and e * dy/de is zero but for rounding: then a baseline is needed, and a note says so.
 """
 
 from __future__ import annotations
 
 from typing import Literal
 
+import torch
 from torch import Tensor
 
 from wherefrom.case.case import Attribution, Case
 from wherefrom.registry import method
 
 Reduce = Literal["sum", "l2", "mean"]
+Baseline = Literal["zero", "auto", "mask", "pad", "unk", "eos"]
+ROUNDED = 1000  # times the precision: what a norm, a backward pass through all layers and a sum leave of zero
+
+
+ROUNDING = (
+    "These scores are rounding: the model normalises its word embeddings, so that none adds anything by its length."
+    " Take baseline=mask (or unk, pad), integrated_gradients or saliency."
+)
 
 
 @method(family="gradient", signed=True, per_class=True, reads="embeddings", paper="Denil et al. 2015, arXiv:1412.6815")
-def input_x_gradient(case: Case, *, reduce: Reduce = "sum") -> Attribution:
-    return Attribution(reduced(case.embeddings * case.embedding_gradient, reduce), signed=reduce == "sum")
+def input_x_gradient(case: Case, *, reduce: Reduce = "sum", baseline: Baseline = "zero") -> Attribution:
+    embeddings, gradient = case.embeddings, case.embedding_gradient
+    if baseline != "zero":
+        fill = case.model.usual_fill() if baseline == "auto" else baseline
+        embeddings = torch.where(case.special[:, None], 0, embeddings - case.model.embedding_of(fill))
+    parts = embeddings * gradient
+    notes = (ROUNDING,) if reduce == "sum" and only_rounding(parts) else ()
+    return Attribution(reduced(parts, reduce), signed=reduce == "sum", notes=notes)
+
+
+def only_rounding(parts: Tensor) -> bool:
+    """Whether every sum over a token's numbers is as small beside their sizes as rounding leaves it. (token, size)"""
+    sizes, sums = parts.double().norm(dim=-1), parts.double().sum(-1).abs()
+    level = ROUNDED * torch.finfo(parts.dtype).eps
+    return bool(sizes.max() > 0) and bool((sums <= level * sizes.max()).all())
 
 
 def reduced(parts: Tensor, reduce: Reduce) -> Tensor:

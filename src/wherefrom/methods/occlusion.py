@@ -9,7 +9,7 @@ import torch
 from wherefrom.case.case import Attribution, Case
 from wherefrom.registry import method
 
-FillOption = Literal["auto", "mask", "unk", "pad", "eos"]
+FillOption = Literal["auto", "mask", "unk", "pad", "eos", "delete"]
 
 
 @method(

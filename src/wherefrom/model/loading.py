@@ -59,6 +59,8 @@ def _given(source: Any) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         source = (source.model, source.tokenizer)
     if isinstance(source, tuple | list) and len(source) == 2:
         network, tokenizer = source
+        if hasattr(network, "get_base_model"):  # PEFT wraps the model, whose layers hold the adapters
+            network = network.get_base_model()
         inner = getattr(network, "_orig_mod", network)  # torch.compile wraps the model
         if isinstance(inner, PreTrainedModel) and isinstance(tokenizer, PreTrainedTokenizerBase):
             return network, tokenizer

@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from wherefrom.core.encoding import Encoding
+from wherefrom.core.family import DecisionPosition
 from wherefrom.core.target import Target
-from wherefrom.errors import BadOption, EmptyText, MissingToken, ModelFailed, ModelIsTraining, WrongModel
+from wherefrom.errors import BadOption, EmptyText, MissingToken, ModelFailed, ModelIsTraining, NotSeen, WrongModel
 from wherefrom.model.anatomy import Anatomy, Block, dissect
 from wherefrom.model.tasks import TASKS, TargetSpec, Task
 
@@ -37,6 +38,8 @@ class TextModel:
     name: str = "model"
     task: Task = TASKS["classification"]
     batch_tokens: int = 4096  # how many tokens, with padding, go through the model at once
+    # Where a classification head reads the last hidden states; None where nobody knows.
+    decision_position: DecisionPosition | None = field(init=False, default=None)
     skips_unread: bool = field(init=False, default=False)  # whether what the decision does not read is left out
 
     def __post_init__(self) -> None:
@@ -45,7 +48,8 @@ class TextModel:
                 "Wherefrom needs a fast tokenizer, because only that says where each token stands in the text."
             )
         self.check_mode()
-        # Found out once, when the model is loaded, so that no explanation pays for it.
+        # Found out once, when the model is loaded, so that no explanation pays for it and no recording sees it.
+        object.__setattr__(self, "decision_position", self._find_decision_position())
         object.__setattr__(self, "skips_unread", self._may_skip_unread())
 
     def check_mode(self) -> None:
@@ -68,6 +72,36 @@ class TextModel:
     def anatomy(self) -> Anatomy:
         return dissect(self.network)
 
+    def _find_decision_position(self) -> DecisionPosition | None:
+        """The family's row says where its heads usually read. A model may have a head of its own, so the gradient of
+        its logits at the last hidden states is asked.
+        """
+        try:
+            expected, last = self.anatomy.reads, self.anatomy.blocks[-1].module
+        except WrongModel:
+            return None
+        if expected == "every" or not self.task.position_depends_on_family:
+            return expected
+        hidden: list[Tensor] = []
+
+        def cut_off(_: nn.Module, __: Any, output: Any) -> Any:
+            states = (output[0] if isinstance(output, tuple) else output).detach().requires_grad_()
+            hidden[:] = [states]
+            return (states, *output[1:]) if isinstance(output, tuple) else states
+
+        handle = last.register_forward_hook(cut_off)
+        try:
+            with torch.inference_mode(False), torch.enable_grad():
+                logits = self.network(**self.batch([self.encode(self.task.sample)])).logits
+                (slope,) = torch.autograd.grad(logits.square().sum(), hidden)
+        except Exception:  # whatever a model unlike its family makes of it; methods that look inside it will say so
+            return expected
+        finally:
+            handle.remove()
+        read = slope[0].abs().amax(-1).nonzero().flatten().tolist()
+        only = [0] if expected == "first" else [slope.shape[1] - 1]
+        return expected if read == only else "every"
+
     @cached_property
     def limit(self) -> int | None:
         """How many tokens the model can read, or None."""
@@ -81,17 +115,28 @@ class TextModel:
 
     @property
     def device(self) -> torch.device:
-        return self.embedding.weight.device
+        return self.embedding_table.device
 
-    @cached_property
-    def embedding(self) -> nn.Embedding:
-        return self.network.get_input_embeddings()  # type: ignore[return-value]  # every text model's is one
+    @property
+    def embedding(self) -> nn.Module:
+        """The module that turns ids into word vectors: a table, or a table with an adapter around it."""
+        found: nn.Module = self.network.get_input_embeddings()
+        return found
+
+    @property
+    def embedding_table(self) -> Tensor:
+        """The weights that words are looked up in. (word, size)"""
+        return next(self.embedding.parameters())
 
     @cached_property
     def _word_embeddings(self) -> list[nn.Module]:
-        """Every module that looks words up in the same table (an encoder's and a decoder's are two)."""
-        table = self.embedding.weight
-        return [m for m in self.network.modules() if isinstance(m, nn.Embedding) and m.weight is table]
+        """Every module that turns ids into word vectors: the model's own, whatever it consists of, and others that look
+        words up in the same table (an encoder's and a decoder's are two).
+        """
+        outer, table = self.embedding, self.embedding_table
+        inside = set(outer.modules())
+        others = [m for m in self.network.modules() if isinstance(m, nn.Embedding) and m not in inside]
+        return [outer, *(module for module in others if module.weight is table)]
 
     @property
     def takes_batches(self) -> bool:
@@ -169,7 +214,7 @@ class TextModel:
 
     def embed(self, input_ids: Tensor) -> Tensor:
         """Word embeddings, as the model's first layer gives them."""
-        embedded: Tensor = self._word_embeddings[0](input_ids)
+        embedded: Tensor = self.embedding(input_ids)
         return embedded
 
     def logits(
@@ -199,21 +244,26 @@ class TextModel:
 
     @contextmanager
     def _embeddings_are(self, ids: Tensor, embeddings: Tensor | None) -> Iterator[None]:
-        thread = threading.get_ident()
+        """Within this context the model reads these word vectors, and not those of the ids. Raises if it did not."""
+        thread, arrived = threading.get_ident(), False
 
         def put_in(_: nn.Module, args: tuple[Any, ...], looked_up: Tensor) -> Tensor:
-            if embeddings is None or threading.get_ident() != thread or not args or args[0].shape != ids.shape:
+            nonlocal arrived
+            if embeddings is None or threading.get_ident() != thread or not args:
                 return looked_up
-            if torch.equal(args[0], ids):
-                return embeddings
-            if torch.equal(args[0][:, 1:], ids[:, :-1]):  # a decoder that reads the same text, shifted by one
-                return torch.cat([looked_up[:, :1], embeddings[:, :-1]], 1)
-            return looked_up
+            replaced = _in_place_of(args[0], looked_up, ids, embeddings)
+            arrived = arrived or replaced is not None
+            return looked_up if replaced is None else replaced
 
         with ExitStack() as hooks:
             for module in self._word_embeddings if embeddings is not None else ():
                 hooks.callback(module.register_forward_hook(put_in).remove)
             yield
+        if embeddings is not None and not arrived:
+            raise NotSeen(
+                "The model does not look its words up as they were given (its embedding layer saw other ids), so hidden"
+                " words would not be hidden. Methods that only read attention, and the prediction, still work."
+            )
 
     @contextmanager
     def _only_what_is_read(self, positions: Tensor | None) -> Iterator[None]:
@@ -247,6 +297,8 @@ class TextModel:
         try:
             sample = self.task.sample.format(mask=self.tokenizer.mask_token)
             inputs = self.batch([self.encode(text) for text in (sample, f"Well. {sample}")[: 1 + self.takes_batches]])
+            if self.task.positions(self, inputs) is None:
+                return False
             with torch.no_grad():
                 short, full = (self._logits(inputs, None, skip_unread=skip) for skip in (True, False))
         except Exception:  # whatever a block unlike its family's makes of it: then the model runs as it is
@@ -263,15 +315,12 @@ class TextModel:
         # A block that serves several layers has no last turn.
         return blocks[-1] if len(blocks) == self.network.config.num_hidden_layers else None
 
-    @cached_property
+    @property
     def _position_unknown(self) -> bool:
         """Whether the position that is read depends on a family that is not known."""
         if not self.task.position_depends_on_family:
             return False
-        try:
-            return not self.anatomy.blocks
-        except WrongModel:
-            return True
+        return self.decision_position is None
 
     # Hiding
 
@@ -317,3 +366,21 @@ class TextModel:
             if getattr(self.tokenizer, f"{kind}_token_id", None) is not None:
                 return kind
         raise MissingToken("The tokenizer has no mask, unk, pad or eos token, so no word can be hidden.")
+
+
+def _in_place_of(seen: Tensor, looked_up: Tensor, ids: Tensor, embeddings: Tensor) -> Tensor | None:
+    """The word vectors that take the place of what was looked up, in the shape in which the model sees the ids; None
+    where these are not the ids of the text.
+    """
+    length = ids.shape[1]
+    if seen.shape == ids.shape and torch.equal(seen, ids):
+        return embeddings
+    if seen.shape == ids.shape[::-1] and torch.equal(seen, ids.T):  # tokens in front of rows, as XLNet has them
+        return embeddings.transpose(0, 1)
+    if seen.ndim != 2 or len(seen) != len(ids):
+        return None
+    if seen.shape[1] > length and torch.equal(seen[:, :length], ids):  # padded to a window, as Longformer does
+        return torch.cat([embeddings, looked_up[:, length:]], 1)
+    if seen.shape == ids.shape and torch.equal(seen[:, 1:], ids[:, :-1]):  # a decoder reads the text shifted by one
+        return torch.cat([looked_up[:, :1], embeddings[:, :-1]], 1)
+    return None

@@ -39,7 +39,7 @@ class Classification:
         return found
 
     def positions(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
-        reads, ids = model.anatomy.reads, inputs["input_ids"]
+        reads, ids = model.decision_position, inputs["input_ids"]
         if reads == "every":
             return None
         if reads == "first":

@@ -3,7 +3,7 @@
 CPU time (time.process_time), the minimum of several, taken in turns, on the six-layer MiniLM with two labels. The words
 of each text differ: of equal words, hiding any three is one question.
 
-    python benchmarks/checking.py [--repeats 9]
+    python -m benchmarks.checking [--repeats 9] [--lengths 16,64]
 """
 
 import argparse
@@ -17,7 +17,7 @@ from benchmarks.speed import LENGTHS, alternate, minilm
 from wherefrom.api import Model
 from wherefrom.model.text_model import PassCount, TextModel
 
-METHODS = ("attcat", "integrated_gradients", "kernel_shap")
+METHODS = ("attcat", "integrated_gradients", "kernel_shap")  # the last at the shortest length only: it asks much itself
 
 
 def text_of(model: TextModel, length: int) -> str:
@@ -57,13 +57,14 @@ def measure(length: int, methods: tuple[str, ...], repeats: int) -> list[str]:
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--repeats", type=int, default=9)
+    arguments.add_argument("--lengths", default=",".join(map(str, LENGTHS)), help="tokens, between commas")
     options = arguments.parse_args()
     torch.set_num_threads(1)
     print(f"{date.today()}, {platform.machine()}, torch {torch.__version__}, 1 thread, {options.repeats} repeats\n")
     print("| method | tokens | rows of the check | check / explanation | check / forward pass |")
     print("|---|---:|---:|---:|---:|")
-    for length in LENGTHS:
-        for row in measure(length, METHODS if length < LENGTHS[-1] else METHODS[:2], options.repeats):
+    for length in map(int, options.lengths.split(",")):
+        for row in measure(length, METHODS if length == LENGTHS[0] else METHODS[:2], options.repeats):
             print(row, flush=True)
 
 

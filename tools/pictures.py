@@ -14,6 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PICTURES = ROOT / "docs" / "pictures"
 SENTENCE = "A gorgeous, witty film, but the plot drags and the ending is a mess."
+SATURATED = "A gorgeous and witty film."
 METHODS = "attcat,attn_lrp,integrated_gradients,alti,attention_rollout,occlusion,random"
 METRICS = "comprehensiveness,sufficiency,rft,aopc"
 
@@ -37,6 +38,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         wherefrom("explain", SENTENCE, "--html", str(folder / "explain.html"))
+        wherefrom("explain", SATURATED, "--html", str(folder / "saturated.html"))
         wherefrom(
             "compare", SENTENCE, "--methods", METHODS, "--metrics", METRICS, "--html", str(folder / "compare.html")
         )
@@ -45,7 +47,13 @@ def main() -> None:
         run = ("--methods", METHODS, "--metrics", METRICS + ",auprc", "--out", str(folder / "run"))
         wherefrom("run", "sample:reviews", *run)
         wherefrom("report", str(folder / "run"), "--html", str(folder / "benchmark.html"))
-        sizes = {"explain": (1100, 990), "compare": (1330, 1120), "flow": (1000, 885), "benchmark": (1300, 1225)}
+        sizes = {
+            "explain": (1100, 990),
+            "saturated": (1100, 450),
+            "compare": (1330, 1120),
+            "flow": (1000, 885),
+            "benchmark": (1300, 1225),
+        }
         for page, size in sizes.items():
             photograph(folder / f"{page}.html", PICTURES / f"{page}.png", size, folder / "profile")
 

@@ -347,7 +347,7 @@ def test_the_check_is_told_in_words(show: Callable[[Explanation], str], verdict:
         f"{verdict} Hiding the 2 strongest tokens: 97.7% -> 41.0%. Hiding 2 tokens at random: 97.1% (95 to 98)."
         " Keeping only them: 96.3%."
     ) in told
-    assert "Hidden: fine, <b>.; 20 random choices." in told
+    assert 'Hidden: "fine", "<b>."; 20 random choices.' in told
     assert 'class="check"' not in show(film())
 
 

@@ -153,12 +153,12 @@ def test_a_check_in_words() -> None:
         "supported",
         "Hiding the 3 strongest words: 97.7% -> 41.0%. Hiding 3 words at random: 97.1% (95 to 98)."
         " Keeping only them: 96.3%.",
-        "fine, film, .; 20 random choices",
+        '"fine", "film", "."; 20 random choices',
     )
     assert other == (
         "weak",
         "Hiding the word most against it: 97.7% -> 99.0%. Hiding 1 word at random: 97.7% (97.6 to 97.9).",
-        "film; 20 random choices",
+        '"film"; 20 random choices',
     )
 
 

@@ -183,7 +183,7 @@ def _finding(check: Check, one: Hiding, level: str, name: str) -> Finding:
         parts.append(f"Keeping only {'it' if count == 1 else 'them'}: {percent(one.kept)}.")
     if one.verdict == "too short":
         parts.append("The text is too short to tell: random choices are few, and mostly share these.")
-    which = ", ".join(" ".join(text.split()) for text in one.texts)
+    which = ", ".join('"' + " ".join(text.split()) + '"' for text in one.texts)  # some of them may be commas
     return Finding(one.verdict, " ".join(parts), f"{which}; {one.draws} random choices")
 
 

@@ -50,7 +50,14 @@ class Model:
 
     @overload
     def explain(
-        self, text: TextOrPair, method: str = ..., target: TargetSpec = ..., level: Level = ..., **options: Any
+        self,
+        text: TextOrPair,
+        method: str = ...,
+        target: TargetSpec = ...,
+        level: Level = ...,
+        *,
+        check: bool = ...,
+        **options: Any,
     ) -> Explanation: ...
     @overload
     def explain(
@@ -59,6 +66,8 @@ class Model:
         method: str = ...,
         target: list[TargetSpec] | list[str] = ...,
         level: Level = ...,
+        *,
+        check: bool = ...,
         **options: Any,
     ) -> list[Explanation]: ...
     @overload
@@ -68,6 +77,8 @@ class Model:
         method: str = ...,
         target: TargetSpec = ...,
         level: Level = ...,
+        *,
+        check: bool = ...,
         **options: Any,
     ) -> list[Explanation]: ...
     def explain(
@@ -76,6 +87,8 @@ class Model:
         method: str = "attcat",
         target: TargetSpec | list[TargetSpec] | list[str] = None,
         level: Level = "token",
+        *,
+        check: bool = False,
         **options: Any,
     ) -> Explanation | list[Explanation]:
         """Which tokens made the model decide so.
@@ -88,6 +101,8 @@ class Model:
                 an answer in the context. A list of targets gives one explanation for each, from the same passes:
                 `Model.predicted` lists all predicted labels.
             level: "token", "word" or "sentence".
+            check: put the explanation to the test, too: the strongest units are hidden, and as many at random, and the
+                model is asked. `Explanation.check` says what it answered. At most 40 short rows for each text.
             **options: the method's own.
 
         Returns:
@@ -107,9 +122,11 @@ class Model:
             if isinstance(text, list):
                 raise BadOption("Several targets are explained for one text at a time, not for a list of texts.")
             with torch.inference_mode(False):
-                return explain_targets(model, self._read(text), target, chosen_method, chosen_options, level)
+                return explain_targets(
+                    model, self._read(text), target, chosen_method, chosen_options, level, check=check
+                )
         encodings = [self._read(one) for one in (text if isinstance(text, list) else [text])]
-        found = explain_texts(model, encodings, target, chosen_method, chosen_options, level)
+        found = explain_texts(model, encodings, target, chosen_method, chosen_options, level, check=check)
         return found if isinstance(text, list) else found[0]
 
     def predicted(self, text: TextOrPair) -> list[str]:
@@ -349,7 +366,8 @@ def explain(
     method: str = "attcat",
     target: TargetSpec = None,
     level: Level = "token",
+    check: bool = False,
     **options: Any,
 ) -> Explanation:
     """Load a model and explain one text: a shortcut."""
-    return load(model).explain(text, method, target, level, **options)
+    return load(model).explain(text, method, target, level, check=check, **options)

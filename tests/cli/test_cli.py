@@ -77,6 +77,22 @@ def test_a_real_process(folder: Path) -> None:
     )
 
 
+def test_explain_checks_itself_unless_told_not_to(wherefrom: Run, folder: Path) -> None:
+    text = "the film was not bad and the plot was good"
+    told = json.loads(wherefrom("explain", text, "--model", str(folder), "--json").stdout)["check"]
+    assert told["verdict"] in ("supported", "weak", "not supported")
+    assert told["whole"] == pytest.approx(
+        json.loads(wherefrom("explain", text, "--model", str(folder), "--json").stdout)["probability"]
+    )
+    shown = " ".join(wherefrom("explain", text, "--model", str(folder)).stdout.split())
+    assert "at random" in shown
+    silent = wherefrom("explain", text, "--model", str(folder), "--no-check")
+    assert "at random" not in " ".join(silent.stdout.split())
+    assert (
+        json.loads(wherefrom("explain", text, "--model", str(folder), "--no-check", "--json").stdout)["check"] is None
+    )
+
+
 def test_explain_shows_the_text_and_its_scores(wherefrom: Run, folder: Path) -> None:
     done = wherefrom("explain", "the film was not bad", "--model", str(folder))
     assert done.returncode == 0, done.stderr
@@ -178,6 +194,7 @@ def test_a_text_that_was_cut_is_a_warning(wherefrom: Run, folder: Path) -> None:
         (["compare", "a film", "--target", ""], 2, "The target is empty"),
         (["compare", "a film", "--open"], 2, "--open opens the page that --html writes"),
         (["explain", "a film", "--level", "words"], 2, "Did you mean 'word'?"),
+        (["explain", "a film", "--theme", "ligth"], 2, "Did you mean 'light'?"),
         (["explain", "a film", "--html", "/no/such/folder/page.html"], 1, "could not be written"),
         (["explain", "a film", "--model", "/no/such/model"], 2, "not a folder"),
         (["explain", "a film", "--each", "--target", "LABEL_1"], 2, "neither --target nor --minus"),
@@ -231,7 +248,7 @@ def test_help_and_version(wherefrom: Run) -> None:
 def commands() -> dict[str, Any]:
     """Every command by its name, with those of groups as "study sparse"."""
     root: Any = typer.main.get_command(cli.app)
-    found = {}
+    found: dict[str, Any] = {}
     for name, one in root.commands.items():
         found |= (
             {f"{name} {inner}": own for inner, own in one.commands.items()} if hasattr(one, "commands") else {name: one}

@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 import pytest
 
 from report.sentences import explain, film, pair
+from wherefrom.core.check import Check, Hiding, Verdict
 from wherefrom.core.explanation import Explanation
 from wherefrom.errors import WherefromError
 from wherefrom.report.colour import DARK, LIGHT
@@ -330,3 +331,47 @@ def test_no_view_loads_torch() -> None:
         " assert not {'torch', 'transformers', 'numpy'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+
+
+def checked(verdict: Verdict = "supported") -> Check:
+    strongest = Hiding((1, 3), ("fine", "<b>."), 0.41, 0.963, 20, 0.971, 0.95, 0.98, 1.0, verdict)
+    return Check(verdict, 0.977, "delete", 2, strongest=strongest)
+
+
+@pytest.mark.parametrize("show", [fragment, lambda one: page([one])], ids=["fragment", "page"])
+@pytest.mark.parametrize("verdict", ["supported", "weak", "not supported", "too short"])
+def test_the_check_is_told_in_words(show: Callable[[Explanation], str], verdict: Verdict) -> None:
+    html = show(film(check=checked(verdict)))
+    told = " ".join("".join(Reader(html).texts).split())
+    assert (
+        f"{verdict} Hiding the 2 strongest tokens: 97.7% -> 41.0%. Hiding 2 tokens at random: 97.1% (95 to 98)."
+        " Keeping only them: 96.3%."
+    ) in told
+    assert "Hidden: fine, <b>.; 20 random choices." in told
+    assert 'class="check"' not in show(film())
+
+
+@pytest.mark.parametrize("show", [fragment, lambda one: page([one])], ids=["fragment", "page"])
+def test_what_is_not_assigned_is_a_bar_beside_the_scores(show: Callable[[Explanation], str]) -> None:
+    """A largest score of 2 beside 4 that went to no token."""
+    html = show(film(unassigned=4.0, gap=-1.0))
+    assert re.search(r'class="apart"><bdi>unassigned</bdi>.*?style="--w:1" .*?<b>\+4.000</b>', html)
+    assert re.search(r'class="apart"><bdi>gap</bdi>.*?class="t against" style="--w:0.25" .*?<b>-1.000</b>', html)
+    assert 'class="apart"' not in show(film())
+
+
+def test_bars_share_their_scale_with_what_is_not_assigned() -> None:
+    html = page([film(unassigned=4.0)])
+    assert re.search(r'<bdi title="fine">fine</bdi><span class="track both"><span class="t for" style="--w:0.5"', html)
+
+
+def test_a_language_model_predicts_the_next_token() -> None:
+    html = page([film(task="causal_lm", probabilities={"film": 0.7})])
+    assert "Probability of the next token" in html
+    assert "Probability of every class" not in html
+
+
+def test_a_scale_of_scores_that_are_alike_starts_at_the_smallest() -> None:
+    html = fragment(explain("a b c", (0, 1, 0.9), (2, 3, 1.0), (4, 5, 0.95), signed=False))
+    assert Reader(html).styles()["a"] == "t only --s:0;--a:0"
+    assert '<span class="without-special">0.900</span>' in html

@@ -12,8 +12,9 @@ from rich.style import Style
 from rich.text import Text
 
 from report.sentences import explain, film, pair
-from wherefrom.core.explanation import Explanation
-from wherefrom.report.terminal import print_explanation
+from wherefrom.core.check import Check, Hiding
+from wherefrom.core.explanation import Explanation, Theme
+from wherefrom.report.terminal import MIDDLE, print_explanation
 
 Colours = Literal["standard", "256", "truecolor"]
 
@@ -55,28 +56,32 @@ def test_spacing_and_headline() -> None:
 def test_exact_colours_scaled_by_what_is_shown() -> None:
     terminal = Terminal()
     terminal.show(film(ends=9.0))  # were [CLS] to set the scale, "fine" would be faint
-    assert terminal.grounds() == {"fine": (10, 122, 86), "film": (103, 41, 34), ".": (19, 48, 43)}
+    assert terminal.grounds() == {"fine": (32, 102, 206), "film": (74, 41, 14)}
+    assert terminal.styles()["."].color == Color.from_rgb(*MIDDLE["for"])  # a box might glare: the ground is not known
+    assert [text for text, style in terminal.styles().items() if style.underline] == [
+        "film"
+    ]  # a sign beside the colour
 
 
 def test_light_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLORFGBG", "0;15")
     terminal = Terminal()
     terminal.show(film())
-    assert terminal.grounds()["fine"] == (52, 190, 140)
+    assert terminal.grounds() == {"fine": (78, 144, 244), "film": (255, 216, 164), ".": (211, 227, 252)}
 
 
 def test_special_tokens_shown_set_the_scale_too() -> None:
     terminal = Terminal()
     shown = terminal.show(film(ends=4.0), special=True)
     assert shown[2] == " [CLS] A  fine film. [SEP] "
-    assert terminal.grounds()["[CLS]"] == (10, 122, 86)
-    assert terminal.grounds()["fine"] == (16, 73, 58)  # half
+    assert terminal.grounds()["[CLS]"] == (32, 102, 206)
+    assert terminal.grounds()["fine"] == (27, 63, 118)  # half
 
 
 def test_unsigned_methods_have_one_hue_and_no_axis() -> None:
     terminal = Terminal()
     shown = terminal.show(explain("a b", (0, 1, 1.0), (2, 3, 2.0), signed=False))
-    assert terminal.grounds() == {"b": (34, 100, 190), "a": (28, 62, 110)}
+    assert terminal.grounds() == {"b": (104, 74, 176), "a": (63, 49, 102)}
     assert "│" not in "".join(shown)
     assert shown[4].split() == ["b", "█" * 14, "2.000"]
 
@@ -106,9 +111,10 @@ def test_prediction_that_differs_and_footer() -> None:
     )
     shown = Terminal().show(explanation)
     assert shown[0] == "attcat explains positive (75.0%); the model predicts negative (60.0%)"
-    assert shown[-3:-1] == [
-        "completeness gap +0.25 · unassigned +0.5 · cut 2 tokens not read · passes 3 forward · time 1.50 s",
-        "note: Mind it.",
+    assert shown[-3:-1] == ["cut 2 tokens not read · passes 3 forward · time 1.50 s", "note: Mind it."]
+    assert [line.split() for line in shown[8:10]] == [
+        ["unassigned", "│" + "░" * 4, "+0.500"],
+        ["gap", "│" + "░" * 2, "+0.250"],
     ]
 
 
@@ -132,8 +138,10 @@ def test_sixteen_colours() -> None:
     terminal = Terminal("standard")
     terminal.show(film())
     fine, stop = terminal.styles()["fine"], terminal.styles()["."]
-    assert (fine.color, fine.bgcolor) == (Color.parse("color(0)"), Color.parse("color(2)"))
-    assert (stop.color, stop.bgcolor) == (Color.parse("color(2)"), None)  # too weak for a ground of full green
+    assert (fine.color, fine.bgcolor) == (Color.parse("color(15)"), Color.parse("color(4)"))
+    assert (stop.color, stop.bgcolor) == (Color.parse("color(4)"), None)  # too weak for a ground of full blue
+    film_style = terminal.styles()["film"]
+    assert (film_style.bgcolor, film_style.underline) == (Color.parse("color(3)"), True)
 
 
 def test_markup_is_only_text() -> None:
@@ -200,9 +208,9 @@ def test_an_ascii_terminal_gets_ascii() -> None:
 
 def test_one_token() -> None:
     terminal = Terminal()
-    shown = terminal.show(explain("good", (0, 4, -0.1)))
+    shown = terminal.show(explain("good", (0, 4, -2.0)))
     assert shown[2] == "good"
-    assert terminal.grounds() == {"good": (184, 58, 38)}
+    assert terminal.grounds() == {"good": (126, 58, 0)}
 
 
 def test_all_zero() -> None:
@@ -231,3 +239,45 @@ def test_what_was_cut_is_struck_out() -> None:
 def test_the_default_console_is_the_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
     film().show()
     assert capsys.readouterr().out.startswith("attcat explains positive (75.0%)\n")
+
+
+def test_the_check_and_the_scale_are_told_in_words() -> None:
+    strongest = Hiding((1, 3), ("fine", "."), 0.41, 0.963, 20, 0.971, 0.95, 0.98, 1.0, "weak")
+    shown = Terminal().show(film(level="word", check=Check("weak", 0.977, "delete", 2, strongest=strongest)))
+    assert (
+        " weak  Hiding the 2 strongest words: 97.7% -> 41.0%. Hiding 2 words at random: 97.1% (95 to 98)."
+        " Keeping only them: 96.3%."
+    ) in shown
+    assert "Hidden: fine, .; 20 random choices." in shown
+    assert "scale: -2.000 against to +2.000 for" in shown
+    assert "scale: -2.000 against to +2.000 for; together they could move 75.0% by 66.7 points" in Terminal().show(
+        film()
+    )
+    unsigned = explain("a b", (0, 1, 0.9), (2, 3, 1.0), signed=False)
+    assert "scale: 0.900 to 1.000, without sign" in Terminal().show(unsigned)
+
+
+def test_tiny_scores_are_told_and_stay_pale() -> None:
+    terminal = Terminal()
+    shown = terminal.show(explain("gorgeous film", (0, 8, -0.003), (9, 13, 0.001), probability=0.998))
+    assert shown[1].startswith("The scores are tiny: the model is saturated.")
+    assert terminal.grounds() == {}
+    assert terminal.styles()["gorgeous"].dim
+
+
+@pytest.mark.parametrize(("theme", "expected"), [("light", (78, 144, 244)), ("dark", (32, 102, 206)), ("none", None)])
+def test_the_theme_is_what_is_asked_for(
+    theme: Theme, expected: tuple[int, ...] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLORFGBG", "0;15" if theme == "dark" else "15;0")
+    terminal = Terminal()
+    print_explanation(film(), console=terminal.console, theme=theme)
+    assert terminal.grounds().get("fine") == expected
+    assert ("\x1b" in terminal.output.getvalue()) is (theme != "none")
+
+
+def test_a_dark_terminal_that_says_so_gets_boxes_for_weak_words_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLORFGBG", "15;0")
+    terminal = Terminal()
+    terminal.show(film())
+    assert terminal.grounds()["."] == (24, 44, 73)

@@ -13,7 +13,9 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from wherefrom.case.asking import Asker
 from wherefrom.case.case import Attribution, Case, batches_by_length
+from wherefrom.case.check import ToCheck, check_explanations
 from wherefrom.case.memory import Result, in_halves
 from wherefrom.case.passes import Passes
 from wherefrom.core.encoding import Encoding
@@ -36,8 +38,13 @@ def explain_texts(
     method: Method,
     options: Mapping[str, Any],
     level: Level,
+    *,
+    check: bool = False,
 ) -> list[Explanation]:
-    """One method's explanation of every text, in batches of similar length."""
+    """One method's explanation of every text, in batches of similar length.
+
+    check: put every explanation to the test, too.
+    """
     model.task.fixed_target(model, spec)  # a label that the model does not have is an error before anything runs
 
     def work(places: Sequence[int]) -> dict[int, Explanation]:
@@ -45,7 +52,12 @@ def explain_texts(
         meter = CostMeter(passes)
         passes.announce(method.needs(options))
         cases = cases_of(passes, places, [spec] * len(places), level)
-        return explained(cases, method, options, meter)
+        found = explained(cases, method, options, meter)
+        if not check:
+            return found
+        asker, jobs = passes.asker, [ToCheck.of(one, cases[place]) for place, one in found.items()]
+        del passes, meter, cases  # recordings and graphs are not needed any more, and take much memory
+        return dict(zip(found, checked(jobs, asker), strict=True))
 
     found = by_batches(model, encodings, work)
     return [found[place] for place in range(len(encodings))]
@@ -58,13 +70,29 @@ def explain_targets(
     method: Method,
     options: Mapping[str, Any],
     level: Level,
+    *,
+    check: bool = False,
 ) -> list[Explanation]:
-    """One method's explanation of one text for every target, from the same forward passes."""
+    """One method's explanation of one text for every target, from the same forward passes.
+
+    check: put every explanation to the test, too; the random choices are asked once for all targets.
+    """
     for spec in specs:
         model.task.fixed_target(model, spec)
     passes = Passes(model, [encoding])
     passes.announce(method.needs(options), several_targets=len(specs) > 1)
-    return [explained(cases_of(passes, [0], [spec], level), method, options)[0] for spec in specs]
+    found, jobs = [], []
+    for spec in specs:
+        cases = cases_of(passes, [0], [spec], level)
+        found.append(explained(cases, method, options)[0])
+        jobs.append(ToCheck.of(found[-1], cases[0]))
+    return checked(jobs, passes.asker) if check else found
+
+
+def checked(jobs: Sequence[ToCheck], asker: Asker) -> list[Explanation]:
+    """The explanations with their checks."""
+    checks = check_explanations(jobs, asker)
+    return [replace(job.explanation, check=check) for job, check in zip(jobs, checks, strict=True)]
 
 
 def by_batches(
@@ -231,6 +259,8 @@ def explanation(
         backwards=cost[2],
         word_of=encoding.word_of,
         sentence_of=encoding.sentence_of,
+        task=task.name,
+        independent=case.target.independent,
     )
     if by_unit:
         return found.pooled(case.level, encoding.members(case.level), POOL[case.level], scores.tolist())

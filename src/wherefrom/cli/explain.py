@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
@@ -21,7 +21,8 @@ from wherefrom.cli.arguments import (
     target_of_versus,
     write_file,
 )
-from wherefrom.errors import BadOption
+from wherefrom.core.explanation import Theme
+from wherefrom.errors import BadOption, UnknownName
 
 if TYPE_CHECKING:
     from wherefrom.core.explanation import Explanation
@@ -59,12 +60,21 @@ def explain(
     as_json: JsonOption = False,
     html: Annotated[Path | None, typer.Option(help="Also write a self-contained page to this file.")] = None,
     special: Annotated[bool, typer.Option(help="Show the tokens that the tokenizer added, too.")] = False,
+    check: Annotated[
+        bool, typer.Option(help="Hide the strongest units, and as many at random, and say what the model did.")
+    ] = True,
+    theme: Annotated[
+        str, typer.Option(help="The terminal's background: light, dark, none (no colour), or auto to find out.")
+    ] = "auto",
     device: Annotated[str | None, typer.Option(help="cpu, cuda, mps, ...")] = None,
 ) -> None:
     """Show which tokens made the model decide so."""
     words, options = read_text(text), read_options(option or [])
     check_names("method", method, minus)
     check_target(target, versus)
+    if theme not in get_args(Theme):
+        raise UnknownName.among("theme", theme, get_args(Theme))
+    colours = cast("Theme", theme)
     from wherefrom.api import load
 
     asked: Any = words if pair is None else (words, pair)
@@ -75,19 +85,21 @@ def explain(
         if target is not None or minus is not None:
             raise BadOption("--each explains every predicted label: give neither --target nor --minus with it.")
         _present_each(
-            loaded.explain(asked, method, loaded.predicted(asked), depth, **options),
+            loaded.explain(asked, method, loaded.predicted(asked), depth, check=check, **options),
             as_json=as_json,
             html=html,
             special=special,
+            theme=colours,
         )
         return
-    shown = [loaded.explain(asked, method, aim, depth, **options)]
+    check = check and (minus is None or html is not None)  # a difference has no check; its page shows both explanations
+    shown = [loaded.explain(asked, method, aim, depth, check=check, **options)]
     if minus is not None:
-        shown.append(loaded.explain(asked, minus, aim, depth))
-    _present(shown, as_json=as_json, html=html, special=special)
+        shown.append(loaded.explain(asked, minus, aim, depth, check=check))
+    _present(shown, as_json=as_json, html=html, special=special, theme=colours)
 
 
-def _present_each(shown: list[Explanation], *, as_json: bool, html: Path | None, special: bool) -> None:
+def _present_each(shown: list[Explanation], *, as_json: bool, html: Path | None, special: bool, theme: Theme) -> None:
     if html is not None:
         from wherefrom.report.html import page
 
@@ -96,10 +108,10 @@ def _present_each(shown: list[Explanation], *, as_json: bool, html: Path | None,
         sys.stdout.write(json.dumps([one.to_dict() for one in shown], ensure_ascii=False) + "\n")
         return
     for one in shown:
-        one.show(special=special)
+        one.show(special=special, theme=theme)
 
 
-def _present(shown: list[Explanation], *, as_json: bool, html: Path | None, special: bool) -> None:
+def _present(shown: list[Explanation], *, as_json: bool, html: Path | None, special: bool, theme: Theme) -> None:
     result = shown[0] if len(shown) == 1 else shown[0].minus(shown[1])
     if html is not None:
         from wherefrom.report.html import page
@@ -108,4 +120,4 @@ def _present(shown: list[Explanation], *, as_json: bool, html: Path | None, spec
     if as_json:
         sys.stdout.write(result.to_json() + "\n")
     else:
-        result.show(special=special)
+        result.show(special=special, theme=theme)

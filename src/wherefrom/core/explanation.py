@@ -6,13 +6,15 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from wherefrom.core.check import Check
 from wherefrom.core.files import FilePath, write_atomically
 from wherefrom.core.units import POOL, Level, Pool, pool
 from wherefrom.errors import BadFile, WherefromError
 
 FORMAT = 1
+Theme = Literal["auto", "light", "dark", "none"]  # of a terminal
 
 
 class Unit(NamedTuple):
@@ -66,6 +68,9 @@ class Explanation:
         seconds: how long it took.
         forwards: how many rows were sent through the model.
         backwards: how many of them were differentiated.
+        task: what the model was made for: classification, question_answering, masked_lm or causal_lm.
+        independent: whether every label is decided on its own, as in a multi-label model.
+        check: what the model did when the strongest units were hidden, where that was asked for.
 
     Example:
         ```python
@@ -105,6 +110,9 @@ class Explanation:
     aims: tuple[
         tuple[int, int | None, bool | None], ...
     ] = ()  # the target by number: class or token, rather than which, start or end
+    task: str = ""
+    independent: bool = False
+    check: Check | None = None
 
     @property
     def special(self) -> tuple[bool, ...]:
@@ -219,6 +227,7 @@ class Explanation:
             layers=None if self.layers is None else tuple(tuple(pool(layer, members, how)) for layer in self.layers),
             word_of=(),
             sentence_of=(),
+            check=None,  # it hid other units
         )
 
     def minus(self, other: Explanation) -> Explanation:
@@ -246,6 +255,7 @@ class Explanation:
             layers=None,
             gap=None,
             unassigned=None,
+            check=None,
             seconds=self.seconds + other.seconds,
             forwards=self.forwards + other.forwards,
             backwards=self.backwards + other.backwards,
@@ -260,15 +270,16 @@ class Explanation:
 
     # Views. The one place where a lower layer calls a higher one, when a person asks to see something.
 
-    def show(self, *, special: bool = False) -> None:
+    def show(self, *, special: bool = False, theme: Theme = "auto") -> None:
         """Print the explanation in colour.
 
         Args:
             special: show the tokens that the tokenizer added, too.
+            theme: "light" or "dark", as the terminal's background is; "none" for no colour; "auto" to find out.
         """
         from wherefrom.report.terminal import print_explanation
 
-        print_explanation(self, special=special)
+        print_explanation(self, special=special, theme=theme)
 
     def to_html(self, *, special: bool = False) -> str:
         """A page that needs nothing else: no network, no other file.
@@ -320,6 +331,8 @@ class Explanation:
             )
         known = {name: _frozen(value) for name, value in data.items() if name in cls.__dataclass_fields__}
         try:
+            if known.get("check") is not None:
+                known["check"] = Check.from_dict(known["check"])
             explanation = cls(**known)
         except TypeError as error:
             raise BadFile(f"This explanation lacks something: {error}.") from error

@@ -486,7 +486,7 @@ def _agreement_figure(summary: Summary, order: Sequence[str]) -> str:
     figure, axes = new_axes(1, 1, width=size + 0.9, height=size)
     one = axes[0]
     one.grid(visible=False)
-    shown = one.pcolormesh(matrix, cmap="RdBu", vmin=-1, vmax=1, edgecolors="face", linewidth=0.2)
+    shown = one.pcolormesh(matrix, cmap="PuOr", vmin=-1, vmax=1, edgecolors="face", linewidth=0.2)
     middle = [place + 0.5 for place in range(len(order))]
     one.set_xticks(middle, [visible(method) for method in order], rotation=90, fontsize=8, parse_math=False)
     one.set_yticks(middle, [visible(method) for method in order], fontsize=8, parse_math=False)

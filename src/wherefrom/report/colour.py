@@ -17,18 +17,19 @@ class Shade(NamedTuple):
     strength: float  # 0 shows no colour, 1 the full one
 
 
-# The green leans to blue and the red to orange, which keeps them apart for most colour-blind eyes. Light hues carry
-# dark ink and dark hues light ink, so that text is legible (contrast 4.5 or more) at every strength; a test holds them
-# to it.
+# Blue for and orange against, which eyes without red or green cones tell apart; at full strength also by their
+# brightness, for print in grey. What speaks against has a second sign besides: an underline, stripes, or a minus. Light
+# hues carry dark ink and dark hues light ink, so that text is legible (contrast 4.5 or more) at every strength. Tests
+# compute all of that.
 LIGHT: Mapping[str, Colour] = {
     "ground": (255, 255, 255),
     "raised": (246, 247, 249),
     "ink": (24, 27, 33),
     "soft": (92, 99, 112),
     "line": (222, 225, 231),
-    "for": (52, 190, 140),
-    "against": (246, 122, 98),
-    "only": (104, 168, 246),
+    "for": (78, 144, 244),
+    "against": (255, 176, 72),
+    "only": (176, 148, 236),
 }
 DARK: Mapping[str, Colour] = {
     "ground": (22, 24, 29),
@@ -36,10 +37,13 @@ DARK: Mapping[str, Colour] = {
     "ink": (240, 242, 246),
     "soft": (160, 168, 182),
     "line": (54, 59, 69),
-    "for": (10, 122, 86),
-    "against": (184, 58, 38),
-    "only": (34, 100, 190),
+    "for": (32, 102, 206),
+    "against": (126, 58, 0),
+    "only": (104, 74, 176),
 }
+
+
+ALIKE = 0.5  # scores without a sign are alike where the smallest is more than this share of the largest
 
 
 def largest(scores: Iterable[float]) -> float:
@@ -49,8 +53,35 @@ def largest(scores: Iterable[float]) -> float:
     return max((abs(score) for score in scores if math.isfinite(score)), default=0.0)
 
 
+class ColourScale(NamedTuple):
+    """How scores become colours."""
+
+    full: float  # the score at the strong end
+    start: float = 0.0  # the score at the end without colour
+    loudness: float = 1.0  # the colour at the strong end: pale where the decision would hardly move
+
+
+def scale_of(scores: Iterable[float], *, signed: bool, loudness: float = 1.0) -> ColourScale:
+    """The scale of these scores. Without a sign, and where all are alike, it does not start at zero: otherwise every
+    word would have nearly the same strong colour.
+    """
+    found = [abs(score) for score in scores if math.isfinite(score)]
+    full = max(found, default=0.0)
+    start = min(found, default=0.0)
+    alike = not signed and len(found) > 1 and start > ALIKE * full
+    return ColourScale(full, start if alike else 0.0, loudness)
+
+
+def coloured(score: float, scale: ColourScale, *, signed: bool) -> Shade:
+    """The side a score is on, and how strong its colour is on this scale."""
+    if scale.full <= scale.start:
+        return shade(score, 0.0, signed=signed)
+    found = shade(abs(score) - scale.start, scale.full - scale.start, signed=False).strength
+    return shade(score, 1.0, signed=signed)._replace(strength=found * scale.loudness)
+
+
 def shade(score: float, scale: float, *, signed: bool) -> Shade:
-    """The side a score is on, and how strong its colour is beside the largest score, `scale`."""
+    """The side a score is on, and how strong it is beside the largest score, `scale`."""
     strength = min(1.0, abs(score) / scale) if scale and math.isfinite(score) else 0.0
     if not signed:
         return Shade("only", strength)

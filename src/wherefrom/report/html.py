@@ -10,12 +10,30 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from wherefrom.core.explanation import Explanation
-from wherefrom.report.colour import DARK, LIGHT, Side, largest, shade
+from wherefrom.report.colour import DARK, LIGHT, ColourScale, Side, coloured, largest, scale_of, shade
+from wherefrom.report.effect import effect_of, loudness_of, points, warning
 from wherefrom.report.pieces import Piece, TextRun, lines, pieces, visible
 from wherefrom.report.selection import CandidateTable, OperationMap, candidate_tables, operation_maps
-from wherefrom.report.wording import described, doubts, facts, number, options, percent, predicted
+from wherefrom.report.wording import (
+    Finding,
+    classes_heading,
+    described,
+    doubts,
+    facts,
+    findings,
+    notes_of,
+    number,
+    options,
+    percent,
+    predicted,
+    unassigned,
+)
 
 TOP = 10
+TOLD = {
+    "unassigned": "the part of the decision that went to no token: to biases or positions",
+    "gap": "what the scores should add up to, less what they do",
+}
 
 
 class ColouredUnit(NamedTuple):
@@ -29,6 +47,7 @@ class ColouredUnit(NamedTuple):
     strength_of_all: str  # while they are shown, as they then set the scale too
     special: bool
     mark: bool  # True for what has no text of its own, such as a special token
+    width: str = "0"  # of its bar, as a share of the longest
 
 
 class TextStretch(NamedTuple):
@@ -40,13 +59,13 @@ class TextStretch(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """The largest score among what is shown, without special tokens and with them."""
+    """How scores become colours, without special tokens and with them."""
 
-    shown: float
-    all: float
+    shown: ColourScale
+    all: ColourScale
 
     def number(self, score: float, *, signed: bool) -> str:
-        return number(score, self.shown or self.all, signed=signed)
+        return number(score, self.shown.full or self.all.full, signed=signed)
 
 
 @dataclass(frozen=True)
@@ -90,8 +109,8 @@ class ExplanationView:
         )
 
     def _coloured(self, piece: Piece, score: float, scale: Scale, text: str, tip: str) -> ColouredUnit:
-        side, strength = shade(score, scale.shown, signed=self.signed)
-        of_all = shade(score, scale.all, signed=self.signed).strength
+        side, strength = coloured(score, scale.shown, signed=self.signed)
+        of_all = coloured(score, scale.all, signed=self.signed).strength
         figure = scale.number(score, signed=self.signed)
         return ColouredUnit(
             text or piece.label,
@@ -106,7 +125,58 @@ class ExplanationView:
 
     @property
     def zero(self) -> bool:
-        return not self.scale.all
+        return not self.scale.all.full
+
+    @property
+    def warning(self) -> str:
+        """What a reader must know before looking at the colours."""
+        return warning(self.explanation)
+
+    @property
+    def loudness(self) -> str:
+        """Of the strongest colour, for legends and bars."""
+        return _short(self.scale.shown.loudness)
+
+    @property
+    def findings(self) -> list[Finding]:
+        return [
+            found._replace(sentence=visible(found.sentence), which=visible(found.which))
+            for found in findings(self.explanation)
+        ]
+
+    @property
+    def reach(self) -> str:
+        """What the scores mean for the decision, where their unit says so; for the legend."""
+        found = None if self.versus else effect_of(self.explanation)
+        if found is None or found.measured:
+            return ""
+        return f"together they could move {percent(self.explanation.probability)} by {points(found.size)}"
+
+    @property
+    def classes_heading(self) -> str:
+        return classes_heading(self.explanation)
+
+    def apart(self, *, special: bool) -> list[ColouredUnit]:
+        """What the method could not assign to a unit, as bars on the scale of the units' bars."""
+        longest = self._longest(special=special)
+        return [
+            ColouredUnit(
+                name,
+                f"{name}: {TOLD[name]}",
+                number(value, longest, signed=True),
+                shade(value, longest, signed=True).side if self.signed else "only",
+                "0",
+                "0",
+                special=False,
+                mark=True,
+                width=_short(shade(value, longest, signed=True).strength),
+            )
+            for name, value in unassigned(self.explanation)
+        ]
+
+    def _longest(self, *, special: bool) -> float:
+        scores = [piece.score for piece in self.shown if special or not piece.special]
+        return largest([*scores, *(value for _, value in unassigned(self.explanation))])
 
     @property
     def has_special(self) -> bool:
@@ -114,14 +184,23 @@ class ExplanationView:
 
     def top(self, *, special: bool) -> list[ColouredUnit]:
         candidates = [piece for piece in self.shown if special or not piece.special]
-        return [self._spot(piece) for piece in sorted(candidates, key=lambda piece: -abs(piece.score))[:TOP]]
+        longest = self._longest(special=special)
+        return [
+            self._spot(piece)._replace(width=_short(shade(piece.score, longest, signed=True).strength))
+            for piece in sorted(candidates, key=lambda piece: -abs(piece.score))[:TOP]
+        ]
 
     @property
     def ends(self) -> tuple[str, str]:
         """The numbers at full strength, for the legend."""
-        return number(self.scale.shown, self.scale.shown, signed=False), number(
-            self.scale.all, self.scale.shown, signed=False
-        )
+        shown, everything = self.scale.shown.full, self.scale.all.full
+        return number(shown, shown, signed=False), number(everything, shown, signed=False)
+
+    @property
+    def starts(self) -> tuple[str, str]:
+        """The numbers without colour, for the legend of a method without sign."""
+        both = (self.scale.shown, self.scale.all)
+        return tuple(number(one.start, one.full, signed=False) if one.start else "0" for one in both)  # type: ignore[return-value]
 
     @property
     def columns(self) -> list[ColouredUnit]:
@@ -130,9 +209,11 @@ class ExplanationView:
     @property
     def heat(self) -> list[list[ColouredUnit]]:
         """(layer, piece), all on one scale."""
+        plain = [score for piece in self.shown if not piece.special for score in piece.layers]
+        everything = [score for piece in self.shown for score in piece.layers]
         scale = Scale(
-            largest(score for piece in self.shown if not piece.special for score in piece.layers),
-            largest(score for piece in self.shown for score in piece.layers),
+            ColourScale(largest(plain), loudness=self.scale.shown.loudness),
+            ColourScale(largest(everything), loudness=self.scale.all.loudness),
         )
         return [
             [self._cell(piece, piece.layers[layer], scale, layer) for piece in self.shown]
@@ -162,7 +243,7 @@ class ExplanationView:
 
     @property
     def notes(self) -> list[str]:
-        return [visible(note) for note in self.explanation.notes]
+        return [visible(note) for note in notes_of(self.explanation)]
 
     @property
     def maps(self) -> list[OperationMap]:
@@ -210,7 +291,7 @@ def page(explanations: Sequence[Explanation], *, special: bool = False, title: s
 
 
 def difference(a: Explanation, b: Explanation) -> str:
-    """A page on where two explanations of one text disagree: green where `a` gives more, red where `b` does."""
+    """A page on where two explanations of one text disagree: blue where `a` gives more, orange where `b` does."""
     compared = _difference(a, b)
     title = " or ".join(compared.versus or ())
     return render(
@@ -232,9 +313,14 @@ def _difference(a: Explanation, b: Explanation) -> ExplanationView:
 
 def _prepared(explanation: Explanation, names: tuple[str, str], *, special: bool) -> ExplanationView:
     shown = pieces(explanation, special=special)
-    everything = largest(piece.score for piece in shown)
+    signed = explanation.signed
     # A fragment has no switch for special tokens: where it shows them, they set its one scale.
-    plain = largest(piece.score for piece in shown if not piece.special)
+    plain = scale_of(
+        (piece.score for piece in shown if not piece.special), signed=signed, loudness=loudness_of(explanation)
+    )
+    everything = scale_of(
+        (piece.score for piece in shown), signed=signed, loudness=loudness_of(explanation, special=special)
+    )
     return ExplanationView(explanation, shown, Scale(plain, everything), names)
 
 

@@ -15,10 +15,12 @@ from wherefrom.core.arrays import Numbers
 from wherefrom.core.files import FilePath
 from wherefrom.core.flow import Flow
 from wherefrom.errors import BadFile, MissingExtra
+from wherefrom.report.colour import LIGHT
 from wherefrom.report.pieces import visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
 LABELLED = 60  # tokens; with more, their names would lie on top of each other
@@ -129,7 +131,9 @@ def combination_scores(tables: Mapping[str, Mapping[str, Any]], path: FilePath, 
     places = figure.subplots(rows, 4, squeeze=False)
     for row, (raw, table) in zip(places, tables.items(), strict=True):
         for axes, (matrix, numbers) in zip(row, table["scores"].items(), strict=True):
-            shown = axes.imshow(np.array(numbers, dtype=float), cmap="RdYlGn", vmin=-limit, vmax=limit, aspect="auto")
+            shown = axes.imshow(
+                np.array(numbers, dtype=float), cmap=_for_and_against(), vmin=-limit, vmax=limit, aspect="auto"
+            )
             axes.set_title(f"{raw} {matrix}", fontsize=9)
             axes.set_xticks(range(len(table["layers"])), table["layers"], rotation=90, fontsize=7)
             axes.set_yticks(range(len(table["heads"])), table["heads"], fontsize=7)
@@ -164,6 +168,14 @@ def lines(curves: Mapping[str, Numbers], path: FilePath, *, across: str, up: str
     axes.set_ylabel(up)
     axes.legend(frameon=False, fontsize=8)
     _save(figure, path)
+
+
+def _for_and_against() -> Colormap:
+    """Orange against, blue for, as everywhere else."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    ends = [tuple(part / 255 for part in LIGHT[side]) for side in ("against", "ground", "for")]
+    return LinearSegmentedColormap.from_list("against and for", ends)
 
 
 def _figure(width: float, height: float) -> Figure:

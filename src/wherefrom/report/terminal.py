@@ -13,19 +13,23 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from wherefrom.core.explanation import Explanation
-from wherefrom.report.colour import DARK, LIGHT, Colour, Shade, blend, largest, shade
+from wherefrom.core.explanation import Explanation, Theme
+from wherefrom.report.colour import DARK, LIGHT, Colour, ColourScale, Shade, blend, coloured, largest, scale_of, shade
+from wherefrom.report.effect import effect_of, loudness_of, points, warning
 from wherefrom.report.pieces import Piece, TextRun, lines, pieces, visible
 from wherefrom.report.selection import CandidateTable, candidate_tables
-from wherefrom.report.wording import doubts, number, options, percent, predicted
+from wherefrom.report.wording import doubts, findings, notes_of, number, options, percent, predicted, unassigned
 
 TOP = 6  # rows of the table below a coloured text
 TOP_PLAIN = 24  # rows where there is no colour, so that the table is all there is
 CELLS = 14  # the width of the bars on one side
 FAINT = 0.08  # a background below this strength is not visible, or looks like a dark box on a grey terminal
-UNDERLINED = 0.25  # from this strength on; underlining weaker ones would clutter the text
+BOXED = 0.3  # where the background is not known, weaker words have coloured letters instead of a box, which might glare
+PALE_LETTERS = 0.15  # and the palest of these are dim
+UNDERLINED = 0.25  # of the strongest colour shown, from there on; underlining weaker ones would clutter the text
 LEFT_TO_RIGHT = "\u200e"
-SIXTEEN_COLOURS = {"for": "green", "against": "red", "only": "blue"}  # for terminals of 16 colours
+SIXTEEN_COLOURS = {"for": "blue", "against": "yellow", "only": "magenta"}  # for terminals of 16 colours
+VERDICT_STYLES = {"supported": "bold", "weak": "bold", "not supported": "bold reverse", "too short": "bold"}
 
 
 class BarCharacters(NamedTuple):
@@ -36,10 +40,11 @@ class BarCharacters(NamedTuple):
     half_against: str
     axis: str
     dot: str
+    hollow: str
 
 
-BLOCKS = BarCharacters("█", "▌", "▐", "│", " · ")
-ASCII = BarCharacters("#", "", "", "|", " | ")
+BLOCKS = BarCharacters("█", "▌", "▐", "│", " · ", "░")
+ASCII = BarCharacters("#", "", "", "|", " | ", ":")
 
 
 class Terminal(NamedTuple):
@@ -48,10 +53,12 @@ class Terminal(NamedTuple):
     console: Console
     palette: Mapping[str, Colour]
     signed: bool
+    ground_known: bool = True  # whether the background is as dark or as light as the palette
+    colours: bool = True
 
     @property
     def coloured(self) -> bool:
-        return self.console.color_system is not None and not self.console.no_color
+        return self.colours and self.console.color_system is not None and not self.console.no_color
 
     @property
     def characters(self) -> BarCharacters:
@@ -71,50 +78,74 @@ class Terminal(NamedTuple):
         turns = any(unicodedata.bidirectional(character) in {"R", "AL", "AN"} for character in text)
         return self.text(f"{LEFT_TO_RIGHT}{text}{LEFT_TO_RIGHT}" if turns else text)
 
-    def behind(self, shade: Shade) -> Style:
+    def behind(self, shade: Shade, loudness: float = 1.0) -> Style:
         """A coloured ground, with ink that is legible on it. What speaks against is underlined too, for eyes that miss
         the colour.
         """
-        if not self.coloured or shade.strength < FAINT:
+        underline = shade.side == "against" and shade.strength >= UNDERLINED * loudness
+        if not self.coloured:
+            return Style()
+        if shade.strength < FAINT * loudness:
             return Style()
         if self.console.color_system in ("standard", "windows"):
             hue = SIXTEEN_COLOURS[shade.side]
             if shade.strength < 0.4:
-                return Style(color=hue)
-            return Style(color="bright_white" if hue == "blue" else "black", bgcolor=hue)
+                return Style(color=hue, underline=underline, dim=shade.strength < PALE_LETTERS)
+            return Style(color="black" if hue == "yellow" else "bright_white", bgcolor=hue, underline=underline)
+        if not self.ground_known and shade.strength < BOXED:
+            return self.bar(shade) + Style(underline=underline, dim=shade.strength < PALE_LETTERS)
         ink, ground = Color.from_rgb(*self.palette["ink"]), Color.from_rgb(*blend(shade, self.palette))
-        return Style(color=ink, bgcolor=ground, underline=shade.side == "against" and shade.strength >= UNDERLINED)
+        return Style(color=ink, bgcolor=ground, underline=underline)
 
     def bar(self, shade: Shade) -> Style:
         if not self.coloured:
             return Style()
         if self.console.color_system in ("standard", "windows"):
             return Style(color=SIXTEEN_COLOURS[shade.side])
-        return Style(
-            color=Color.from_rgb(*LIGHT[shade.side])
-        )  # the lighter hue is visible on a light and on a dark background
+        return Style(color=Color.from_rgb(*MIDDLE[shade.side]))
 
 
-def print_explanation(explanation: Explanation, *, special: bool = False, console: Console | None = None) -> None:
+# Hues that are visible on a light and on a dark background (contrast 3 or more on either), for bars and letters.
+MIDDLE: Mapping[str, Colour] = {"for": (58, 124, 230), "against": (196, 112, 16), "only": (138, 104, 214)}
+
+
+def terminal_of(console: Console, *, signed: bool, theme: Theme = "auto") -> Terminal:
+    """What the terminal can show. Some tell their background in COLORFGBG, as "ink;ground" in sixteen colours; where
+    none is told and none is asked for, the palette is the dark one, and weak words get no box.
+    """
+    ground = os.environ.get("COLORFGBG", "").rpartition(";")[2]
+    known = theme != "auto" or ground.isdecimal()
+    light = theme == "light" or (theme == "auto" and ground in LIGHT_GROUNDS)
+    return Terminal(console, LIGHT if light else DARK, signed, known, colours=theme != "none")
+
+
+LIGHT_GROUNDS = {"7", "15"}
+
+
+def print_explanation(
+    explanation: Explanation, *, special: bool = False, console: Console | None = None, theme: Theme = "auto"
+) -> None:
     """Print the text with its scores; without colour where the output is not a terminal or NO_COLOR is set."""
     console = console or Console()
-    light = os.environ.get("COLORFGBG", "").rpartition(";")[2] in {
-        "7",
-        "15",
-    }  # the only hint that some terminals give about their background
-    terminal = Terminal(console, LIGHT if light else DARK, explanation.signed)
+    terminal = terminal_of(console, signed=explanation.signed, theme=theme)
     shown = pieces(explanation, special=special)
-    scale = largest(piece.score for piece in shown)
+    loudness = loudness_of(explanation, special=special)
+    scale = scale_of((piece.score for piece in shown), signed=explanation.signed, loudness=loudness)
 
     console.print(_headline(explanation, terminal))
+    warned = warning(explanation)
+    if warned:
+        console.print(terminal.text(warned, "bold"))
     console.print()
     for line in lines(explanation, shown):
         console.print(Text.assemble(*(_run(run, scale, terminal) for run in line)), overflow="fold")
     console.print()
-    if scale:
-        console.print(_table(shown, scale, terminal))
+    if scale.full:
+        console.print(_table(shown, unassigned(explanation), terminal))
+        console.print(terminal.text(_scale_line(explanation, scale, special=special), "dim"))
     else:
         console.print(terminal.text("Every score is zero."))
+    _print_check(explanation, terminal)
     for found in candidate_tables(explanation):
         console.print()
         console.print(_candidate_table(found, terminal))
@@ -122,7 +153,7 @@ def print_explanation(explanation: Explanation, *, special: bool = False, consol
     if footer:
         console.print()
         console.print(terminal.text(footer, "dim"))
-    for note in explanation.notes:
+    for note in notes_of(explanation):
         console.print(terminal.text(f"note: {note}", "dim"))
 
 
@@ -139,17 +170,45 @@ def _headline(explanation: Explanation, terminal: Terminal) -> Text:
     return line.append_text(terminal.text(f"; the model predicts {instead}", "yellow")) if instead else line
 
 
-def _run(run: TextRun, scale: float, terminal: Terminal) -> Text:
+def _scale_line(explanation: Explanation, scale: ColourScale, *, special: bool) -> str:
+    """The two ends of the colours, and what the scores mean for the decision."""
+    full = number(scale.full, scale.full, signed=False)
+    if explanation.signed:
+        line = f"scale: -{full} against to +{full} for"
+    else:
+        line = f"scale: {number(scale.start, scale.full, signed=False) if scale.start else '0'} to {full}, without sign"
+    found = effect_of(explanation, special=special)
+    if found is None or found.measured:
+        return line
+    return f"{line}; together they could move {percent(explanation.probability)} by {points(found.size)}"
+
+
+def _print_check(explanation: Explanation, terminal: Terminal) -> None:
+    """The verdicts, and what the model did when it was put to the test."""
+    for found in findings(explanation):
+        terminal.console.print()
+        line = Text.assemble(
+            terminal.text(f" {found.verdict} ", VERDICT_STYLES[found.verdict]), " ", terminal.text(found.sentence)
+        )
+        terminal.console.print(line)
+        if found.which:
+            terminal.console.print(terminal.text(f"Hidden: {found.which}.", "dim"))
+
+
+def _run(run: TextRun, scale: ColourScale, terminal: Terminal) -> Text:
     if run.piece is None:
         return terminal.text(run.text, "dim strike" if run.unread else "")
-    style = terminal.behind(shade(run.piece.score, scale, signed=terminal.signed))
+    style = terminal.behind(coloured(run.piece.score, scale, signed=terminal.signed), scale.loudness)
     if run.text:
         return terminal.text(run.text, style)
     return Text.assemble(" ", terminal.text(run.piece.label, style + Style(italic=True)), " ")  # a special token
 
 
-def _table(shown: list[Piece], scale: float, terminal: Terminal) -> Table:
-    """The strongest first; without colour in the text's own order, as the table then stands for the text."""
+def _table(shown: list[Piece], apart: list[tuple[str, float]], terminal: Terminal) -> Table:
+    """The strongest first; without colour in the text's own order, as the table then stands for the text. Last what the
+    method could not assign, on the same scale.
+    """
+    scale = largest([*(piece.score for piece in shown), *(value for _, value in apart)])
     order = sorted(range(len(shown)), key=lambda place: -abs(shown[place].score))
     places = order[:TOP] if terminal.coloured else sorted(order[:TOP_PLAIN])
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1))
@@ -169,6 +228,10 @@ def _table(shown: list[Piece], scale: float, terminal: Terminal) -> Table:
     left = len(shown) - len(places)
     if left:
         table.add_row(terminal.text(f"and {left} weaker", "dim"))
+    for name, value in apart:
+        side = shade(value, scale, signed=True)
+        bar = _bar(side if terminal.signed else side._replace(side="only"), terminal, hollow=True)
+        table.add_row(terminal.text(name, "italic"), bar, terminal.text(number(value, scale, signed=True)))
     return table
 
 
@@ -189,16 +252,19 @@ def _candidate_table(found: CandidateTable, terminal: Terminal) -> Table:
     return table
 
 
-def _bar(shade: Shade, terminal: Terminal) -> Text:
-    """One side's bar grows left of the axis, the other's right of it; a method without sign has one side only."""
+def _bar(shade: Shade, terminal: Terminal, *, hollow: bool = False) -> Text:
+    """One side's bar grows left of the axis, the other's right of it; a method without sign has one side only.
+
+    hollow: for what belongs to no unit.
+    """
     characters = terminal.characters
-    halves = round(shade.strength * CELLS * 2)
-    full = characters.full * (halves // 2)
+    halves = 2 * round(shade.strength * CELLS) if hollow else round(shade.strength * CELLS * 2)
+    full = (characters.hollow if hollow else characters.full) * (halves // 2)
     if shade.side == "against":
         left, right = (characters.half_against * (halves % 2) + full).rjust(CELLS), " " * CELLS
     else:
         left, right = " " * CELLS, (full + characters.half_for * (halves % 2)).ljust(CELLS)
-    style = terminal.bar(shade)
+    style = Style() if hollow else terminal.bar(shade)
     if shade.side == "only":
         return terminal.text(right, style)
     return Text.assemble(terminal.text(left, style), terminal.text(characters.axis, "dim"), terminal.text(right, style))

@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
+from wherefrom.core.check import Check, Hiding, Verdict
 from wherefrom.core.explanation import Explanation
 from wherefrom.report.pieces import Piece
+
+RATHER = " rather than "  # between the two labels of a target that compares them
+COMBINATION = re.compile(
+    r"(?P<raw>A\*?), (?:(?P<heads>mean|multi) of heads|head (?P<head>\d+)),"
+    r" (?:(?P<layers>mean|multi) of layers|layer (?P<layer>\d+)), (?P<matrix>from|to|mean_columns|max_columns)"
+)
+MATRIX_IN_WORDS = {
+    "from": "attention from the deciding position to each token",
+    "to": "attention from each token to the deciding position",
+    "mean_columns": "mean attention to each token",
+    "max_columns": "largest attention to each token",
+}
+
+
+APART_NAMES = {"unassigned": "unassigned", "gap": "completeness gap"}
 
 
 def percent(probability: float) -> str:
@@ -33,8 +50,16 @@ def duration(seconds: float) -> str:
 
 
 def predicted(explanation: Explanation) -> str | None:
-    """What the model predicts, where that is not what is explained."""
-    if explanation.prediction == explanation.target:
+    """What the model predicts, where that is not what is explained.
+
+    Of a multi-label model every likely label is predicted. "A rather than B" is no label; where A is predicted, that is
+    what is explained.
+    """
+    if explanation.prediction == explanation.target or explanation.target.startswith(
+        f"{explanation.prediction}{RATHER}"
+    ):
+        return None
+    if explanation.independent and explanation.probability >= 0.5:
         return None
     probability = explanation.probabilities.get(explanation.prediction)
     return explanation.prediction if probability is None else f"{explanation.prediction} ({percent(probability)})"
@@ -47,22 +72,41 @@ def described(piece: Piece, score: str) -> str:
 
 
 def options(params: Mapping[str, Any]) -> str:
-    return ", ".join(
-        f"{name}: {options(value) or '-'}" if isinstance(value, Mapping) else f"{name}={value}"
-        for name, value in params.items()
-    )
+    return ", ".join(_option(name, value) for name, value in params.items())
+
+
+def _option(name: str, value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"{name}: {options(value) or '-'}"
+    if name == "winner":
+        return f"winner: {combination(str(value))}"
+    return f"{name}={value}"
+
+
+def combination(written: str) -> str:
+    """A combination of attention operations in words; anything else, such as a method's name, as it is."""
+    found = COMBINATION.fullmatch(written)
+    if found is None:
+        return written
+    heads, head, layers, layer = found.group("heads", "head", "layers", "layer")
+    of_heads = {"mean": "the mean of all heads", "multi": "all heads multiplied"}.get(heads or "", f"head {head}")
+    if layers is None:
+        place = f"{of_heads} of layer {layer}"
+    else:
+        together = {"mean": "layers averaged", "multi": "layers multiplied"}[layers]
+        place = f"{of_heads} of every layer, {together}"
+    before = " before the softmax" if found["raw"] == "A*" else ""
+    return f"{place}, {MATRIX_IN_WORDS[found['matrix']]}{before}"
 
 
 def doubts(explanation: Explanation) -> list[tuple[str, str]]:
-    """What to know before trusting the scores, and what they cost; without what does not apply."""
+    """What was not read, and what the scores cost; without what does not apply."""
     passes = [
         f"{count} {name}"
         for count, name in ((explanation.forwards, "forward"), (explanation.backwards, "backward"))
         if count
     ]
     rows = [
-        ("completeness gap", "" if explanation.gap is None else f"{explanation.gap:+.3g}"),
-        ("unassigned", "" if explanation.unassigned is None else f"{explanation.unassigned:+.3g}"),
         ("cut", f"{explanation.cut} token{'s' * (explanation.cut != 1)} not read" if explanation.cut else ""),
         ("passes", ", ".join(passes)),
         ("time", duration(explanation.seconds) if explanation.seconds else ""),
@@ -79,4 +123,71 @@ def facts(explanation: Explanation) -> list[tuple[str, str]]:
         ("predicted", explanation.prediction),
         ("scores by", explanation.level),
     ]
-    return [row for row in rows if row[1]] + doubts(explanation) + [("note", note) for note in explanation.notes]
+    apart = [(APART_NAMES[name], f"{value:+.3g}") for name, value in unassigned(explanation)]
+    notes = [("note", note) for note in notes_of(explanation)]
+    return [row for row in rows if row[1]] + apart + doubts(explanation) + notes
+
+
+def unassigned(explanation: Explanation) -> list[tuple[str, float]]:
+    """What the method could not share out among the units, to be shown beside their scores."""
+    rows = [("unassigned", explanation.unassigned), ("gap", explanation.gap)]
+    return [(name, value) for name, value in rows if value is not None]
+
+
+def classes_heading(explanation: Explanation) -> str:
+    """What the listed probabilities are of."""
+    if explanation.independent:
+        return "Probability of every label, each on its own"
+    return {
+        "causal_lm": "Probability of the next token",
+        "masked_lm": "Probability of the token at the mask",
+    }.get(explanation.task, "Probability of every class")
+
+
+def notes_of(explanation: Explanation) -> list[str]:
+    """What the method has to say, with combinations of attention operations in words."""
+    return [COMBINATION.sub(lambda found: combination(found[0]), note) for note in explanation.notes]
+
+
+class Finding(NamedTuple):
+    """What a check found of one side, in words."""
+
+    verdict: Verdict
+    sentence: str
+    which: str  # the units that were hidden, and how many random choices
+
+
+def findings(explanation: Explanation) -> list[Finding]:
+    """The check of an explanation in words: of the strongest units, and of those against; nothing without a check."""
+    check = explanation.check
+    if check is None:
+        return []
+    found = []
+    if check.strongest is not None:
+        found.append(_finding(check, check.strongest, explanation.level, "strongest {}"))
+    if check.against is not None:
+        found.append(_finding(check, check.against, explanation.level, "{} most against it"))
+    return found or [Finding(check.verdict, "No score differs from zero: there is nothing to hide.", "")]
+
+
+def _finding(check: Check, one: Hiding, level: str, name: str) -> Finding:
+    count = len(one.units)
+    units = f"{level}{'s' * (count != 1)}"
+    what = name.format(units)
+    parts = [
+        f"Hiding the {what if count == 1 else f'{count} {what}'}: {percent(check.whole)} -> {percent(one.hidden)}."
+    ]
+    if one.draws:
+        parts.append(f"Hiding {count} {units} at random: {percent(one.mean)} ({between(one.low, one.high)}).")
+    if one.kept is not None:
+        parts.append(f"Keeping only {'it' if count == 1 else 'them'}: {percent(one.kept)}.")
+    if one.verdict == "too short":
+        parts.append("The text is too short to tell: random choices are few, and mostly share these.")
+    which = ", ".join(" ".join(text.split()) for text in one.texts)
+    return Finding(one.verdict, " ".join(parts), f"{which}; {one.draws} random choices")
+
+
+def between(low: float, high: float) -> str:
+    """An interval in percent: whole numbers where it is wide, a decimal where it is narrow."""
+    digits = 0 if high - low >= 0.02 else 1
+    return f"{100 * low:.{digits}f} to {100 * high:.{digits}f}"

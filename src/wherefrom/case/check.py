@@ -1,0 +1,224 @@
+"""An explanation put to the test: hide the units that it calls strongest, and as many at random, and ask the model.
+
+Units are hidden as the erasure metrics hide them (`comprehensiveness`, `sufficiency`, `aopc`): they are deleted. So no
+question is asked twice where those metrics ask the same of the same asker. The random choices depend on the text alone,
+so that all explanations of a text share them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import random
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, islice
+
+import numpy as np
+from torch import Tensor
+
+from wherefrom.case.asking import Asker, PendingAnswers
+from wherefrom.case.case import Case
+from wherefrom.core.arrays import Flags, Numbers
+from wherefrom.core.check import Check, Hiding, Verdict
+from wherefrom.core.encoding import Encoding
+from wherefrom.core.explanation import Explanation
+from wherefrom.core.target import Target
+
+FILL = "delete"
+MOST = 3  # units that are hidden together
+DRAWS = 20  # random choices beside them
+# Beside two sizes of random choices, three questions are asked: without the strongest, with only them, without those
+# against. Together that is at most 40 rows.
+DRAWS_OF_SECOND_SIZE = 17
+SUPPORTED = 0.95  # of the random choices must have moved the probability less, for the verdict "supported"
+WEAK = 0.75  # and for "weak"
+# The probability must move by this much, and so much farther than the random choices' mean: a point, or a tenth of a
+# probability that is below ten points. For the verdict "weak", a tenth of that.
+LEAST = 0.01
+LEAST_SHARE = 0.1
+ROUNDING = 1e-9  # probabilities nearer than this are equal
+LISTED = 2000  # up to so many choices are listed and shuffled; among more, choices are drawn until enough differ
+
+Choice = tuple[int, ...]  # places of units, in rising order
+
+
+@dataclass(frozen=True, eq=False)
+class ToCheck:
+    """One explanation to check, with what is needed to ask about it; it keeps no forward pass in memory."""
+
+    explanation: Explanation
+    encoding: Encoding
+    targets: Sequence[Target]  # several where the target has components; their probabilities are multiplied
+    logits: Tensor  # with the whole text
+
+    @classmethod
+    def of(cls, explanation: Explanation, cases: Sequence[Case]) -> ToCheck:
+        case = cases[0]
+        return cls(explanation, case.encoding, [one.target for one in cases], case.logits.detach().clone())
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which units of an explanation are hidden, and which random choices beside them."""
+
+    k: int
+    strongest: Choice  # by strength, the strongest first
+    against: Choice
+    draws: tuple[Choice, ...]  # for the strongest
+    draws_against: tuple[Choice, ...]
+    enough: bool  # False where the text is too short to tell
+
+
+def check_explanations(jobs: Sequence[ToCheck], asker: Asker) -> list[Check]:
+    """The check of every explanation. All their questions are asked together, each one once."""
+    started = time.perf_counter()
+    for job in jobs:
+        asker.know(job.encoding, job.logits)
+    plans = [plan_of(job.explanation) for job in jobs]
+    asked = [_note(job, plan, asker) for job, plan in zip(jobs, plans, strict=True)]
+    asker.run()
+    seconds = (time.perf_counter() - started) / max(1, len(jobs))
+    return [_check(job, plan, pending, seconds) for job, plan, pending in zip(jobs, plans, asked, strict=True)]
+
+
+def how_many(units: int) -> int:
+    """How many units are hidden: three, but at most a third of the text, so that random choices are mostly others."""
+    return max(1, min(MOST, units // 3))
+
+
+def long_enough(units: int) -> bool:
+    """Whether there are at least `DRAWS` other choices of as many units: from seven units on."""
+    return units // 3 >= 1 and math.comb(units, how_many(units)) - 1 >= DRAWS
+
+
+def plan_of(explanation: Explanation) -> Plan:
+    """What is hidden. Equal scores keep the order of the text, as in the erasure metrics."""
+    real = [place for place, part in enumerate(explanation.segment) if part >= 0]
+    scores, k = explanation.scores, how_many(len(real))
+    falling = sorted(real, key=lambda place: -scores[place])
+    strongest = tuple(place for place in falling[:k] if scores[place] > 0)
+    rising = sorted(real, key=lambda place: scores[place])
+    against = tuple(place for place in rising[:k] if scores[place] < 0) if explanation.signed else ()
+    seed = _seed(explanation)
+    same = not strongest or not against or len(strongest) == len(against)
+    return Plan(
+        k,
+        strongest,
+        against,
+        _draws(real, strongest, seed, DRAWS),
+        _draws(real, against, seed, DRAWS if same else DRAWS_OF_SECOND_SIZE),
+        long_enough(len(real)),
+    )
+
+
+def _seed(explanation: Explanation) -> str:
+    told = "\0".join((explanation.text, explanation.pair or "", explanation.level))
+    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _draws(real: Sequence[int], own: Choice, seed: str, count: int) -> tuple[Choice, ...]:
+    """Distinct random choices of as many units, other than the explanation's own."""
+    if not own or len(real) <= len(own):
+        return ()
+    mine = tuple(sorted(own))
+    stream = _choices(real, len(own), random.Random(f"{seed}:{len(own)}"))
+    return tuple(islice((choice for choice in stream if choice != mine), count))
+
+
+def _choices(real: Sequence[int], size: int, chance: random.Random) -> Iterator[Choice]:
+    """Every choice once, in random order; the same order for all explanations of a text."""
+    if math.comb(len(real), size) <= LISTED:
+        listed = list(combinations(real, size))
+        chance.shuffle(listed)
+        yield from listed
+        return
+    seen: set[Choice] = set()
+    while True:
+        choice = tuple(sorted(chance.sample(list(real), size)))
+        if choice not in seen:
+            seen.add(choice)
+            yield choice
+
+
+def _note(job: ToCheck, plan: Plan, asker: Asker) -> PendingAnswers | None:
+    """The questions in this order: without the strongest, only them, without those against, the draws."""
+    explanation = job.explanation
+    members = job.encoding.members(explanation.level)
+    rows: list[Flags] = []
+    if plan.strongest:
+        without = _without(members, [plan.strongest, *plan.draws], len(job.encoding))
+        only = ~without[:1]
+        rows += [without[:1], only, without[1:]]
+    if plan.against:
+        rows.append(_without(members, [plan.against, *plan.draws_against], len(job.encoding)))
+    return asker.note(job.encoding, np.concatenate(rows), FILL) if rows else None
+
+
+def _without(members: Sequence[Sequence[int]], choices: Sequence[Choice], tokens: int) -> Flags:
+    """Which tokens are kept where these units are hidden. (choice, token)"""
+    keep = np.ones((len(choices), tokens), dtype=np.bool_)
+    for row, choice in zip(keep, choices, strict=True):
+        row[[token for place in choice for token in members[place]]] = False
+    return keep
+
+
+def _check(job: ToCheck, plan: Plan, pending: PendingAnswers | None, seconds: float) -> Check:
+    explanation, whole = job.explanation, job.explanation.probability
+    answers = np.zeros(0) if pending is None else pending.probability(job.targets)
+    strongest = against = None
+    if plan.strongest:
+        split = 2 + len(plan.draws)
+        kept, rest = float(answers[1]), np.concatenate([answers[:1], answers[2:split]])
+        strongest = _hiding(explanation, plan.strongest, rest, kept, whole, enough=plan.enough)
+        answers = answers[split:]
+    if plan.against:
+        against = _hiding(explanation, plan.against, answers, None, whole, enough=plan.enough, sign=-1)
+    told = strongest or against
+    verdict: Verdict = told.verdict if told else "not supported" if plan.enough else "too short"
+    rows = 0 if pending is None else len(set(pending.places.tolist()))
+    return Check(verdict, whole, FILL, plan.k, strongest, against, rows, seconds)
+
+
+def _hiding(
+    explanation: Explanation,
+    units: Choice,
+    answers: Numbers,
+    kept: float | None,
+    whole: float,
+    *,
+    enough: bool,
+    sign: int = 1,
+) -> Hiding:
+    """answers: without the units, then without each random choice. sign: 1 where the probability should fall, -1 where
+    it should rise.
+    """
+    hidden, draws = float(answers[0]), answers[1:]
+    fell, fallen = sign * (whole - hidden), sign * (whole - draws)
+    beyond = float((fallen < fell - ROUNDING).mean()) if len(draws) else 0.0
+    mean = float(draws.mean()) if len(draws) else whole
+    low, high = (float(one) for one in np.percentile(draws, [5, 95])) if len(draws) else (whole, whole)
+    margin = min(fell, fell - sign * (whole - mean))  # it must move, and farther than by chance
+    enough = enough and len(draws) >= DRAWS_OF_SECOND_SIZE
+    verdict: Verdict = verdict_of(beyond, margin, whole) if enough else "too short"
+    texts = {0: explanation.text, 1: explanation.pair or ""}
+    written = tuple(
+        texts[explanation.segment[place]][slice(*explanation.offsets[place])].strip() or explanation.tokens[place]
+        for place in units
+    )
+    return Hiding(units, written, hidden, kept, len(draws), mean, low, high, beyond, verdict)
+
+
+def verdict_of(beyond: float, margin: float, whole: float) -> Verdict:
+    """The verdict on units whose effect exceeds that of this share of the random choices.
+
+    margin: how far hiding them moved the probability, from the whole text's and from the mean of the random choices':
+        the smaller of the two.
+    """
+    least = min(LEAST, LEAST_SHARE * whole)
+    if beyond >= SUPPORTED - ROUNDING and margin >= least:
+        return "supported"
+    if beyond >= WEAK - ROUNDING and margin >= least / 10:
+        return "weak"
+    return "not supported"

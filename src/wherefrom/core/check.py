@@ -1,0 +1,87 @@
+"""What the model did when an explanation was put to the test: plain numbers, without torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from wherefrom.errors import BadFile
+
+Verdict = Literal["supported", "weak", "not supported", "too short"]
+
+
+@dataclass(frozen=True)
+class Hiding:
+    """Some units hidden together, beside random choices of as many.
+
+    Attributes:
+        units: their places among the explanation's tokens, words or sentences, the strongest first.
+        texts: the same as they are written.
+        hidden: the target's probability without them.
+        kept: the target's probability with nothing but them; None for units that speak against the target.
+        draws: how many random choices of as many units were hidden instead.
+        mean: the mean probability over these.
+        low: their 5th percentile.
+        high: their 95th percentile.
+        beyond: the share of the draws that moved the probability less in the direction that the scores predict.
+        verdict: what that says of these units.
+    """
+
+    units: tuple[int, ...]
+    texts: tuple[str, ...]
+    hidden: float
+    kept: float | None
+    draws: int
+    mean: float
+    low: float
+    high: float
+    beyond: float
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Check:
+    """An explanation's own test: its strongest units hidden, against random units hidden.
+
+    Attributes:
+        verdict: supported, weak, not supported, or too short: that of the strongest units, which speak for the target.
+        whole: the target's probability with the whole text.
+        fill: how units were hidden: "delete", or the token that stood in their place.
+        k: how many units were to be hidden; fewer where fewer have a score on that side.
+        strongest: the units with the largest scores; None where no score is positive.
+        against: of a signed method, the units with the most negative scores; None where there are none.
+        rows: how many different questions were put to the model: at most 40.
+        seconds: how long that took.
+    """
+
+    verdict: Verdict
+    whole: float
+    fill: str
+    k: int
+    strongest: Hiding | None = None
+    against: Hiding | None = None
+    rows: int = 0
+    seconds: float = 0.0
+
+    @property
+    def effect(self) -> float:
+        """The farthest that hiding the named units moved the probability, in either direction."""
+        return max(
+            (abs(self.whole - one.hidden) for one in (self.strongest, self.against) if one is not None), default=0.0
+        )
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Check:
+        """What `dataclasses.asdict` gave, read back; raises `BadFile` where something is missing."""
+        try:
+            parts = {name: _hiding(data[name]) for name in ("strongest", "against")}
+            return cls(**{**{name: data[name] for name in cls.__dataclass_fields__}, **parts})
+        except (KeyError, TypeError) as error:
+            raise BadFile(f"The check of this explanation is damaged: {error}.") from error
+
+
+def _hiding(data: Mapping[str, Any] | None) -> Hiding | None:
+    if data is None:
+        return None
+    return Hiding(**{**data, "units": tuple(data["units"]), "texts": tuple(data["texts"])})

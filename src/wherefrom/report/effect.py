@@ -1,0 +1,118 @@
+"""How much the decision could move by what the scores say, how loud their colours may be, and what to warn of.
+
+docs/reading.md justifies the numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from wherefrom.core.explanation import Explanation
+
+TINY = 0.01  # a point: what moves the probability by less is not worth a colour
+LOUD = 0.10  # from ten points on, colours have their full strength
+PALE = 0.12  # what is left of it where the scores are tiny: the order can still be seen
+SATURATED = 0.99  # above this probability, or as far below one half, the logit may move and the probability hardly does
+ROUNDING = 1e-6  # of the largest score, or of a logit: what single precision cannot tell apart
+
+# Scores that share out the target's logit, or are changes of it: their sum says how far the logit could move.
+LOGITS = frozenset({"integrated_gradients", "lrp", "attn_lrp", "cp_lrp", "occlusion", "lime", "kernel_shap"})
+# Derivatives of the logit times what they belong to. They say what a small change does, which is less than what hiding
+# a word does; so the model's own answers count where the explanation was checked.
+DERIVATIVES = frozenset({"input_x_gradient", "cat", "attcat", "attention_x_gradient", "attention_gradients"})
+
+
+class Effect(NamedTuple):
+    """How far the target's probability moves, in parts of one."""
+
+    size: float
+    measured: bool  # by hiding units; else computed from the scores
+
+    @property
+    def tiny(self) -> bool:
+        return self.size < TINY
+
+    @property
+    def loudness(self) -> float:
+        """The share of the full colour that the strongest score is shown with."""
+        return max(PALE, min(1.0, self.size / LOUD))
+
+
+def effect_of(explanation: Explanation, *, special: bool = False) -> Effect | None:
+    """The effect of all that is named; None where neither the scores' unit nor a check tells it.
+
+    special: whether the scores of special tokens count.
+    """
+    total = sum(
+        abs(score)
+        for score, part in zip(explanation.scores, explanation.segment, strict=True)
+        if (special or part >= 0) and math.isfinite(score)
+    )
+    computed = Effect(shift(explanation.probability, total), measured=False)
+    if explanation.signed and explanation.method in LOGITS:  # an option that takes the sign away takes the unit, too
+        return computed
+    if explanation.check is not None:
+        return Effect(explanation.check.effect, measured=True)
+    return computed if explanation.signed and explanation.method in DERIVATIVES else None
+
+
+def shift(probability: float, logit: float) -> float:
+    """The farthest that a probability moves when its logit moves so far, in either direction.
+
+    For small steps that is p (1 - p) times the step. A sure model's probability moves farther than that when the step
+    is large, so the step itself is taken. It is exact for a softmax whose other logits stay, and for a sigmoid.
+    """
+    if not 0 < probability < 1:
+        return 0.0
+    odds = math.log(probability / (1 - probability))
+    return max(abs(_sigmoid(odds + step) - probability) for step in (logit, -logit))
+
+
+def _sigmoid(logit: float) -> float:
+    return 1 / (1 + math.exp(-logit)) if logit >= 0 else math.exp(logit) / (1 + math.exp(logit))
+
+
+def loudness_of(explanation: Explanation, *, special: bool = False) -> float:
+    found = effect_of(explanation, special=special)
+    return 1.0 if found is None else found.loudness
+
+
+def points(size: float) -> str:
+    """A difference of probabilities in points: 0.0312 is 3.1 points."""
+    if size < 0.0005:
+        return "less than 0.1 points"
+    return f"{100 * size:.1f} points"
+
+
+def warning(explanation: Explanation) -> str:
+    """What a reader must know before looking at colours; nothing where there is nothing."""
+    shown = [
+        abs(score)
+        for score, part in zip(explanation.scores, explanation.segment, strict=True)
+        if part >= 0 and math.isfinite(score)
+    ]
+    if not any(shown):
+        return ""  # the views say that every score is zero
+    if _only_rounding(shown, signed=explanation.signed):
+        return "Differences here are rounding: the scores differ by less than single precision can tell apart."
+    found = effect_of(explanation)
+    if found is None or not found.tiny:
+        return ""
+    what = "scores are" if explanation.signed else "effect is"
+    sure = max(explanation.probability, 1 - explanation.probability) >= SATURATED
+    why = ": the model is saturated" if sure else ""
+    moved = points(found.size)
+    if found.measured:
+        because = f"Hiding the {explanation.level}s that the scores name moved the probability by {moved}"
+    else:
+        because = f"All of them together could move the probability by {moved}"
+    return f"The {what} tiny{why}. {because}, so the colours stay pale."
+
+
+def _only_rounding(shown: Sequence[float], *, signed: bool) -> bool:
+    most = max(shown)
+    if signed:
+        return most < ROUNDING
+    return len(shown) > 1 and most - min(shown) <= ROUNDING * most

@@ -1,0 +1,79 @@
+"""The pages as a browser lays them out, narrow and wide, light and dark. Without Chromium there is nothing to test."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from report.sentences import explain
+from wherefrom.core.check import Check, Hiding
+from wherefrom.report.colour import DARK, LIGHT
+from wherefrom.report.html import page
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+
+ASK = """
+const inside = document.querySelector("iframe").contentDocument, style = name => {
+  const found = inside.querySelector(name); return found ? getComputedStyle(found) : null; };
+const words = [...inside.querySelectorAll(".text .t")].filter(one => !one.classList.contains("special"));
+document.body.textContent = JSON.stringify({
+  wide: inside.documentElement.scrollWidth,
+  ground: getComputedStyle(inside.querySelector(".card")).backgroundColor,
+  words: Object.fromEntries(words.map(one => [one.textContent, [getComputedStyle(one).backgroundColor,
+    getComputedStyle(one).textDecorationLine]])),
+  warning: inside.querySelector(".warning")?.getBoundingClientRect().height ?? 0,
+  check: inside.querySelector(".check").getBoundingClientRect().height,
+  bar: inside.querySelector(".apart .t").getBoundingClientRect().width,
+});
+"""
+
+
+def shown(source: str, folder: Path, *, width: int, dark: bool) -> dict[str, Any]:
+    """What the browser made of a page in a frame of this width, which may be narrower than its windows can be."""
+    outside = folder / "outside.html"
+    outside.write_text(
+        f'<body><iframe style="border:0;width:{width}px;height:1500px" srcdoc="{html.escape(source)}"'
+        f" onload='{html.escape(ASK)}'></iframe></body>",
+        encoding="utf-8",
+    )
+    assert CHROMIUM is not None
+    scheme = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
+    command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}", scheme]
+    done = subprocess.run(
+        [*command, "--dump-dom", outside.as_uri()], capture_output=True, text=True, timeout=120, check=True
+    )
+    found = re.search(r"\{.*\}", done.stdout, re.DOTALL)
+    assert found is not None, done.stderr[-500:]
+    answer: dict[str, Any] = json.loads(html.unescape(found[0]))
+    return answer
+
+
+def saturated(**more: Any) -> str:
+    strongest = Hiding((0, 1), ("gorgeous", "film"), 0.9979, 0.9979, 14, 0.997, 0.992, 0.998, 0.5, "too short")
+    check = Check("too short", 0.998, "delete", 2, strongest=strongest)
+    given: dict[str, Any] = {"probability": 0.998, "check": check, "unassigned": 0.002} | more
+    return page([explain("gorgeous film", (0, 8, -0.003), (9, 13, 0.003), **given)])
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [375, 1100])
+def test_a_page_in_a_browser(width: int, dark: bool, tmp_path: Path) -> None:
+    palette = DARK if dark else LIGHT
+    found = shown(saturated(), tmp_path, width=width, dark=dark)
+    assert found["wide"] <= width  # nothing to scroll sideways
+    assert found["ground"] == f"rgb{palette['ground']}"
+    assert found["warning"] > 0
+    assert found["check"] > 0
+    assert found["bar"] > 0
+    red, green, blue = palette["against"]
+    assert found["words"]["gorgeous"] == [f"rgba({red}, {green}, {blue}, 0.12)", "underline"]
+    red, green, blue = palette["for"]
+    assert found["words"]["film"] == [f"rgba({red}, {green}, {blue}, 0.12)", "none"]

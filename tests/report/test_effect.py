@@ -1,0 +1,98 @@
+"""How loud colours may be, and what the views warn of."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from report.sentences import explain, film
+from wherefrom.core.check import Check, Hiding
+from wherefrom.core.explanation import Explanation
+from wherefrom.registry import all_methods
+from wherefrom.report.effect import DERIVATIVES, LOGITS, PALE, Effect, effect_of, loudness_of, points, shift, warning
+from wherefrom.report.html import fragment, page
+
+
+def checked(whole: float, hidden: float) -> Check:
+    one = Hiding((1,), ("fine",), hidden, hidden, 20, whole, whole, whole, 1.0, "weak")
+    return Check("weak", whole, "delete", 1, strongest=one)
+
+
+def test_the_tables_name_methods_that_there_are() -> None:
+    known = {row.name: row.signed for row in all_methods()}
+    assert known.keys() >= LOGITS | DERIVATIVES
+    assert all(known[name] for name in LOGITS | DERIVATIVES)
+
+
+@pytest.mark.parametrize(("probability", "step"), [(0.5, 1.0), (0.998, 0.01), (0.998, 8.0), (0.02, 3.0), (0.5, 2000.0)])
+def test_a_shift_is_that_of_a_softmax(probability: float, step: float) -> None:
+    """By two logits whose softmax it is; the derivative p (1 - p) where the step is small."""
+    first = math.log(probability / (1 - probability))
+    moved = [1 / (1 + math.exp(min(700.0, -(first + sign * step)))) for sign in (1, -1)]
+    assert shift(probability, step) == pytest.approx(max(abs(one - probability) for one in moved))
+    assert shift(probability, 1e-5) == pytest.approx(1e-5 * probability * (1 - probability), rel=1e-3)
+    assert shift(1.0, step) == shift(0.0, step) == 0.0
+
+
+def test_where_the_effect_comes_from() -> None:
+    """The scores where they share out the logit; else the check; else the derivatives; else nobody knows."""
+    check = checked(0.75, 0.5)
+    by_scores = Effect(shift(0.75, 3.5), measured=False)  # 0, 2, -1, 0.5
+    assert effect_of(film(method="lrp", check=check)) == by_scores
+    assert effect_of(film(method="attcat", check=check)) == Effect(0.25, measured=True)
+    assert effect_of(film(method="attcat")) == by_scores
+    assert effect_of(film(method="saliency", check=check)) == Effect(0.25, measured=True)
+    assert effect_of(film(method="saliency")) is None
+    assert effect_of(film(method="integrated_gradients", signed=False)) is None  # reduce=l2 gives lengths, not logits
+    assert loudness_of(film(method="saliency")) == 1.0
+    with_ends = film(method="lrp", ends=4.0)
+    assert effect_of(with_ends) == by_scores
+    assert effect_of(with_ends, special=True) == Effect(shift(0.75, 11.5), measured=False)
+
+
+@pytest.mark.parametrize(("size", "loudness"), [(0.0, PALE), (0.009, PALE), (0.05, 0.5), (0.1, 1.0), (0.9, 1.0)])
+def test_loudness(size: float, loudness: float) -> None:
+    assert Effect(size, measured=True).loudness == pytest.approx(loudness)
+
+
+def saturated(**more: Any) -> Explanation:
+    """Scores of a few thousandths of a logit at 99.8%."""
+    return explain("gorgeous film", (0, 8, -0.003), (9, 13, 0.002), probability=0.998, **more)
+
+
+def test_a_saturated_model_is_told_in_words_and_stays_pale() -> None:
+    told = warning(saturated())
+    assert told == (
+        "The scores are tiny: the model is saturated. All of them together could move the probability by less than 0.1"
+        " points, so the colours stay pale."
+    )
+    for html in (page([saturated()]), fragment(saturated())):
+        assert told in html
+        assert f"--s:{PALE}" in html
+        assert "--s:1;" not in html
+
+
+def test_a_measured_effect_is_told_as_such() -> None:
+    told = warning(explain("a b", (0, 1, 1.0), (2, 3, 2.0), signed=False, method="alti", check=checked(0.75, 0.745)))
+    assert told == (
+        "The effect is tiny. Hiding the tokens that the scores name moved the probability by 0.5 points, so the colours"
+        " stay pale."
+    )
+
+
+def test_rounding_is_told() -> None:
+    alike = explain("a b", (0, 1, 0.5), (2, 3, 0.5), signed=False, method="raw_attention")
+    assert warning(alike).startswith("Differences here are rounding")
+    assert warning(explain("a b", (0, 1, 1e-8), (2, 3, -1e-9))).startswith("Differences here are rounding")
+
+
+def test_nothing_is_warned_of_without_need() -> None:
+    assert warning(film()) == ""
+    assert warning(explain("a", (0, 1, 0.0))) == ""
+    assert warning(film(method="saliency", signed=False)) == ""
+
+
+def test_points() -> None:
+    assert [points(one) for one in (0.0001, 0.012, 0.5)] == ["less than 0.1 points", "1.2 points", "50.0 points"]

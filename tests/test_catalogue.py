@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 
 import pytest
 
@@ -39,6 +40,15 @@ def test_every_metric_is_listed_as_it_is_registered() -> None:
         name: told(row, arguments) for name, row in ours.items()
     }
     assert all(row.get("group") for row in catalogue("metric").values())  # every one of ours says its question
+
+
+def test_the_groups_are_those_of_the_documentation() -> None:
+    """One page a group: docs/metrics/one-at-a-time.md has a section for every metric of the group "one at a time"."""
+    pages = Path(__file__).parents[1] / "docs" / "metrics"
+    for group in {row.get("group") for row in catalogue("metric").values()}:
+        page = (pages / f"{group.replace(' ', '-')}.md").read_text(encoding="utf-8")
+        sections = {line.removeprefix("## ").split()[0] for line in page.splitlines() if line.startswith("## ")}
+        assert {name for name, row in catalogue("metric").items() if row.get("group") == group} <= sections
 
 
 @pytest.mark.parametrize("kind", ["method", "metric"])

@@ -159,6 +159,7 @@ class Model:
         rationale_pair: Sequence[Span] | None = None,
         answer: str | Sequence[Span] | None = None,
         against: Any = None,
+        check: bool = True,
         progress: bool | None = None,
     ) -> Comparison:
         """Every method's explanation of one text, graded by every metric. No question is put to the model twice.
@@ -175,6 +176,7 @@ class Model:
             rationale_pair: the same for its pair.
             answer: the right answer of a question, if it is known; else the predicted one is looked for.
             against: another model, for metrics that compare two.
+            check: put every explanation to its own test, which decides which methods are supported.
             progress: None shows a bar where standard error is a terminal.
 
         Returns:
@@ -197,6 +199,7 @@ class Model:
             chosen_metrics(metrics, offered=offered),
             level,
             second=None if against is None else _explainer(against, level),
+            check=check,
             skip=methods in ("default", "fast", "all"),
         )
         with bar("asking", wanted=progress) as moved:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tiny_models import tiny
 
 from wherefrom.api import Model
+from wherefrom.core.check import Check, Verdict
 from wherefrom.core.comparison import Comparison, Conclusion, Disagreement, Grade
 from wherefrom.core.explanation import Explanation
 from wherefrom.errors import BadFile
@@ -176,3 +178,19 @@ def test_the_disagreement_is_among_methods_that_are_supported() -> None:
     grades = {"good": graded(2, 0), "fine": graded(2, 0), "bad": graded(0, 2), "random": graded(1, 1)}
     found = compared({name: scored(name, *given) for name, given in scores.items()}, grades).conclusion()
     assert (found.supported, found.agreed, found.disagreement) == (("good", "fine"), 1, None)
+
+
+def test_checks_come_before_random() -> None:
+    verdicts: dict[str, Verdict] = {"good": "supported", "bad": "not supported", "one": "weak"}
+    explanations = {
+        name: replace(scored(name, 1.0, 2.0), check=Check(verdict, 0.9, "delete", 1))
+        for name, verdict in verdicts.items()
+    } | {"random": scored("random", 1.0, 2.0)}
+    grades = {"good": graded(0, 2), "bad": graded(2, 0), "one": graded(2, 0), "random": graded(1, 1)}
+    found = compared(explanations, grades).conclusion()
+    assert (found.basis, found.supported, found.weak, found.not_supported) == ("checks", ("good",), ("one",), ("bad",))
+    short = {
+        name: replace(one, check=None if name == "random" else Check("too short", 0.9, "delete", 1))
+        for name, one in explanations.items()
+    }
+    assert compared(short, grades).conclusion().basis == "random"

@@ -289,9 +289,26 @@ def test_the_sets_of_methods_and_metrics() -> None:
 def test_the_defaults_conclude() -> None:
     found = Model(tiny("bert")).compare(TEXT)
     judged = found.conclusion()
-    assert (len(found.names), len(found.metrics), judged.basis) == (8, 4, "random")
+    assert (len(found.names), len(found.metrics), judged.basis) == (8, 4, "checks")
     assert {*judged.supported, *judged.weak, *judged.not_supported} == set(found.names) - {"random"}
     assert {grade.group for grade in found.grades[0]} == {"erasure", "one at a time"}
+
+
+def test_a_check_in_a_comparison_is_the_one_that_explain_gives() -> None:
+    model = Model(tiny("bert"))
+    together = model.compare(TEXT, ["attcat", "saliency"], ["aopc"])
+    for one in together.explanations:
+        alone = model.explain(TEXT, one.method, check=True).check
+        assert one.check is not None
+        assert alone is not None
+        assert one.check.verdict == alone.verdict
+        assert one.check.strongest is not None
+        assert alone.strongest is not None
+        assert one.check.strongest.units == alone.strongest.units
+        assert one.check.strongest.hidden == pytest.approx(alone.strongest.hidden, abs=1e-5)
+    without = model.compare(TEXT, ["attcat", "saliency"], ["aopc"], check=False)
+    assert [one.check for one in without.explanations] == [None, None]
+    assert (without.asked, without.distinct) == (together.asked, together.distinct)  # counted with the metrics alone
 
 
 MISTAKES: list[tuple[dict[str, Any], type[Exception], str]] = [

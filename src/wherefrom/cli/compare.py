@@ -56,6 +56,9 @@ def compare(
     ] = None,
     against: Annotated[str | None, typer.Option(help="Another model, for metrics that compare two.")] = None,
     as_json: JsonOption = False,
+    check: Annotated[
+        bool, typer.Option("--check/--no-check", help="Put every explanation to its own test, too.")
+    ] = True,
     html: HtmlOption = None,
     open_page: OpenOption = False,
     device: DeviceOption = None,
@@ -80,6 +83,7 @@ def compare(
         rationale=marked,
         rationale_pair=marked_pair,
         answer=answer,
+        check=check,
         against=None if against is None else load(against, device=device),
     )
     write_page(html, found.to_html, open_it=open_page)

@@ -181,10 +181,10 @@ class Comparison:
     def conclusion(self) -> Conclusion:
         """Which methods are supported on this text, which are no better than random, and where they disagree.
 
-        Where the explanations carry a check, its verdict decides. Else the grades are compared with those of `random`:
-        a method is supported if it does better in every group of metrics that ask the model (by more of the group's
-        metrics than it does worse), and not supported if it does so in none. `random` is one draw, which a text may
-        happen to suit.
+        Where the explanations carry a check, and the text is long enough for it, its verdict decides. Else the grades
+        are compared with those of `random`: a method is supported if it does better in every group of metrics that ask
+        the model (by more of the group's metrics than it does worse), and not supported if it does so in none. `random`
+        is one draw, which a text may happen to suit.
 
         Returns:
             The conclusion as plain data.
@@ -211,9 +211,9 @@ class Comparison:
     def _verdicts(self) -> tuple[Basis, dict[str, str]]:
         """By method, `random` left out."""
         judged = [name for name in self.names if self._explanation(name).method != FLOOR]
-        checks = {name: getattr(self._explanation(name), "check", None) for name in judged}
-        if judged and all(check is not None for check in checks.values()):
-            return "checks", {name: str(getattr(check, "verdict", "")) for name, check in checks.items()}
+        checks = {name: check.verdict for name in judged if (check := self._explanation(name).check) is not None}
+        if judged and len(checks) == len(judged) and set(checks.values()) != {"too short"}:
+            return "checks", dict(checks)
         floor = next(
             (row for one, row in zip(self.explanations, self.grades, strict=True) if one.method == FLOOR), None
         )

@@ -12,7 +12,8 @@ import torch
 
 from wherefrom.case.asking import Asker, Progress
 from wherefrom.case.case import Case
-from wherefrom.case.explain import ComponentCases, by_batches, cases_of, cases_toward, explained
+from wherefrom.case.check import ToCheck
+from wherefrom.case.explain import ComponentCases, by_batches, cases_of, cases_toward, checked, explained
 from wherefrom.case.memory import is_out_of_memory
 from wherefrom.case.passes import Passes
 from wherefrom.core.comparison import Comparison
@@ -145,6 +146,7 @@ class Comparer:
     metrics: Sequence[ConfiguredMetric]
     level: Level = "token"
     second: Second | None = None
+    check: bool = False  # whether every explanation is put to its own test, too
     skip: bool = True  # a method that cannot explain a text is left out, and said so; else it is an error
 
     def compare(
@@ -166,9 +168,10 @@ class Comparer:
         asked, distinct, rows = (
             now - then for now, then in zip((shared.asked, shared.distinct, shared.rows), before, strict=True)
         )
+        shown = [self._checked(one, shared) for one in ordered]
         return [
             Comparison(
-                tuple(one.explanations.values()),
+                shown[number],
                 tuple(tuple(next(grades)) for _ in one.jobs),
                 tuple(one.explanations),
                 one.failed,
@@ -177,8 +180,21 @@ class Comparer:
                 rows,
                 seconds,
             )
-            for one in ordered
+            for number, one in enumerate(ordered)
         ]
+
+    def _checked(self, found: Gathered, asker: Asker) -> tuple[Explanation, ...]:
+        """A text's explanations with their checks, where these are wanted. They ask after the metrics, so that what
+        both ask is counted once, with the metrics.
+        """
+        explanations = tuple(found.explanations.values())
+        if not self.check:
+            return explanations
+        jobs = [
+            ToCheck(one, job.encoding, job.targets, job.logits.detach())
+            for one, job in zip(explanations, found.jobs, strict=True)
+        ]
+        return tuple(checked(jobs, asker))
 
     def evaluate(
         self, explanations: Sequence[Explanation], query: Query, *, progress: Progress | None = None

@@ -12,7 +12,7 @@ import warnings
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -29,7 +29,7 @@ from wherefrom.model.tasks import TASKS as TASKS_BY_NAME
 INPUTS = int(os.environ.get("WHEREFROM_FUZZ", "200"))
 
 
-def inputs(share: float) -> Any:
+def inputs(share: float) -> settings:
     """So much of all inputs, the same ones every time."""
     return settings(
         max_examples=max(1, round(share * INPUTS)),
@@ -77,7 +77,7 @@ def test_explain(
         warnings.simplefilter("ignore", TextWasCut)
         with suppress(WherefromError):
             both = text if pair is None else (text, pair)
-            found: Any = model(task).explain(both, method, target, level, **chosen)
+            found: Any = model(task).explain(both, method, target, level, **cast("dict[str, Any]", chosen))
             assert len(found.scores) == len(found.tokens)
 
 

@@ -10,16 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 import typer
 
 from wherefrom.cli.arguments import (
+    DeviceOption,
+    HtmlOption,
     JsonOption,
     ModelOption,
+    OpenOption,
     app,
     check_names,
+    check_open,
     check_target,
     examples,
-    read_options,
+    method_and_options,
     read_text,
     target_of_versus,
-    write_file,
+    write_page,
 )
 from wherefrom.core.explanation import Theme
 from wherefrom.errors import BadOption, UnknownName
@@ -58,7 +62,8 @@ def explain(
         list[str] | None, typer.Option("-o", help="An option of the method, as key=value; may be repeated.")
     ] = None,
     as_json: JsonOption = False,
-    html: Annotated[Path | None, typer.Option(help="Also write a self-contained page to this file.")] = None,
+    html: HtmlOption = None,
+    open_page: OpenOption = False,
     special: Annotated[bool, typer.Option(help="Show the tokens that the tokenizer added, too.")] = False,
     check: Annotated[
         bool, typer.Option(help="Hide the strongest units, and as many at random, and say what the model did.")
@@ -66,10 +71,12 @@ def explain(
     theme: Annotated[
         str, typer.Option(help="The terminal's background: light, dark, none (no colour), or auto to find out.")
     ] = "auto",
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, mps, ...")] = None,
+    device: DeviceOption = None,
 ) -> None:
     """Show which tokens made the model decide so."""
-    words, options = read_text(text), read_options(option or [])
+    words = read_text(text)
+    method, options = method_and_options(method, option)
+    check_open(html, open_page)
     check_names("method", method, minus)
     check_target(target, versus)
     if theme not in get_args(Theme):
@@ -88,6 +95,7 @@ def explain(
             loaded.explain(asked, method, loaded.predicted(asked), depth, check=check, **options),
             as_json=as_json,
             html=html,
+            open_page=open_page,
             special=special,
             theme=colours,
         )
@@ -96,14 +104,13 @@ def explain(
     shown = [loaded.explain(asked, method, aim, depth, check=check, **options)]
     if minus is not None:
         shown.append(loaded.explain(asked, minus, aim, depth, check=check))
-    _present(shown, as_json=as_json, html=html, special=special, theme=colours)
+    _present(shown, as_json=as_json, html=html, open_page=open_page, special=special, theme=colours)
 
 
-def _present_each(shown: list[Explanation], *, as_json: bool, html: Path | None, special: bool, theme: Theme) -> None:
-    if html is not None:
-        from wherefrom.report.html import page
-
-        write_file(html, page(shown, special=special))
+def _present_each(
+    shown: list[Explanation], *, as_json: bool, html: Path | None, open_page: bool, special: bool, theme: Theme
+) -> None:
+    _write(shown, html, special=special, open_page=open_page)
     if as_json:
         sys.stdout.write(json.dumps([one.to_dict() for one in shown], ensure_ascii=False) + "\n")
         return
@@ -111,13 +118,21 @@ def _present_each(shown: list[Explanation], *, as_json: bool, html: Path | None,
         one.show(special=special, theme=theme)
 
 
-def _present(shown: list[Explanation], *, as_json: bool, html: Path | None, special: bool, theme: Theme) -> None:
+def _present(
+    shown: list[Explanation], *, as_json: bool, html: Path | None, open_page: bool, special: bool, theme: Theme
+) -> None:
     result = shown[0] if len(shown) == 1 else shown[0].minus(shown[1])
-    if html is not None:
-        from wherefrom.report.html import page
-
-        write_file(html, page(shown, special=special))
+    _write(shown, html, special=special, open_page=open_page)
     if as_json:
         sys.stdout.write(result.to_json() + "\n")
     else:
         result.show(special=special, theme=theme)
+
+
+def _write(shown: list[Explanation], html: Path | None, *, special: bool, open_page: bool) -> None:
+    def page() -> str:
+        from wherefrom.report.html import page
+
+        return page(shown, special=special)
+
+    write_page(html, page, open_it=open_page)

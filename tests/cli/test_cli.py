@@ -304,6 +304,8 @@ def test_html_says_what_was_written_and_opens_it(
     assert opened == [page.as_uri()]
     wherefrom("flow", "the film", "--model", str(folder), "--html", str(page))
     assert len(opened) == 1
+    told = wherefrom("explain", "the film", "--model", str(folder), "--html", str(page), "--open")
+    assert (told.stderr, len(opened)) == (f"The page: {page}\n", 2)
 
 
 def test_options_behind_a_method_or_by_o(wherefrom: Run, folder: Path, tmp_path: Path) -> None:
@@ -314,3 +316,5 @@ def test_options_behind_a_method_or_by_o(wherefrom: Run, folder: Path, tmp_path:
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(saved.read_text())["params"] == {"norm": "l2", "ln2": False}
+    shown = wherefrom("explain", "the film", "--model", str(folder), "--method", "saliency:norm=l1", "--json")
+    assert json.loads(shown.stdout)["params"] == {"norm": "l1"}

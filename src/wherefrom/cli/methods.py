@@ -44,7 +44,7 @@ def methods(as_json: JsonOption = False) -> None:
             console.print(Text.assemble((row.name, "bold cyan"), (f"  {_sign(row.get('signed'))}, {per_class}", "dim")))
             body = Text(row.summary)
             body.append(f"\n{row.get('paper')}" if row.get("paper") != "none" else "", "dim")
-            body.append(f"\n{settings}" if settings else "", "green")
+            body.append(f"\n{settings}" if settings else "", "blue")
             console.print(Padding(body, (0, 0, 0, 4)))
 
 

@@ -51,5 +51,5 @@ def metrics(as_json: JsonOption = False) -> None:
             console.print(Text.assemble((row.name, "bold cyan"), (traits, "dim")))
             body = Text(row.summary)
             body.append(f"\n{row.get('paper')}", "dim")
-            body.append(f"\n{row.name}:{settings}" if settings else "", "green")
+            body.append(f"\n{row.name}:{settings}" if settings else "", "blue")
             console.print(Padding(body, (0, 0, 0, 4)))

@@ -277,12 +277,12 @@ def check_data(data: str) -> None:
 
 
 def _style_of(one: Standing | None) -> str:
-    """The best is bold; what the examples do not tell from the best is green."""
+    """The best is bold; what the examples do not tell from the best is blue."""
     if one is None or one.mean is None:
         return ""
     if one.behind == 0:
-        return "bold green"
-    return "green" if one.as_good_as_the_best else ""
+        return "bold blue"
+    return "blue" if one.as_good_as_the_best else ""
 
 
 def _mean(one: Standing | None) -> Text:
@@ -315,4 +315,4 @@ def _show(summaries: list[Summary]) -> None:
         console.print()
     if not sys.stdout.isatty():
         return
-    console.print("Bold: the best. Green: the examples do not tell it from the best.", style="dim")
+    console.print("Bold: the best. Blue: the examples do not tell it from the best.", style="dim")

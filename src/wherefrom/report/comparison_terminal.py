@@ -103,7 +103,7 @@ def _value(cell: GradeCell, terminal: Terminal) -> Text:
     if cell.rank is None:
         return terminal.text(cell.text)
     if cell.best:
-        return terminal.text(f"{cell.text} {'*' if terminal.console.options.ascii_only else '★'} ", "bold green")
+        return terminal.text(f"{cell.text} {'*' if terminal.console.options.ascii_only else '★'} ", "bold blue")
     return Text.assemble(terminal.text(cell.text), terminal.text(f" {cell.rank:<2}", "dim"))
 
 

@@ -29,7 +29,7 @@ from wherefrom.model.tasks import TASKS as TASKS_BY_NAME
 INPUTS = int(os.environ.get("WHEREFROM_FUZZ", "200"))
 
 
-def inputs(share: float) -> Any:
+def inputs(share: float) -> settings:
     """So much of all inputs, the same ones every time."""
     return settings(
         max_examples=max(1, round(share * INPUTS)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import os
 import signal
 import sys
 import threading
@@ -126,6 +128,14 @@ class _Kept:
     """How many examples the data set has, once it was read: before that, nothing can have been kept."""
 
     everything: int | None = None
+    code: int | None = None  # the command's, once it was stopped
+
+    def leave(self) -> None:
+        """End without taking torch and all its libraries down one by one, which takes seconds on a busy machine."""
+        if self.code is not None:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(self.code)
 
 
 class _Terminated(BaseException):
@@ -136,6 +146,7 @@ class _Terminated(BaseException):
 def _says_what_is_kept(out: Path) -> Iterator[_Kept]:
     """A run that is stopped by Ctrl-C or SIGTERM says what was kept and how to go on."""
     kept = _Kept()
+    atexit.register(kept.leave)  # before others register theirs, so that it is called after them
 
     def terminate(*_: object) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough: ending takes a moment
@@ -153,7 +164,8 @@ def _says_what_is_kept(out: Path) -> Iterator[_Kept]:
             count = examples_kept(out)
             text = f"stopped: {count} of {kept.everything} examples are kept in {out}; the same command goes on."
         problems.print(Text(text), soft_wrap=True)
-        raise typer.Exit(130 if isinstance(stop, KeyboardInterrupt) else 143) from stop
+        kept.code = 130 if isinstance(stop, KeyboardInterrupt) else 143
+        raise typer.Exit(kept.code) from stop
     finally:
         if ours:
             signal.signal(signal.SIGTERM, usual)

@@ -25,11 +25,10 @@ from wherefrom.cli.arguments import (
     target_of_versus,
     write_page,
 )
-from wherefrom.core.explanation import Theme
 from wherefrom.errors import BadOption, UnknownName
 
 if TYPE_CHECKING:
-    from wherefrom.core.explanation import Explanation
+    from wherefrom.core.explanation import Explanation, Theme
     from wherefrom.core.units import Level
 
 
@@ -79,8 +78,10 @@ def explain(
     check_open(html, open_page)
     check_names("method", method, minus)
     check_target(target, versus)
-    if theme not in get_args(Theme):
-        raise UnknownName.among("theme", theme, get_args(Theme))
+    from wherefrom.core.explanation import Theme as Themes
+
+    if theme not in get_args(Themes):
+        raise UnknownName.among("theme", theme, get_args(Themes))
     colours = cast("Theme", theme)
     from wherefrom.api import load
 

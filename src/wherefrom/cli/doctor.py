@@ -59,7 +59,9 @@ def doctor(
         console.print(facts, "")
         table = Table("method", "works", "why not")
         for name, reason in found["methods"].items():
-            table.add_row(Text(name), Text("yes", "blue") if reason is None else Text("no", "bold yellow"), Text(reason or ""))
+            table.add_row(
+                Text(name), Text("yes", "blue") if reason is None else Text("no", "bold yellow"), Text(reason or "")
+            )
         console.print(table)
     if found["broken"]:
         raise typer.Exit(1)

@@ -25,11 +25,10 @@ from wherefrom.cli.arguments import (
     target_of_versus,
     write_page,
 )
-from wherefrom.core.explanation import Theme
 from wherefrom.errors import BadOption, UnknownName
 
 if TYPE_CHECKING:
-    from wherefrom.core.explanation import Explanation
+    from wherefrom.core.explanation import Explanation, Theme
     from wherefrom.core.units import Level
 
 
@@ -76,12 +75,14 @@ def explain(
     """Show which tokens made the model decide so."""
     words = read_text(text)
     method, options = method_and_options(method, option)
-    if theme not in get_args(Theme):
-        raise UnknownName.among("theme", theme, get_args(Theme))
-    colours = cast("Theme", theme)
+    check_open(html, open_page)
     check_names("method", method, minus)
     check_target(target, versus)
-    check_open(html, open_page)
+    from wherefrom.core.explanation import Theme as Themes
+
+    if theme not in get_args(Themes):
+        raise UnknownName.among("theme", theme, get_args(Themes))
+    colours = cast("Theme", theme)
     from wherefrom.api import load
 
     asked: Any = words if pair is None else (words, pair)
@@ -110,7 +111,7 @@ def explain(
 def _present_each(
     shown: list[Explanation], *, as_json: bool, html: Path | None, open_page: bool, special: bool, theme: Theme
 ) -> None:
-    _write(shown, html, open_page=open_page, special=special)
+    _write(shown, html, special=special, open_page=open_page)
     if as_json:
         sys.stdout.write(json.dumps([one.to_dict() for one in shown], ensure_ascii=False) + "\n")
         return
@@ -122,17 +123,17 @@ def _present(
     shown: list[Explanation], *, as_json: bool, html: Path | None, open_page: bool, special: bool, theme: Theme
 ) -> None:
     result = shown[0] if len(shown) == 1 else shown[0].minus(shown[1])
-    _write(shown, html, open_page=open_page, special=special)
+    _write(shown, html, special=special, open_page=open_page)
     if as_json:
         sys.stdout.write(result.to_json() + "\n")
     else:
         result.show(special=special, theme=theme)
 
 
-def _write(shown: list[Explanation], html: Path | None, *, open_page: bool, special: bool) -> None:
-    def make() -> str:
+def _write(shown: list[Explanation], html: Path | None, *, special: bool, open_page: bool) -> None:
+    def page() -> str:
         from wherefrom.report.html import page
 
         return page(shown, special=special)
 
-    write_page(html, make, open_it=open_page)
+    write_page(html, page, open_it=open_page)

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import track
 
 from wherefrom.cli.arguments import app, examples, write_file
 from wherefrom.errors import BadOption
@@ -90,4 +89,6 @@ def sparse(
 
 
 def _bar(items: Sequence[Any], doing: str) -> Iterable[Any]:
+    from rich.progress import track
+
     return track(items, description=doing, console=Console(stderr=True), transient=True)

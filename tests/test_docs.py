@@ -41,6 +41,14 @@ OURS = [row for row in all_methods() if row.function.__module__.startswith("wher
 all_metrics()  # all are registered before a test puts copies of the registry in its place
 
 
+@pytest.fixture(autouse=True)
+def registry_as_it_was() -> Iterator[None]:
+    """What the Python of a page registers is forgotten after it, or other tests would meet it."""
+    before = {kind: dict(rows) for kind, rows in registry._found.items()}
+    yield
+    registry._found.update(before)
+
+
 def read(page: str | Path) -> str:
     return (ROOT / page).read_text(encoding="utf-8")
 

@@ -117,7 +117,11 @@ CONFIGS: dict[str, tuple[dict[str, Any], int, str]] = {
 }
 FAMILIES = list(CONFIGS)
 # Options that keep methods cheap in tables of all methods.
-CHEAP: dict[str, dict[str, Any]] = {"lime": {"samples": 48}, "kernel_shap": {"samples": 48}}
+CHEAP: dict[str, dict[str, Any]] = {
+    "lime": {"samples": 48},
+    "kernel_shap": {"samples": 48},
+    "integrated_gradients": {"steps": 50},  # or two precisions might stop doubling at different numbers of steps
+}
 
 
 @cache

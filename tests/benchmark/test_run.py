@@ -36,6 +36,7 @@ from wherefrom.case.case import Case
 from wherefrom.case.passes import Passes
 from wherefrom.core.example import Example
 from wherefrom.errors import WherefromError
+from wherefrom.progress import OnProgress
 from wherefrom.registry import _found, method
 
 METHODS = ("attcat", "random", "occlusion")

@@ -27,11 +27,11 @@ from wherefrom.grading.compare import chosen_methods, chosen_metrics
 from wherefrom.model.fingerprint import fingerprint
 from wherefrom.model.loading import load_model
 from wherefrom.model.text_model import TextModel
+from wherefrom.progress import OnProgress
 
 # Examples are sorted by length within so many parts, so that the texts of a part are of similar length and need little
 # padding.
 PARTS_PER_WINDOW = 32
-OnProgress = Callable[[int, int], None]  # called with the number of examples that are done, and of all
 OnDamage = Callable[[Damage], None]
 
 

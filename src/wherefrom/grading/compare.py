@@ -93,21 +93,23 @@ def chosen_methods(asked: str | Sequence[str]) -> list[Configured[Method]]:
 
 
 def chosen_metrics(
-    asked: str | Sequence[str] | None, *, offered: Collection[Reference] = frozenset()
+    asked: str | Sequence[str] | None, *, offered: Collection[Reference] | None = None
 ) -> list[ConfiguredMetric]:
     """Metrics as `name:option=value`; `default`, four that ask different things, and one for every reference that was
     given; `all`, or nothing said, is every metric that can be measured on what is offered.
 
     offered: what scores can be held against, beside the model: other classes, a rationale, an answer, another model.
+        None where that is not known yet.
     """
+    known = frozenset() if offered is None else offered
     if asked is None or asked == "all":
-        return [ConfiguredMetric.read(row.name) for row in all_metrics() if row.needs is None or row.needs in offered]
+        return [ConfiguredMetric.read(row.name) for row in all_metrics() if row.needs is None or row.needs in known]
     if asked == "default":
-        more = [name for needs, name in DEFAULT_BY_REFERENCE.items() if needs in offered]
+        more = [name for needs, name in DEFAULT_BY_REFERENCE.items() if needs in known]
         asked = [*DEFAULT_METRICS, *more]
     found = [ConfiguredMetric.read(name) for name in _listed(asked)]
     for one in found:
-        if one.choice.row.needs == "second" and "second" not in offered:
+        if offered is not None and one.choice.row.needs == "second" and "second" not in offered:
             raise BadOption(f"{one.choice.asked} compares two models: name the other one with --against (against=).")
     if not found:
         raise BadOption("Name at least one metric, or say 'all'.")

@@ -172,8 +172,10 @@ def lines(curves: Mapping[str, Numbers], path: FilePath, *, across: str, up: str
 
 def _for_and_against() -> Colormap:
     """Orange against, blue for, as everywhere else."""
-    from matplotlib.colors import LinearSegmentedColormap
-
+    try:
+        from matplotlib.colors import LinearSegmentedColormap
+    except ModuleNotFoundError as error:
+        raise MissingExtra("Drawing a picture", "report") from error
     ends = [tuple(part / 255 for part in LIGHT[side]) for side in ("against", "ground", "for")]
     return LinearSegmentedColormap.from_list("against and for", ends)
 

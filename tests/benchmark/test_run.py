@@ -27,7 +27,7 @@ from wherefrom.benchmark import Run
 from wherefrom.benchmark.datasets import DataSet
 from wherefrom.benchmark.engines import RayWorker, on_ray
 from wherefrom.benchmark.plan import RunPlan
-from wherefrom.benchmark.run import PARTS_PER_WINDOW, OnDamage, OnProgress, chunks
+from wherefrom.benchmark.run import PARTS_PER_WINDOW, OnDamage, chunks
 from wherefrom.benchmark.run import run as run_plan
 from wherefrom.benchmark.statistics import winners
 from wherefrom.benchmark.store import Damage, FolderInUse, FolderTaken, open_store, read_manifest

@@ -16,7 +16,10 @@ import wherefrom
 ROOT = Path(__file__).parents[2]
 SOURCE = Path(wherefrom.__file__).parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-DISTRIBUTION = {"sklearn": "scikit-learn"}  # where the name that is imported is not the one that is installed
+DISTRIBUTION = {
+    "huggingface_hub": "huggingface-hub",
+    "sklearn": "scikit-learn",
+}  # where the name that is imported is not the one that is installed
 # Parts of a page whose entry has asked for matplotlib already (report.benchmark and studies.sparse.page: check_extra).
 BEHIND_A_CHECK = {"wherefrom.report.figure": "matplotlib", "wherefrom.studies.sparse.page": "matplotlib"}
 

@@ -133,7 +133,7 @@ def test_scores_of_tokens_are_added_up_in_chosen_units(model: Model) -> None:
 
 def test_chosen_units_in_a_pair_in_a_comparison_and_graded_again(model: Model) -> None:
     pair = ("is it good?", "the film was not bad")
-    units = [(0, 5), (13, 20, 1)]
+    units: Any = [(0, 5), (13, 20, 1)]
     found = model.compare(pair, ["occlusion", "random"], ["comprehensiveness"], units=units)
     shown = [unit.text for unit in found.explanations[0].units()]
     assert shown == ["is it", "good", "?", "the", "film", "was", "not bad"]

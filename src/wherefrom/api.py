@@ -32,7 +32,7 @@ class SupportsToList(Protocol):
     def tolist(self) -> Any: ...
 
 
-Texts = list[TextOrPair] | list[str] | Iterator[Any] | SupportsToList
+Texts = list[TextOrPair] | list[str] | list[tuple[str, str]] | Iterator[Any] | SupportsToList
 
 
 class Model:

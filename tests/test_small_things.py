@@ -44,7 +44,7 @@ def test_a_bar_for_every_unit_in_the_order_of_the_text(model: Model) -> None:
     from matplotlib import pyplot
 
     e = model.explain(TEXT, "attcat", level="word")
-    axes = e.plot()
+    axes: Any = e.plot()
     assert [one.get_text() for one in axes.get_yticklabels()] == [unit.text for unit in e.units()]
     assert [bar.get_width() for bar in axes.patches] == pytest.approx([unit.score for unit in e.units()])
     hatched = [bool(bar.get_hatch()) for bar in axes.patches]

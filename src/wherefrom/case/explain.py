@@ -312,6 +312,8 @@ def explanation(
     )
     if by_unit:
         return found.pooled(case.level, encoding.members(case.level), POOL[case.level], scores.tolist(), errors)
+    if case.level == "span":
+        return found.pooled(case.level, encoding.members(case.level), POOL[case.level])
     return found.at(case.level)
 
 

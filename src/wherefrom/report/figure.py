@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ def new_axes(
     return figure, flat
 
 
-def svg_of(figure: Figure) -> str:
+def svg_of(figure: Figure, name: str = "") -> str:
+    """name: what the figure shows, for those who cannot see it."""
     import matplotlib as mpl
 
     written = io.StringIO()
@@ -59,4 +61,6 @@ def svg_of(figure: Figure) -> str:
     drawing = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", drawing, count=1)  # the page decides how wide it is
     drawing = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", drawing, count=1)
     drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing, flags=re.DOTALL)
+    if name:
+        drawing = drawing.replace("<svg", f'<svg role="img" aria-label="{escape(name)}"', 1)
     return drawing.replace(INK, "currentColor")

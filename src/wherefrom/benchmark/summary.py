@@ -143,7 +143,8 @@ def _disputed(run: Run, agreed: MethodAgreement) -> list[Disputed]:
     rest = [key for key in order if key not in chosen]
     room = SHOWN - len(chosen)
     chosen |= dict.fromkeys(rest if len(rest) <= room else rest[:: -(-len(rest) // room)])
-    shown, characters = set(), 0
+    shown: set[tuple[str, str]] = set()
+    characters = 0
     for key in chosen:
         characters += len(about[key].text)
         if not shown or characters <= CHARACTERS:

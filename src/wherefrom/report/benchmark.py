@@ -546,7 +546,8 @@ def _faithful_and_cheap(summary: Summary, colours: Mapping[str, str]) -> str | N
 def _name_dots(axes: Axes, dots: Sequence[tuple[float, float, str]]) -> None:
     """A name beside every dot, moved up or down where it would lie on another."""
     axes.get_figure().draw_without_rendering()  # type: ignore[union-attr]  # so that places on the paper are known
-    to_paper, taken = axes.transData.transform, []
+    to_paper = axes.transData.transform
+    taken: list[tuple[float, float, float]] = []  # from and to across, and how high
     high = 11.0 * axes.get_figure().dpi / 72  # type: ignore[union-attr]
     right = axes.bbox.x1
     for across, up, name in sorted(dots, key=lambda dot: -to_paper(dot[:2])[1]):
@@ -597,5 +598,6 @@ def _agreement_figure(summary: Summary, order: Sequence[str]) -> str:
                     )
     bar = figure.colorbar(shown, ax=one, shrink=0.6, pad=0.02)
     bar.outline.set_visible(False)
-    bar.set_label("Spearman's correlation, mean over examples", fontsize=8.5)
+    bar.ax.tick_params(colors=INK, labelsize=8)
+    bar.set_label("Spearman's correlation, mean over examples", fontsize=8.5, color=INK)
     return svg_of(figure, "How alike every two methods rank the units of a text")

@@ -23,6 +23,7 @@ from wherefrom.report.wording import (
     number,
     options,
     percent,
+    plus_minus,
     predicted,
     unassigned,
 )
@@ -46,6 +47,8 @@ class ColouredUnit(NamedTuple):
     special: bool
     mark: bool  # True for what has no text of its own, such as a special token
     width: str = "0"  # of its bar, as a share of the longest
+    error: str = ""  # its standard error, where it has one
+    whisker: str = ""  # half the line through the end of its bar that shows the error, as a share of the bar
 
 
 class TextStretch(NamedTuple):
@@ -102,9 +105,10 @@ class ExplanationView:
         )
 
     def _spot(self, piece: Piece, *, text: str = "") -> ColouredUnit:
-        return self._coloured(
-            piece, piece.score, self.scale, text, described(piece, self.scale.number(piece.score, signed=self.signed))
-        )
+        figure = self.scale.number(piece.score, signed=self.signed)
+        error = plus_minus(piece.error, self.scale.shown.full or self.scale.all.full)
+        tip = described(piece, f"{figure} {error}".rstrip())
+        return self._coloured(piece, piece.score, self.scale, text, tip)._replace(error=error)
 
     def _coloured(self, piece: Piece, score: float, scale: Scale, text: str, tip: str) -> ColouredUnit:
         side, strength = coloured(score, scale.shown, signed=self.signed)
@@ -184,7 +188,10 @@ class ExplanationView:
         candidates = [piece for piece in self.shown if special or not piece.special]
         longest = self._longest(special=special)
         return [
-            self._spot(piece)._replace(width=_short(shade(piece.score, longest, signed=True).strength))
+            self._spot(piece)._replace(
+                width=_short(shade(piece.score, longest, signed=True).strength),
+                whisker=_short(piece.error / abs(piece.score)) if piece.error and piece.score else "",
+            )
             for piece in sorted(candidates, key=lambda piece: -abs(piece.score))[:TOP]
         ]
 
@@ -252,18 +259,25 @@ class ExplanationView:
         return candidate_tables(self.explanation)
 
     @property
-    def numbers(self) -> list[tuple[int, str, str, str]]:
-        """Every unit as the model has it: (place, token, its text, score)."""
+    def has_errors(self) -> bool:
+        """Whether scores have standard errors to be shown."""
+        return any(self.explanation.standard_errors or ())
+
+    @property
+    def numbers(self) -> list[tuple[int, str, str, str, str]]:
+        """Every unit as the model has it: (place, token, its text, score, standard error)."""
         texts = {0: self.explanation.text, 1: self.explanation.pair or ""}
-        rows = enumerate(self.explanation.units(special=True))
+        errors = self.explanation.standard_errors or (0.0,) * len(self.explanation.scores)
+        rows = enumerate(zip(self.explanation.units(special=True), errors, strict=True))
         return [
             (
                 place,
                 visible(unit.text),
                 visible(texts.get(unit.segment, "")[unit.start : unit.end]),
                 f"{unit.score:.6g}",
+                f"{error:.2g}",
             )
-            for place, unit in rows
+            for place, (unit, error) in rows
         ]
 
 

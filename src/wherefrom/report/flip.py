@@ -9,7 +9,7 @@ from rich.text import Text
 
 from wherefrom.core.flip import Flip
 from wherefrom.report.colour import DARK
-from wherefrom.report.html import render
+from wherefrom.report.document import render_fragment, render_page
 from wherefrom.report.pieces import visible
 from wherefrom.report.terminal import Terminal
 from wherefrom.report.wording import duration, options, percent
@@ -86,18 +86,18 @@ def print_flip(flip: Flip, *, console: Console | None = None) -> None:
 
 def page(flip: Flip) -> str:
     """A page that stands alone."""
-    return render("flip.html", whole=True, **_values(flip))
+    title = f"What would change “{visible(flip.decision)}”?"
+    return render_page("flip.html", title=title, styles=("text.css", "page.css", "flip.css"), **_values(flip))
 
 
 def fragment(flip: Flip) -> str:
     """The same for a notebook's output."""
-    return render("flip.html", whole=False, **_values(flip))
+    return render_fragment("flip_fragment.html", **_values(flip))
 
 
 def _values(flip: Flip) -> dict[str, object]:
     facts = [("model", flip.model), ("scores by", flip.method), ("options", options(flip.params)), ("cost", cost(flip))]
     return {
-        "title": f"What would change “{visible(flip.decision)}”?",
         "headline": headline(flip),
         "certainty": certainty(flip),
         "lines": [[part._replace(text=visible(part.text)) for part in line] for line in parts(flip)],

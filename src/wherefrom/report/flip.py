@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.text import Text
@@ -95,7 +95,7 @@ def fragment(flip: Flip) -> str:
     return render_fragment("flip_fragment.html", **_values(flip))
 
 
-def _values(flip: Flip) -> dict[str, object]:
+def _values(flip: Flip) -> dict[str, Any]:
     facts = [("model", flip.model), ("scores by", flip.method), ("options", options(flip.params)), ("cost", cost(flip))]
     return {
         "headline": headline(flip),

@@ -128,7 +128,7 @@ class Store:
         """Which parts are done, and which are damaged. Damaged files are set aside, remains of what was interrupted are
         removed.
         """
-        for leftover in self.folder.glob(f"*/{UNFINISHED}*"):
+        for leftover in (*self.folder.glob(f"{UNFINISHED}*"), *self.folder.glob(f"*/{UNFINISHED}*")):
             leftover.unlink()
         done, damaged = examined(self.folder, self.parts)
         for damage in damaged:
@@ -156,9 +156,9 @@ class Store:
         away = self.folder / "aside"
         away.mkdir(exist_ok=True)
         stamp = time.time_ns()
-        # The receipt first: if this is interrupted, the part is not done either way.
-        for name, file in [("receipt", _receipt(self.folder, number))] + [
-            (table, _file(self.folder, table, number)) for table in TABLES
+        # The receipt last: if this is interrupted, the part is found damaged again, and the rest of it is kept as well.
+        for name, file in [(table, _file(self.folder, table, number)) for table in TABLES] + [
+            ("receipt", _receipt(self.folder, number))
         ]:
             if file.exists() or file.is_symlink():
                 file.replace(away / f"{name}-{file.name}-{stamp}")

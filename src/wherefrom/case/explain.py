@@ -310,6 +310,8 @@ def explanation(
     )
     if by_unit:
         return found.pooled(case.level, encoding.members(case.level), POOL[case.level], scores.tolist())
+    if case.level == "span":
+        return found.pooled(case.level, encoding.members(case.level), POOL[case.level])
     return found.at(case.level)
 
 

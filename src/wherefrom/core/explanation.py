@@ -6,12 +6,16 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from wherefrom.core.check import Check
 from wherefrom.core.files import FilePath, write_atomically
 from wherefrom.core.units import POOL, Level, Pool, pool
-from wherefrom.errors import BadFile, WherefromError
+from wherefrom.errors import BadFile, MissingExtra, WherefromError
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.axes import Axes
 
 FORMAT = 1
 Theme = Literal["auto", "light", "dark", "none"]  # of a terminal
@@ -54,7 +58,7 @@ class Explanation:
         prediction: what the model says.
         method: the name of the method.
         pair: the second text, if there was one.
-        level: token, word or sentence.
+        level: token, word or sentence; span, where the caller chose the units.
         signed: whether a negative score means "against".
         probabilities: the model's probability of every label.
         params: every option of the method, as it was settled.
@@ -192,6 +196,8 @@ class Explanation:
         """
         if level == self.level:
             return self
+        if level not in ("word", "sentence"):
+            raise WherefromError(f"An explanation is pooled into words or sentences, not into {level}s.")
         if self.level != "token":
             raise WherefromError(
                 f"This explanation is by {self.level} already; only one by tokens can be pooled into {level}s."
@@ -298,6 +304,49 @@ class Explanation:
         from wherefrom.report.html import fragment
 
         return fragment(self)
+
+    def plot(self, ax: Axes | None = None, *, special: bool = False, count: int | None = None) -> Axes:
+        """Draw the scores as bars with matplotlib (extra `report`), in the order of the text.
+
+        Args:
+            ax: the axes to draw on; new ones unless given.
+            special: draw the tokens that the tokenizer added, too.
+            count: draw only so many units, those that weigh most.
+
+        Returns:
+            The axes.
+
+        Example:
+            ```python
+            e.plot(count=10).figure.savefig("scores.png")
+            ```
+        """
+        from wherefrom.report.bars import bars
+
+        return bars(self, ax, special=special, count=count)
+
+    def to_pandas(self, *, special: bool = True) -> pandas.DataFrame:
+        """The units as a frame with the columns text, score, start, end, segment and special (extra `report`).
+
+        Args:
+            special: also those that the tokenizer added, such as [CLS].
+
+        Returns:
+            One row for each unit, in the order of the text. `attrs` holds the target, its probability and the method.
+
+        Example:
+            ```python
+            print(e.to_pandas().sort_values("score"))
+            ```
+        """
+        try:
+            import pandas
+        except ModuleNotFoundError as error:
+            raise MissingExtra("A pandas frame", "report") from error
+        frame = pandas.DataFrame(self.units(special=special), columns=list(Unit._fields))
+        frame["special"] = frame["segment"] < 0
+        frame.attrs = {"target": self.target, "probability": self.probability, "method": self.method}
+        return frame
 
     def to_dict(self) -> dict[str, Any]:
         """Everything in plain Python, as `to_json` writes it."""

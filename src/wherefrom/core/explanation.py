@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from wherefrom.core.check import Check
-from wherefrom.core.files import FilePath, write_atomically
+from wherefrom.core.files import FilePath, json_text, write_atomically
 from wherefrom.core.units import POOL, Level, Pool, pool
 from wherefrom.errors import BadFile, MissingExtra, WherefromError
 
@@ -75,6 +75,8 @@ class Explanation:
         task: what the model was made for: classification, question_answering, masked_lm or causal_lm.
         independent: whether every label is decided on its own, as in a multi-label model.
         check: what the model did when the strongest units were hidden, where that was asked for.
+        standard_errors: how far each score would vary with another seed, where it rests on a random draw; all zero
+            where nothing had to be drawn.
 
     Example:
         ```python
@@ -117,6 +119,7 @@ class Explanation:
     task: str = ""
     independent: bool = False
     check: Check | None = None
+    standard_errors: tuple[float, ...] | None = None  # one for each score
 
     @property
     def special(self) -> tuple[bool, ...]:
@@ -209,10 +212,15 @@ class Explanation:
         return self.pooled(level, list(groups.values()), how or POOL[level])
 
     def pooled(
-        self, level: Level, members: Sequence[Sequence[int]], how: Pool, scores: Sequence[float] | None = None
+        self,
+        level: Level,
+        members: Sequence[Sequence[int]],
+        how: Pool,
+        scores: Sequence[float] | None = None,
+        standard_errors: Sequence[float] | None = None,
     ) -> Explanation:
         """One unit for each group of token positions; its scores may be given where a method scored the units
-        themselves.
+        themselves, and their standard errors, which cannot be pooled: those of neighbours are not independent.
         """
         offsets = tuple(
             (min(self.offsets[i][0] for i in group), max(self.offsets[i][1] for i in group)) for group in members
@@ -234,6 +242,7 @@ class Explanation:
             word_of=(),
             sentence_of=(),
             check=None,  # it hid other units
+            standard_errors=None if standard_errors is None else tuple(standard_errors),
         )
 
     def minus(self, other: Explanation) -> Explanation:
@@ -262,6 +271,7 @@ class Explanation:
             gap=None,
             unassigned=None,
             check=None,
+            standard_errors=None,
             seconds=self.seconds + other.seconds,
             forwards=self.forwards + other.forwards,
             backwards=self.backwards + other.backwards,
@@ -354,7 +364,7 @@ class Explanation:
 
     def to_json(self, *, indent: int | None = None) -> str:
         """The explanation as JSON; `Explanation.from_json` reads it back."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
+        return json_text(self.to_dict(), indent=indent)
 
     def save(self, path: FilePath) -> None:
         """Write JSON to a file: wholly, or not at all.
@@ -392,6 +402,8 @@ class Explanation:
             == len(explanation.segment)
         ):
             raise BadFile("This explanation is damaged: its tokens, scores, offsets and segments are not equally many.")
+        if explanation.standard_errors is not None and len(explanation.standard_errors) != len(explanation.scores):
+            raise BadFile("This explanation is damaged: it has not as many standard errors as scores.")
         return explanation
 
     @classmethod

@@ -38,7 +38,7 @@ FIRST_PREFIXES = 8  # sizes that are tried at first, then twice as many, and so 
 UnitSet = tuple[int, ...]  # places of units among those that can be hidden, in rising order
 
 
-class Outcome(NamedTuple):
+class FlipOutcome(NamedTuple):
     """What the model decides without a set of units."""
 
     flipped: bool
@@ -64,7 +64,7 @@ class Decision:
     def probability(self, logits: Tensor) -> float:
         return prod(target.probability(logits[None]).item() for target in self.targets)
 
-    def outcome(self, logits: Tensor) -> Outcome:
+    def outcome(self, logits: Tensor) -> FlipOutcome:
         """What is decided by these logits."""
         model, first, remaining = self.model, self.targets[0], self.probability(logits)
         wanted = self.to or first
@@ -73,13 +73,13 @@ class Decision:
             before = wanted.probability(self.logits[None]).item()
             flipped = (chance >= 0.5) != (before >= 0.5)
             name, chance = (wanted.label, chance) if chance >= 0.5 else (f"not {wanted.label}", 1 - chance)
-            return Outcome(flipped, name, chance, remaining)
+            return FlipOutcome(flipped, name, chance, remaining)
         now = model.task.targets(model, None, logits, self.encoding)
         flipped = now[0].label == self.to.label if self.to else now[0].label != first.label
-        return Outcome(flipped, now[0].label, prod(one.probability(logits[None]).item() for one in now), remaining)
+        return FlipOutcome(flipped, now[0].label, prod(one.probability(logits[None]).item() for one in now), remaining)
 
 
-class Search:
+class FlipSearch:
     """Asks about sets of units, each once."""
 
     def __init__(self, decision: Decision, units: Sequence[Sequence[int]], fill: str, asker: Asker) -> None:
@@ -87,14 +87,14 @@ class Search:
         encoding = decision.encoding
         self.parts = [encoding.segment[group[0]] for group in units]  # which text each unit stands in
         self.rows = 0
-        self._known: dict[UnitSet, Outcome] = {}
+        self._known: dict[UnitSet, FlipOutcome] = {}
 
     def leaves_text(self, hidden: UnitSet) -> bool:
         """Whether something is left of every text: the decision on an empty one is no counterfactual."""
         left = {part for place, part in enumerate(self.parts) if place not in set(hidden)}
         return left == set(self.parts)
 
-    def ask(self, sets: Iterable[UnitSet]) -> dict[UnitSet, Outcome]:
+    def ask(self, sets: Iterable[UnitSet]) -> dict[UnitSet, FlipOutcome]:
         """What is decided without each of these sets."""
         wanted = [one for one in dict.fromkeys(sets) if self.leaves_text(one)]
         new = [one for one in wanted if one not in self._known]
@@ -118,18 +118,18 @@ class Search:
         found = [(outcome.remaining, hidden) for hidden, outcome in self.ask(sets).items() if outcome.flipped]
         return min(found)[1] if found else None
 
-    def outcome(self, hidden: UnitSet) -> Outcome:
+    def outcome(self, hidden: UnitSet) -> FlipOutcome:
         return self.ask([hidden])[hidden]
 
 
-def smallest_of_all(search: Search) -> UnitSet | None:
+def smallest_of_all(search: FlipSearch) -> UnitSet | None:
     """Every set is tried, the small ones first."""
     places = range(len(search.units))
     sizes = (search.best(combinations(places, size)) for size in range(1, len(search.units)))
     return next((found for found in sizes if found is not None), None)
 
 
-def smallest_by_scores(search: Search, scores: Sequence[float] | None) -> UnitSet | None:
+def smallest_by_scores(search: FlipSearch, scores: Sequence[float] | None) -> UnitSet | None:
     """A single unit, if one changes the decision. Else units are hidden by falling score until it changes, then each
     that is not needed is put back.
 
@@ -151,7 +151,7 @@ def smallest_by_scores(search: Search, scores: Sequence[float] | None) -> UnitSe
     return None if found is None else _pruned(search, found)
 
 
-def _pruned(search: Search, hidden: UnitSet) -> UnitSet:
+def _pruned(search: FlipSearch, hidden: UnitSet) -> UnitSet:
     """The set without what it does not need: the decision comes back with any one of the rest."""
     while len(hidden) > 1:
         smaller = search.best(tuple(one for one in hidden if one != place) for place in hidden)
@@ -190,7 +190,7 @@ def find_flip(
     decision = Decision(model, encoding, [case.target for case in cases], cases[0].logits, wanted)
     if wanted is not None and not wanted.independent and wanted.label == decision.label:
         raise BadOption(f"The model decides {decision.label!r} already: choose what it should become instead.")
-    search = Search(decision, units, fill, passes.asker)
+    search = FlipSearch(decision, units, fill, passes.asker)
     rows = passes.count.forwards
     if by_scores:
         scores = None if choice is None else _scores(cases, choice, encoding.members(level), units)
@@ -220,7 +220,7 @@ def _scores(
 
 def _result(
     decision: Decision,
-    search: Search,
+    search: FlipSearch,
     hidden: UnitSet | None,
     level: Level,
     certain: bool,

@@ -15,7 +15,7 @@ from wherefrom.report.terminal import Terminal
 from wherefrom.report.wording import duration, options, percent
 
 
-class Part(NamedTuple):
+class FlipStretch(NamedTuple):
     """A stretch of the text, hidden or not."""
 
     text: str
@@ -47,15 +47,15 @@ def certainty(flip: Flip) -> str:
     )
 
 
-def parts(flip: Flip) -> list[list[Part]]:
+def parts(flip: Flip) -> list[list[FlipStretch]]:
     """Each text in stretches; joined, they give it back."""
     found = []
     for segment, text in enumerate([flip.text] if flip.pair is None else [flip.text, flip.pair]):
         line, reached = [], 0
         for start, end in flip.spans(segment):
-            line += [Part(text[reached:start], hidden=False), Part(text[start:end], hidden=True)]
+            line += [FlipStretch(text[reached:start], hidden=False), FlipStretch(text[start:end], hidden=True)]
             reached = end
-        found.append([part for part in [*line, Part(text[reached:], hidden=False)] if part.text])
+        found.append([part for part in [*line, FlipStretch(text[reached:], hidden=False)] if part.text])
     return found
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from wherefrom.core.check import Check
-from wherefrom.core.files import FilePath, write_atomically
+from wherefrom.core.files import FilePath, json_text, write_atomically
 from wherefrom.core.units import POOL, Level, Pool, pool
 from wherefrom.errors import BadFile, MissingExtra, WherefromError
 
@@ -364,7 +364,7 @@ class Explanation:
 
     def to_json(self, *, indent: int | None = None) -> str:
         """The explanation as JSON; `Explanation.from_json` reads it back."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
+        return json_text(self.to_dict(), indent=indent)
 
     def save(self, path: FilePath) -> None:
         """Write JSON to a file: wholly, or not at all.

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any, NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from wherefrom.core.explanation import Explanation
-from wherefrom.report.colour import DARK, LIGHT, ColourScale, Side, coloured, largest, scale_of, shade
+from wherefrom.report.colour import ColourScale, Side, coloured, largest, scale_of, shade
+from wherefrom.report.document import render_fragment, render_page
 from wherefrom.report.effect import effect_of, loudness_of, points, warning
 from wherefrom.report.pieces import Piece, TextRun, lines, pieces, visible
 from wherefrom.report.selection import CandidateTable, OperationMap, candidate_tables, operation_maps
@@ -285,7 +283,7 @@ class ExplanationView:
 
 def fragment(explanation: Explanation, special: bool = False) -> str:
     """The coloured text with its headline, for a notebook's output: brings its own style, needs nothing else."""
-    return render("fragment.html", view=view(explanation, special=special))
+    return render_fragment("fragment.html", view=view(explanation, special=special))
 
 
 def page(explanations: Sequence[Explanation], *, special: bool = False, title: str | None = None) -> str:
@@ -294,8 +292,7 @@ def page(explanations: Sequence[Explanation], *, special: bool = False, title: s
     """
     views = [view(explanation) for explanation in explanations]
     compared = _difference(*explanations) if len(explanations) == 2 and _same_text(*explanations) else None
-    return render(
-        "page.html",
+    return _page(
         title=visible(title or _question(explanations)),
         views=views,
         compared=compared,
@@ -308,9 +305,11 @@ def difference(a: Explanation, b: Explanation) -> str:
     """A page on where two explanations of one text disagree: blue where `a` gives more, orange where `b` does."""
     compared = _difference(a, b)
     title = " or ".join(compared.versus or ())
-    return render(
-        "page.html", title=visible(title), views=[], compared=compared, brief=[view(a), view(b)], special=False
-    )
+    return _page(title=visible(title), views=[], compared=compared, brief=[view(a), view(b)], special=False)
+
+
+def _page(**values: Any) -> str:
+    return render_page("page.html", styles=("text.css", "page.css"), scripts=("tip.js",), **values)
 
 
 def view(explanation: Explanation, *, special: bool = True) -> ExplanationView:
@@ -364,18 +363,3 @@ def _question(explanations: Sequence[Explanation]) -> str:
 
 def _short(strength: float) -> str:
     return f"{strength:.3f}".rstrip("0").rstrip(".")
-
-
-@cache
-def _templates() -> Environment:
-    return Environment(
-        loader=PackageLoader("wherefrom.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
-def render(name: str, **values: Any) -> str:
-    return _templates().get_template(name).render(light=LIGHT, dark=DARK, **values)

@@ -26,6 +26,11 @@ class AnswerCache:
     def __len__(self) -> int:
         return len(self._kept)
 
+    def clear(self) -> None:
+        with self._lock:
+            self._kept.clear()
+            self.size = 0
+
     def get(self, key: object) -> Tensor | None:
         with self._lock:
             found = self._kept.get(key)

@@ -183,10 +183,9 @@ def curve_steps(service: ModelService, question: CurveQuestion, choice: Configur
     yield {"curve": {"sizes": sizes, "order": order, "values": own}}
     drawn = [_curve(explainer, one, sizes, question.fill) for one in random_orders(encoding, len(scores))]
     columns = np.asarray(drawn)  # (order, size)
-    yield {
-        "band": {"low": columns.min(0).tolist(), "mean": columns.mean(0).tolist(), "high": columns.max(0).tolist()},
-        "orders": len(drawn),
-    }
+    low, high = np.percentile(columns, [25, 75], axis=0)  # the middle half of them
+    band = {"low": low.tolist(), "mean": columns.mean(0).tolist(), "high": high.tolist()}
+    yield {"band": band, "orders": len(drawn)}
 
 
 def points_of(units: int) -> list[int]:

@@ -106,6 +106,7 @@ class Shelf:
         return {
             "version": __version__,
             "ready": self.ready.is_set(),
+            "complete": bool(self._methods),  # whether the methods have their options
             "models": [{"name": one.name, "ready": one.service is not None} | one.facts for one in self.models],
             "methods": self._methods or [{"name": row.name, "family": row.get("family")} for row in listed("method")],
             "first_methods": list(FIRST_METHODS),

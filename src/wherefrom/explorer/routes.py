@@ -11,6 +11,8 @@ from wherefrom.explorer.questions import (
     CodeQuestion,
     CurveQuestion,
     ExplainingQuestion,
+    GeneratingQuestion,
+    HeadsQuestion,
     HidingQuestion,
     TextQuestion,
 )
@@ -72,3 +74,33 @@ def add_routes(app: FastAPI, shelf: Shelf) -> None:
         encoding, name = service.encode(question.text, question.pair), shelf.models[question.model].source
         source = name if isinstance(name, str) else "MODEL"
         return JSONResponse({"python": as_python(question, encoding, source), "command": as_command(question, source)})
+
+    @app.post("/api/inside")
+    async def _inside(request: Request, question: TextQuestion) -> Response:
+        limits.check_text(question.text, question.pair)
+        service = shelf.service(question.model)
+        from wherefrom.explorer.inside import inside_steps
+
+        return streamed(request, service, inside_steps(service, question))
+
+    @app.post("/api/heads")
+    async def _heads(question: HeadsQuestion) -> Response:
+        limits.check_text(question.text, question.pair)
+        service = shelf.service(question.model)
+        from wherefrom.explorer.hiding import without_heads
+
+        return await answered(service, without_heads(service, question))
+
+    @app.post("/api/generate")
+    async def _generate(request: Request, question: GeneratingQuestion) -> Response:
+        limits.check_text(question.text, question.pair)
+        service = shelf.service(question.model)
+        from wherefrom.explorer.generating import generate_steps
+
+        return streamed(request, service, generate_steps(service, question))
+
+    @app.get("/api/runs/{number}")
+    async def _run(number: int) -> Response:
+        if not 0 <= number < len(shelf.runs):
+            return JSONResponse({"error": f"There is no run {number + 1}."}, 404)
+        return JSONResponse(shelf.runs[number].data)

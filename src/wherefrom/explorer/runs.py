@@ -44,7 +44,7 @@ def _numbers(summary: Summary) -> dict[str, Any]:
                 "name": visible(method),
                 "rank": rank,
                 "values": [_value(board.get(method)) for board in boards.values()],
-                "seconds": costs[method].seconds if method in costs else None,
+                "seconds": costs[method].per_example if method in costs else None,
             }
             for method, rank in zip(ranks.methods, ranks.overall, strict=True)
         ],

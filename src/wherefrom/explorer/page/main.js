@@ -455,11 +455,26 @@ async function begin() {
     state.pair = first.pair;
     drawControls();
   }
+  if (!facts().fills.includes(state.fill)) state.fill = "delete";
   startGeneration(facts, open);
   startRuns(known, open);
   inside ??= new Inside(() => panels[0], () => read[0]);
   document.body.dataset.ready = "true";
   textChanged(0);
+  readOptions();
+}
+
+// The options of the methods come a little later than the models.
+async function readOptions() {
+  while (!known.complete) {
+    await new Promise(resolve => setTimeout(resolve, 500));
+    try {
+      const found = await get("/api/state");
+      known.methods = found.methods;
+      known.complete = found.complete;
+    } catch { return; }
+  }
+  drawChips();
 }
 
 readAddress(location.hash);

@@ -182,7 +182,7 @@ export class Panel {
       const gone = found.order.slice(0, at);
       fill(chart, curve(found, band, at));
       fill(holder, this.highlights(row, new Set(gone)));
-      const beside = band ? ` Random orders: ${percent(band.mean[Number(slider.value)])} (${percent(band.low[Number(slider.value)])} to ${percent(band.high[Number(slider.value)])}, ${orders} orders).` : "";
+      const beside = band ? ` Random orders: ${percent(band.mean[Number(slider.value)])} on average (the middle half of ${orders}: ${percent(band.low[Number(slider.value)])} to ${percent(band.high[Number(slider.value)])}).` : "";
       told.textContent = at === 0 ? `Nothing hidden: ${percent(value)}.`
         : `Without its top ${at} (${listed(gone.map(one => this.text.units[one]))}): ${percent(value)}, ${points(value - found.values[0])}.${beside}`;
     };

@@ -35,7 +35,7 @@ def serve(
     port: Annotated[
         int | None, typer.Option(min=1, max=65535, help="The port.", show_default="8421, or another if it is taken")
     ] = None,
-    open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Do not open the page in a browser.")] = False,
     host: Annotated[
         str,
         typer.Option(help="Where to listen. Others than this machine reach it only by the token in its address."),
@@ -49,7 +49,7 @@ def serve(
     sys.stdout.write(f"The explorer: {server.address}\n")
     sys.stdout.flush()
     problems.print("Ctrl-C ends it.", style="dim")
-    if open_page:
+    if not no_open:
         threading.Thread(target=webbrowser.open, args=(server.address,), daemon=True).start()
     server.run()
 

@@ -102,7 +102,8 @@ def test_rows_are_explanations_with_their_tests(client: Client) -> None:
     lines = client.stream("explain", methods=methods, best=True)
     rows = {line["row"]["asked"]: line["row"] for line in lines if "row" in line}
     model = Model(tiny("bert"))
-    for asked, options in zip(methods, ({}, {"fill": "unk"}, {}), strict=True):
+    given: list[dict[str, Any]] = [{}, {"fill": "unk"}, {}]
+    for asked, options in zip(methods, given, strict=True):
         expected = model.explain(TEXT, asked.partition(":")[0], level="word", check=True, **options)
         assert expected.check is not None
         shown = [unit.score for unit in expected.units()]

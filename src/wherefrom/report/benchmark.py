@@ -13,7 +13,7 @@ from wherefrom.benchmark.summary import Summary, ranks_over_data_sets
 from wherefrom.core.explanation import Explanation
 from wherefrom.errors import MissingExtra
 from wherefrom.report.document import render_page
-from wherefrom.report.figure import BLUE, GREEN, INK, ORANGE, PURPLE, label, new_axes, svg_of
+from wherefrom.report.figure import BLUE, GREEN, INK, ORANGE, PURPLE, label, logarithmic, new_axes, svg_of
 from wherefrom.report.html import ExplanationView, view
 from wherefrom.report.leaderboard_files import metric_title
 from wherefrom.report.pieces import visible
@@ -513,8 +513,6 @@ def _faithful_and_cheap(summary: Summary, colours: Mapping[str, str]) -> str | N
     """One dot a method: what it costs, how faithful it is, with the interval of that; better is always up. A dotted
     line joins the methods that no cheaper one surpasses.
     """
-    from matplotlib.ticker import LogLocator
-
     metric = _main_metric(summary)
     seconds = {cost.method: cost.per_example for cost in summary.costs}
     shown = [
@@ -525,7 +523,7 @@ def _faithful_and_cheap(summary: Summary, colours: Mapping[str, str]) -> str | N
     if metric is None or len(shown) < 2:
         return None
     figure, (axes,) = new_axes(1, 1, width=8.6, height=4.3)
-    axes.set_xscale("log")
+    logarithmic(axes)
     higher = summary.better[metric] == "higher"
     front: list[tuple[float, float]] = []
     for across, up, one in sorted(shown, key=lambda dot: (dot[0], dot[1] if not higher else -dot[1])):
@@ -538,9 +536,6 @@ def _faithful_and_cheap(summary: Summary, colours: Mapping[str, str]) -> str | N
             front.append((across, up))
     axes.plot(*zip(*front, strict=True), color=INK, alpha=0.5, linewidth=1.2, linestyle=":", zorder=0)
     axes.margins(0.09, 0.08)
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.4g}")
-    axes.xaxis.set_minor_formatter(lambda *_: "")
     if not higher:
         axes.invert_yaxis()
     _name_dots(axes, [(across, up, label(one.method)) for across, up, one in shown])

@@ -60,6 +60,16 @@ def new_axes(
     return figure, flat
 
 
+def logarithmic(axes: Axes) -> None:
+    """Across by powers of ten, with plain numbers at 1, 2, 5, 10, ..."""
+    from matplotlib.ticker import LogLocator
+
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.4g}")
+    axes.xaxis.set_minor_formatter(lambda *_: "")
+
+
 def svg_of(figure: Figure, name: str = "") -> str:
     """name: what the figure shows, for those who cannot see it."""
     import matplotlib as mpl

@@ -65,9 +65,7 @@ def pieces(explanation: Explanation, *, special: bool = False) -> list[Piece]:
         layers = tuple(layer[place] for layer in explanation.layers or ())
         error = explanation.standard_errors[place] if explanation.standard_errors is not None else None
         before = found[-1] if found else None
-        beside = before is not None and before.segment == segment >= 0
-        shared = beside and start < before.end and before.start < end
-        if before and (shared or (beside and _one_character(texts[segment], before.end, start))):
+        if before and before.segment == segment >= 0 and _share_a_character(texts[segment], before, start, end):
             start, end = min(start, before.start), max(end, before.end)
             layers = tuple(a + b for a, b in zip(before.layers, layers, strict=True))
             if error is not None and before.error is not None:
@@ -78,6 +76,11 @@ def pieces(explanation: Explanation, *, special: bool = False) -> list[Piece]:
             text = "" if segment < 0 else texts[segment][start:end]
             found.append(Piece(text, (token,), score, layers, start, end, segment, error))
     return found
+
+
+def _share_a_character(text: str, before: Piece, start: int, end: int) -> bool:
+    """Whether a token has a character, as people see it, in common with the piece before it."""
+    return (start < before.end and before.start < end) or _one_character(text, before.end, start)
 
 
 def _one_character(text: str, end: int, start: int) -> bool:

@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -59,6 +60,9 @@ class Splits(NamedTuple):
     test: Rows
 
 
+USUAL = FineTuning()
+
+
 @dataclass(frozen=True)
 class StudySet:
     """A data set of the studies, and the model that is made for it."""
@@ -68,7 +72,7 @@ class StudySet:
     make: Callable[[dict[str, Rows]], Splits]
     task: TrainingTask
     labels: tuple[str, ...] = ()
-    recipe: FineTuning = FineTuning()
+    recipe: FineTuning = USUAL
     quick: tuple[int, int] = (3000, 1)  # rows and epochs of a quick study
     model: str = ""  # the set whose model this one is measured with, where it is not its own
     start: str = ""  # the set whose model the training starts from, where that is not the base
@@ -76,7 +80,7 @@ class StudySet:
     note: str = ""  # where it is not the paper's set
 
     def training(self, rows: Rows, *, quick: bool) -> tuple[Rows, FineTuning]:
-        """What is trained on, and how. A quick study trains on fewer rows, in smaller steps that are larger in number."""
+        """What is trained on, and how. A quick study trains on fewer rows, in smaller batches."""
         if not quick:
             return rows, self.recipe
         fewer, epochs = self.quick
@@ -121,13 +125,15 @@ def write_part(rows: Iterable[dict[str, Any]], path: Path) -> None:
 
 
 def drawn(rows: Sequence[dict[str, Any]], count: int, seed: int = SEED) -> Rows:
-    """So many rows, chosen and ordered by a digest of the seed and the id: a larger draw begins with the smaller one."""
+    """So many rows, chosen and ordered by a digest of seed and id: a larger draw begins with the smaller one."""
     return sorted(rows, key=lambda row: _chance(str(row["id"]), seed))[:count]
 
 
-def at_most(rows: Iterable[dict[str, Any]], tokens: int, count: Callable[[dict[str, Any]], int]) -> Rows:
-    """The rows that are not longer than so many tokens, special ones included."""
-    return [row for row in rows if count(row) <= tokens]
+def first_that_fit(
+    rows: Iterable[dict[str, Any]], count: int, tokens: int, length: Callable[[dict[str, Any]], int]
+) -> Rows:
+    """The first so many rows that are not longer than so many tokens, special ones included."""
+    return list(islice((row for row in rows if length(row) <= tokens), count))
 
 
 def split_rows(rows: Sequence[dict[str, Any]], group: Callable[[dict[str, Any]], str], seed: int = SEED) -> Splits:
@@ -172,6 +178,8 @@ def _numbered(rows: Rows, prefix: str) -> Rows:
 
 
 POLARITY = ("negative", "positive")
+DUPLICATES = ("different", "duplicate")
+RELATIONS = ("contradiction", "entailment", "neutral")
 
 
 def _polar(rows: Rows) -> Rows:
@@ -191,7 +199,8 @@ def _sst2(files: dict[str, Rows]) -> Splits:
     reviews = _polar(_numbered(files["jw_imdb_train"], "jw-imdb"))
     reviews += _polar([row for row in files["imdb"] if row["split"] == "train"])
     reviews = drawn(_not_in(reviews, reviews_test), 2_500)
-    return Splits(sentences[:20_000] + reviews, sentences[20_000:], test)
+    cut = len(sentences) * 20 // 21
+    return Splits(sentences[:cut] + reviews, sentences[cut:], test)
 
 
 def _only_test(file: str) -> Callable[[dict[str, Rows]], Splits]:
@@ -202,7 +211,7 @@ def _only_test(file: str) -> Callable[[dict[str, Rows]], Splits]:
 
 
 def _qqp(files: dict[str, Rows]) -> Splits:
-    return split_rows([_row(row, ("different", "duplicate")[row["label"]]) for row in files["qqp"]], _pair_key)
+    return split_rows([_row(row, DUPLICATES[row["label"]]) for row in files["qqp"]], _pair_key)
 
 
 def _mnli(files: dict[str, Rows]) -> Splits:
@@ -289,7 +298,9 @@ def _hummingbird(files: dict[str, Rows]) -> Splits:
     merged: dict[str, dict[str, Any]] = {}
     for row in files["hummingbird"]:
         number = row["id"].rpartition("-")[2]
-        one = merged.setdefault(number, {"id": f"hummingbird-{number}", "text": row["text"], "label": [], "rationale": {}})
+        one = merged.setdefault(
+            number, {"id": f"hummingbird-{number}", "text": row["text"], "label": [], "rationale": {}}
+        )
         if one["text"] != row["text"]:
             raise BadFile(f"hummingbird.jsonl: {row['id']} has another text than the other rows of its number.")
         if row["label"] == 0:
@@ -309,53 +320,112 @@ def _agreement(files: dict[str, Rows]) -> Splits:
 
 
 SENTIMENT_FILES = ("sst2_train", "sst2_dev", "jw_imdb_train", "imdb")
+SQUAD_FILES = ("squad_v1.1", "squad_v2")
+HALLMARKS = (
+    "Activating invasion and metastasis",
+    "Avoiding immune destruction",
+    "Cellular energetics",
+    "Enabling replicative immortality",
+    "Evading growth suppressors",
+    "Genomic instability and mutation",
+    "Inducing angiogenesis",
+    "Resisting cell death",
+    "Sustaining proliferative signaling",
+    "Tumor promoting inflammation",
+)
+KINDS_OF_HATE = (
+    "violence",
+    "directed_vs_generalized",
+    "gender",
+    "race",
+    "national_origin",
+    "disability",
+    "religion",
+    "sexual_orientation",
+)
+FEW = FineTuning(epochs=8, rate=2e-4, batch=16)  # for a few hundred rows
 SETS = {
     one.name: one
     for one in (
         StudySet(
-            "sst2", SENTIMENT_FILES, _sst2, "one_label", POLARITY, FineTuning(epochs=1, longest=128),
+            "sst2",
+            SENTIMENT_FILES,
+            _sst2,
+            "one_label",
+            POLARITY,
+            FineTuning(epochs=1, longest=128),
             quick=(4000, 1),
-            note="20,000 of 67,349 phrases, and 2,500 reviews of films cut at 128 tokens, which serve the other sets",
+            note="20,000 of 67,349 phrases (quick: 4,000 rows), and reviews of films cut at 128 tokens beside them",
         ),
         StudySet("amazon", ("amazon_reviews",), _only_test("amazon_reviews"), "one_label", POLARITY, model="sst2"),
         StudySet("yelp", ("yelp_polarity",), _only_test("yelp_polarity"), "one_label", POLARITY, model="sst2"),
         StudySet("imdb", ("imdb",), _only_test("imdb"), "one_label", POLARITY, model="sst2"),
-        StudySet("qqp", ("qqp",), _qqp, "one_label", ("different", "duplicate"), FineTuning(epochs=3), quick=(2800, 1)),
-        StudySet("mnli", ("mnli",), _mnli, "one_label", ("contradiction", "entailment", "neutral"), FineTuning(epochs=3)),
-        StudySet("squad1", ("squad_v1.1", "squad_v2"), _squad("squad_v1.1"), "answer", (), FineTuning(epochs=3, rate=1e-4, batch=16, longest=320)),
-        StudySet("squad2", ("squad_v1.1", "squad_v2"), _squad("squad_v2"), "answer", (), model="squad1"),
+        StudySet("qqp", ("qqp",), _qqp, "one_label", DUPLICATES, FineTuning(epochs=3), quick=(2800, 1)),
+        StudySet("mnli", ("mnli",), _mnli, "one_label", RELATIONS, FineTuning(epochs=3)),
         StudySet(
-            "hatexplain", ("hatexplain",), _hatexplain, "one_label", ("normal", "hateful"), FineTuning(epochs=2),
-            rationales=True, note="hate and offensive speech are one class; the paper drops what is offensive",
+            "squad1",
+            SQUAD_FILES,
+            _squad("squad_v1.1"),
+            "answer",
+            recipe=FineTuning(epochs=3, rate=1e-4, batch=16, longest=320),
+            note="answerable questions of both versions, split by paragraph",
         ),
+        StudySet("squad2", SQUAD_FILES, _squad("squad_v2"), "answer", model="squad1"),
         StudySet(
-            "ethos", ("ethos",), _ethos, "several_labels",
-            ("violence", "directed_vs_generalized", "gender", "race", "national_origin", "disability", "religion", "sexual_orientation"),
-            FineTuning(epochs=8, rate=2e-4, batch=16), quick=(400, 5),
+            "hatexplain",
+            ("hatexplain",),
+            _hatexplain,
+            "one_label",
+            ("normal", "hateful"),
+            FineTuning(epochs=2),
+            rationales=True,
+            note="hate and offensive speech are one class; the paper drops what is offensive",
         ),
+        StudySet("ethos", ("ethos",), _ethos, "several_labels", KINDS_OF_HATE, FEW, quick=(400, 5)),
         StudySet("ais", ("ais_mri",), _ais, "one_label", ("no stroke", "stroke"), FineTuning(epochs=2)),
         StudySet(
-            "hoc", ("hoc",), _hoc, "several_labels",
-            (
-                "Activating invasion and metastasis", "Avoiding immune destruction", "Cellular energetics",
-                "Enabling replicative immortality", "Evading growth suppressors", "Genomic instability and mutation",
-                "Inducing angiogenesis", "Resisting cell death", "Sustaining proliferative signaling",
-                "Tumor promoting inflammation",
-            ),
-            FineTuning(epochs=4, rate=2e-4, batch=16, longest=256), quick=(400, 2), rationales=True,
-            note="texts without any hallmark are left out, and the rationales are whole sentences",
+            "hoc",
+            ("hoc",),
+            _hoc,
+            "several_labels",
+            HALLMARKS,
+            FineTuning(epochs=4, rate=2e-4, batch=16, longest=256),
+            quick=(400, 2),
+            rationales=True,
+            note="texts without any hallmark are left out; what is marked are whole sentences",
         ),
         StudySet(
-            "movies", ("eraser_movies", "eraser_movies_train"), _movies, "one_label", POLARITY,
-            FineTuning(epochs=1, longest=512, batch=8), quick=(300, 1), start="sst2", rationales=True,
-            note="texts of up to 512 tokens",
+            "movies",
+            ("eraser_movies", "eraser_movies_train"),
+            _movies,
+            "one_label",
+            POLARITY,
+            FineTuning(epochs=1, longest=512, batch=8),
+            quick=(300, 1),
+            start="sst2",
+            rationales=True,
         ),
-        StudySet("hummingbird", ("hummingbird",), _hummingbird, "several_labels", STYLES, FineTuning(epochs=8, rate=2e-4, batch=16), quick=(400, 5), rationales=True),
         StudySet(
-            "esnli", ("esnli", "mnli"), _esnli, "one_label", ("contradiction", "entailment"), FineTuning(epochs=2),
+            "hummingbird",
+            ("hummingbird",),
+            _hummingbird,
+            "several_labels",
+            STYLES,
+            FEW,
+            quick=(400, 5),
+            rationales=True,
+        ),
+        StudySet(
+            "esnli",
+            ("esnli", "mnli"),
+            _esnli,
+            "one_label",
+            RELATIONS[:2],
+            FineTuning(epochs=2),
             quick=(2600, 1),
-            rationales=True, note="without neutral pairs; trained on 1,600 pairs of MNLI beside its own",
+            rationales=True,
+            note="without neutral pairs; 1,600 pairs of MNLI are trained on beside its own",
         ),
-        StudySet("agreement", ("agreement_linzen",), _agreement, "two_words", (), FineTuning(epochs=2, rate=1e-4)),
+        StudySet("agreement", ("agreement_linzen",), _agreement, "two_words", recipe=FineTuning(rate=1e-4)),
     )
-}  # fmt: skip
+}

@@ -163,7 +163,7 @@ def _trained(
         network = _network(base, task, labels, seed)
         kept = _read_rows(rows, task, labels, tokenizer, recipe.longest)
         seconds = _train(network, tokenizer, kept, task, seed, recipe, folder / CHECKPOINT, on_progress)
-        with _quiet():
+        with _Quiet():
             _save(network, AutoTokenizer.from_pretrained(base), folder / "model")
         known = {**made_of, "rows": len(kept), "seconds": round(seconds, 1), "scores": {}}
         _keep(record, known)
@@ -185,7 +185,7 @@ def measure(
     rows where all are right); exact match and token F1 for answers; accuracy for two words.
     """
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    with _quiet():
+    with _Quiet():
         network: PreTrainedModel = _NETWORKS[task].from_pretrained(folder).eval()
     longest = min(longest, _longest(network, tokenizer))
     if task == "answer":
@@ -193,7 +193,7 @@ def measure(
     kept = _read_rows(rows, task, labels, tokenizer, longest)
     order = sorted(range(len(kept)), key=lambda i: len(kept[i].inputs["input_ids"]))
     said: list[Tensor] = [torch.empty(0)] * len(kept)
-    with torch.inference_mode(), _head_at_mask(network, task) as place_masks:
+    with torch.inference_mode(), _HeadAtMask(network, task) as place_masks:
         for start in range(0, len(order), 32):
             cut = order[start : start + 32]
             batch = _batch([kept[i] for i in cut], tokenizer, task)
@@ -207,7 +207,9 @@ def measure(
         gold = torch.tensor([int(row.goal[0]) for row in kept])
         predicted = logits.argmax(-1)
         right = {"accuracy": float((predicted == gold).double().mean())}
-        return right | {"macro_f1": _macro_f1(functional.one_hot(predicted, len(labels)), functional.one_hot(gold, len(labels)))}
+        return right | {
+            "macro_f1": _macro_f1(functional.one_hot(predicted, len(labels)), functional.one_hot(gold, len(labels)))
+        }
     truth = torch.tensor([row.goal for row in kept]).long()
     answers = (logits > 0).long()
     return {
@@ -263,7 +265,7 @@ _NETWORKS: dict[TrainingTask, Any] = {
 }
 
 
-class _quiet:
+class _Quiet:
     """Without the list of weights that a new head adds."""
 
     def __enter__(self) -> None:
@@ -279,7 +281,7 @@ class _quiet:
 
 
 def _network(base: str, task: TrainingTask, labels: Sequence[str], seed: int) -> PreTrainedModel:
-    asked: dict[str, Any] = {}
+    asked: dict[str, Any] = {"num_labels": 2} if task == "answer" else {}  # a start and an end
     if labels:
         asked = {
             "num_labels": len(labels),
@@ -288,7 +290,7 @@ def _network(base: str, task: TrainingTask, labels: Sequence[str], seed: int) ->
             "problem_type": "single_label_classification" if task == "one_label" else "multi_label_classification",
         }
     torch.manual_seed(seed)  # the new head's weights
-    with _quiet():
+    with _Quiet():
         network: PreTrainedModel = _NETWORKS[task].from_pretrained(
             base, ignore_mismatched_sizes=True, dtype=torch.float32, **asked
         )
@@ -309,7 +311,7 @@ def _longest(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> in
     return min(getattr(network.config, "max_position_embeddings", 512), tokenizer.model_max_length)
 
 
-class _head_at_mask:
+class _HeadAtMask:
     """For two words, have the head computed at one place of every text: with all places, each times the whole
     vocabulary, it is many times slower than the rest of the network. Gives back what has to be called with the places
     of a batch before the network is.
@@ -425,7 +427,10 @@ def _span(answer: Sequence[Sequence[int]], read: Any) -> tuple[float, float] | N
         for token, ((first, last), part) in enumerate(zip(read["offset_mapping"], read.sequence_ids(), strict=True))
         if part == 1 and first < end and last > start
     ]
-    last_seen = max((last for (_, last), part in zip(read["offset_mapping"], read.sequence_ids(), strict=True) if part == 1), default=0)
+    last_seen = max(
+        (last for (_, last), part in zip(read["offset_mapping"], read.sequence_ids(), strict=True) if part == 1),
+        default=0,
+    )
     return (float(inside[0]), float(inside[-1])) if inside and last_seen >= end else None
 
 
@@ -493,7 +498,7 @@ def _train(
     report(done, steps)
     network.train()
     started, written = time.process_time(), time.monotonic()
-    with _head_at_mask(network, task) as place_masks:
+    with _HeadAtMask(network, task) as place_masks:
         while done < steps:
             epoch = done // per_epoch
             for cut in _cuts(rows, recipe.batch, seed, epoch)[done % per_epoch :]:
@@ -544,7 +549,12 @@ def predicted_answer(
 ) -> str:
     """The words of the context that the network takes for the answer; empty where its first token beats them all."""
     read = tokenizer(
-        question, context, truncation="only_second", max_length=longest, return_offsets_mapping=True, return_tensors="pt"
+        question,
+        context,
+        truncation="only_second",
+        max_length=longest,
+        return_offsets_mapping=True,
+        return_tensors="pt",
     )
     parts, offsets = read.sequence_ids(), read.pop("offset_mapping")[0].tolist()
     output = network(**read)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_data import base, rows_of, sentences, write
+from study_data import base, rows_of, sentences, write
 
 from wherefrom.benchmark.store import Run
 from wherefrom.core.arrays import Numbers

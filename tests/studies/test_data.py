@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_data import GOOD, pairs, rows_of, write
+from study_data import GOOD, pairs, rows_of, write
 
 from wherefrom.benchmark.datasets import DataSet
 from wherefrom.errors import BadFile, UnknownName
@@ -45,7 +45,7 @@ def test_long_texts_are_left_out() -> None:
 
 
 def test_hummingbird_is_one_set_with_its_labels_turned_right(tmp_path: Path) -> None:
-    marked = {
+    marked: dict[str, list[tuple[float, list[list[int]]]]] = {
         # 0 says that the style is there; 1 of sentiment says the contrary, and what is marked is for that
         "joy": [(0.0, [[2, 6]]), (1.0, [])],
         "sentiment": [(0.0, [[7, 11]]), (1.0, [[0, 4]])],

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from small_data import base, sentences
+from study_data import base, sentences
 
 import wherefrom
 from wherefrom.errors import BadFile, BadOption, UnknownName, WrongModel

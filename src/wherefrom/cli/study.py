@@ -133,6 +133,32 @@ def attcat(
     _write(run_study(bench, wanted, names, seeds), out)
 
 
+@study.command(
+    epilog=examples(
+        "wherefrom study optimus --data-dir data --out study --quick --datasets hatexplain --bases M3",
+        "wherefrom study optimus --data-dir data --out study",
+    )
+)
+def optimus(
+    out: Folder,
+    data_dir: DataFolder = Path(),
+    datasets: Annotated[
+        str, typer.Option(help="Of hatexplain, ethos, ais, hoc, movies, hummingbird, esnli, with commas.")
+    ] = "hatexplain,ethos,ais,hoc,movies,hummingbird,esnli",
+    bases: Bases = "M6,M3",
+    quick: Quick = False,
+    full: Full = False,
+    seeds: Seeds = 1,
+    workers: Workers = 1,
+) -> None:
+    """Is attention, chosen for every decision, the more faithful? (Mylonas et al. 2023)"""
+    from wherefrom.studies.optimus_study import DATASETS
+    from wherefrom.studies.optimus_study import study as run_study
+
+    bench, wanted, names = _bench(out, data_dir, quick, full, seeds, workers, bases, datasets, DATASETS)
+    _write(run_study(bench, wanted, names, seeds), out)
+
+
 def _bench(
     out: Path,
     data_dir: Path,

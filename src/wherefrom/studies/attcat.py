@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy.stats import kendalltau, spearmanr
@@ -450,9 +449,8 @@ def _pictures(bench: StudyBench, models: Mapping[tuple[str, str], StudyModel]) -
         if name == "sst2":
             found += _sentence(bench.out, model, base)
         if name == "squad1":
-            rows = [("attcat", {}), ("transatt", {}), ("attention_rollout", {})]
             file = f"attcat-figure5a-{base}.png"
-            _drawn(bench.out / file, model, QUESTION, rows)
+            _drawn(bench.out / file, model, QUESTION, ("attcat", "transatt", "attention_rollout"))
             found.append(StudyPicture(file, f"Figure 5a, {base}", "The answer is 'Denver Broncos'."))
     return found
 
@@ -469,12 +467,7 @@ def _sentence(out: Path, model: StudyModel, base: str) -> list[StudyPicture]:
     plots.impact_map(rows, impact.tokens, out / f"attcat-figure4-{base}.png")
     said = f"The model says {impact.prediction} ({impact.probability:.2f})"
     file = f"attcat-figure5b-{base}.png"
-    _drawn(
-        out / file,
-        model,
-        SENTENCE,
-        [("attcat", {}), ("transatt", {}), ("raw_attention", {}), ("attention_rollout", {})],
-    )
+    _drawn(out / file, model, SENTENCE, ("attcat", "transatt", "raw_attention", "attention_rollout"))
     return [
         StudyPicture(
             f"attcat-figure4-{base}.png", f"Figure 4, {base}", f"{said}; every row is scaled by its largest score."
@@ -483,11 +476,9 @@ def _sentence(out: Path, model: StudyModel, base: str) -> list[StudyPicture]:
     ]
 
 
-def _drawn(
-    path: Path, model: StudyModel, text: str | tuple[str, str], methods: Sequence[tuple[str, dict[str, Any]]]
-) -> None:
+def _drawn(path: Path, model: StudyModel, text: str | tuple[str, str], methods: Sequence[str]) -> None:
     loaded = open_model(model)
-    shown = {name: loaded.explain(text, name, **options) for name, options in methods}
+    shown = {name: loaded.explain(text, name) for name in methods}
     first = next(iter(shown.values()))
     kept = [place for place, left_out in enumerate(first.special) if not left_out]
     plots.impact_map(

@@ -57,7 +57,7 @@ class StudySize(NamedTuple):
 
 
 SIZES: dict[SizeName, StudySize] = {
-    "quick": StudySize(25, 96, quick=True, validation=25),
+    "quick": StudySize(25, 64, quick=True, validation=25),
     "standard": StudySize(100, 512, quick=False, validation=100),
     "full": StudySize(2000, 512, quick=False, validation=500),
 }
@@ -138,7 +138,8 @@ class StudyRuns:
         wide = rows.assign(value=values).pivot_table(
             index="example", columns="method", values="value", aggfunc="mean", dropna=False
         )
-        return wide.reindex(columns=list(methods)).to_numpy(dtype=np.float64)
+        found: Numbers = wide.reindex(columns=list(methods)).to_numpy(dtype=np.float64)
+        return found
 
 
 @dataclass(frozen=True)

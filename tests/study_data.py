@@ -58,8 +58,8 @@ def pairs(count: int) -> list[dict[str, Any]]:
 def base(folder: Path, dropout: float = 0.0) -> Path:
     """A random BERT of two layers, saved as any base is."""
     torch.manual_seed(0)
-    shape = SIZES | {"num_hidden_layers": 2, "initializer_range": 0.2}
-    chance = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
-    BertModel(BertConfig(**shape, **chance, vocab_size=len(tokenizer()), pad_token_id=0)).save_pretrained(folder)
+    shape: dict[str, Any] = SIZES | {"num_hidden_layers": 2, "initializer_range": 0.2, "pad_token_id": 0}
+    shape |= {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout, "vocab_size": len(tokenizer())}
+    BertModel(BertConfig(**shape)).save_pretrained(folder)
     tokenizer().save_pretrained(folder)
     return folder

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +14,13 @@ from study_data import base, rows_of, sentences, write
 
 from wherefrom.benchmark.store import Run
 from wherefrom.core.arrays import Numbers
+from wherefrom.progress import OnProgress
 from wherefrom.studies import attcat
 from wherefrom.studies.bench import StudyBase, StudyBench, StudySize
 from wherefrom.studies.claims import Verdict
 from wherefrom.studies.pages import as_plain, markdown_page
 
-TINY = StudySize(texts=4, tokens=40, quick=True, validation=4)
+TINY = StudySize(texts=6, tokens=40, quick=True, validation=4)
 
 
 class MadeUp:
@@ -108,6 +111,19 @@ def test_entropy_of_layers_by_hand() -> None:
     assert found == pytest.approx([1.0, 0.0, 1.0])
 
 
+class StoppedHere(Exception):
+    """As a study is stopped in the middle of a run."""
+
+
+@contextmanager
+def stopping(what: str) -> Iterator[OnProgress]:
+    def moved(done: int, everything: int) -> None:
+        if what.startswith("texts") and 0 < done < everything:
+            raise StoppedHere
+
+    yield moved
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Data and a base for the whole study."""
@@ -122,15 +138,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_whole_study_on_a_tiny_model(folder: Path) -> None:
     bench = StudyBench(folder / "data", folder / "out", TINY)
-    page = attcat.study(bench, [StudyBase("toy", str(folder / "base"))], ["sst2"])
+    toy = StudyBase("toy", str(folder / "base"))
+    with pytest.raises(StoppedHere):
+        attcat.study(replace(bench, watch=stopping), [toy], ["sst2"])
     (run_folder,) = (folder / "out" / "runs").iterdir()
+    assert not Run.load(run_folder).finished
+    before = (run_folder / "receipts" / "00000.json").stat().st_mtime_ns
+    page = attcat.study(bench, [toy], ["sst2"])
+    assert (run_folder / "receipts" / "00000.json").stat().st_mtime_ns == before  # what was done was not done again
     scores = Run.load(run_folder).scores
     wanted = scores[(scores["metric"] == "aopc") & (scores["method"] == "attcat")]["value"]
     table = next(one for one in page.tables if one.title == "Table 1: AOPC")
     (row,) = (cells for name, cells in table.rows if name == "AttCAT `attcat`")
     assert row[0].estimate is not None
     assert row[0].estimate.value == pytest.approx(wanted.mean())
-    assert row[0].estimate.texts == 4
+    assert row[0].estimate.texts == 6
     assert row[0].paper == ".371"
     assert {path.name for path in (folder / "out").glob("*.png")} == {
         "attcat-figure4-toy.png",
@@ -138,6 +160,6 @@ def test_the_whole_study_on_a_tiny_model(folder: Path) -> None:
     }
     assert "qqp: not measured." in page.missing
     text = markdown_page(page)
-    again = attcat.study(bench, [StudyBase("toy", str(folder / "base"))], ["sst2"])
+    again = attcat.study(bench, [toy], ["sst2"])
     assert markdown_page(again) == text  # nothing is measured twice
     json.dumps(as_plain(page), allow_nan=False)

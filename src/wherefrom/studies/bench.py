@@ -133,8 +133,8 @@ class StudyRuns:
         rows = self.scores[self.scores["metric"] == metric]
         values = rows["value"]
         if detail:
-            found = rows["details"].map(lambda text: json.loads(text).get(detail))
-            values = found.astype(float).where(rows["value"].notna())
+            details = rows["details"].map(lambda text: json.loads(text).get(detail))
+            values = details.astype(float).where(rows["value"].notna())
         wide = rows.assign(value=values).pivot_table(
             index="example", columns="method", values="value", aggfunc="mean", dropna=False
         )

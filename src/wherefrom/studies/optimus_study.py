@@ -597,7 +597,8 @@ def _winning(found: Mapping[tuple[str, str], Found]) -> StudyTable:
 
 def _pictures(bench: StudyBench, found: Mapping[tuple[str, str], Found]) -> list[StudyPicture]:
     shown = []
-    won = [one for f in found.values() for name in winners(f) if (one := Combination.read(name)) is not None]
+    read = [Combination.read(name) for one in found.values() for name in winners(one)]
+    won = [combination for combination in read if combination is not None]
     if won:
         shares = winning_operations(won)
         parts = {"heads": shares.heads, "layers": shares.layers, "matrices": shares.matrices}

@@ -21,7 +21,7 @@ from wherefrom.methods.cat import cat
 from wherefrom.registry import method
 
 
-@method(family="gradient", signed=True, per_class=True, reads="gradients", paper="Qiang et al. 2022 (AttCAT)")
+@method(family="gradient", signed=True, per_class=True, reads="hidden_gradients", paper="Qiang et al. 2022 (AttCAT)")
 def attcat(
     case: Case,
     *,

@@ -17,7 +17,7 @@ from wherefrom.core.arrays import Numbers
 from wherefrom.progress import OnProgress
 from wherefrom.studies import attcat
 from wherefrom.studies.bench import StudyBase, StudyBench, StudySize
-from wherefrom.studies.claims import Verdict
+from wherefrom.studies.claims import ClaimVerdict
 from wherefrom.studies.pages import as_plain, markdown_page
 
 TINY = StudySize(texts=6, tokens=40, quick=True, validation=4)
@@ -36,7 +36,7 @@ class MadeUp:
         return np.array([[given.get(method, 0.0) + shift for method in methods] for shift in (-0.1, 0.0, 0.1)])
 
 
-def verdicts(texts: MadeUp, answers: MadeUp | None = None) -> dict[str, Verdict]:
+def verdicts(texts: MadeUp, answers: MadeUp | None = None) -> dict[str, ClaimVerdict]:
     found = attcat.judged(
         {("sst2", "toy"): [texts]},  # type: ignore[list-item]
         {} if answers is None else {("squad1", "toy"): [answers]},  # type: ignore[list-item]

@@ -16,8 +16,8 @@ import numpy as np
 from wherefrom.core.arrays import Numbers
 from wherefrom.errors import BadOption
 
-Verdict = Literal["confirmed", "refuted", "open"]
-Side = Literal["above", "below"]
+ClaimVerdict = Literal["confirmed", "refuted", "open"]
+ClaimSide = Literal["above", "below"]
 Statistic = Callable[[Sequence[Numbers]], float]  # the means of every column, one row for each data set -> a number
 ROUNDS = 2000
 
@@ -111,7 +111,7 @@ class Claim:
     name: str  # such as C1
     words: str  # the claim
     statistic: str  # what is computed, in words
-    side: Side | None = "above"  # of zero
+    side: ClaimSide | None = "above"  # of zero
     margin: float | None = None  # a claim of equality: the statistic lies within so much of zero
 
     def __post_init__(self) -> None:
@@ -124,7 +124,7 @@ class Claim:
 
         why: the reason, where there is no estimate.
         """
-        verdict: Verdict = "open"
+        verdict: ClaimVerdict = "open"
         if found is not None and found.low is not None and found.high is not None:
             low, high = found.low, found.high
             if self.margin is not None:
@@ -141,5 +141,5 @@ class Claim:
 class JudgedClaim:
     claim: Claim
     found: Estimate | None
-    verdict: Verdict
+    verdict: ClaimVerdict
     why: str = ""  # not measured, and for what reason

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from wherefrom.studies.claims import Estimate, JudgedClaim, Verdict
+from wherefrom.studies.claims import Estimate, JudgedClaim, ClaimVerdict
 
 
 class StudyCell(NamedTuple):
@@ -90,7 +90,7 @@ def claims_table(claims: Sequence[JudgedClaim]) -> str:
 
 def markdown_page(page: StudyPage) -> str:
     """The page without what a person concludes from it."""
-    counted: dict[Verdict, int] = {
+    counted: dict[ClaimVerdict, int] = {
         verdict: sum(one.verdict == verdict for one in page.claims) for verdict in ("confirmed", "refuted", "open")
     }
     parts = [

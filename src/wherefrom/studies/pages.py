@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from wherefrom.studies.claims import Estimate, JudgedClaim, ClaimVerdict
+from wherefrom.studies.claims import ClaimVerdict, Estimate, JudgedClaim
 
 
 class StudyCell(NamedTuple):

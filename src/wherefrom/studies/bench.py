@@ -32,7 +32,7 @@ from wherefrom.benchmark.store import Run
 from wherefrom.core.arrays import Numbers
 from wherefrom.core.files import read_json, write_atomically
 from wherefrom.core.units import Level
-from wherefrom.errors import BadOption, WrongModel
+from wherefrom.errors import BadOption, MissingExtra, WrongModel
 from wherefrom.progress import OnProgress
 from wherefrom.studies.data import SETS, Rows, Splits, StudySet, drawn, first_that_fit, study_splits, write_part
 from wherefrom.studies.fine_tuning import fine_tune, measure
@@ -95,6 +95,14 @@ class StudyModel(NamedTuple):
     seconds: float  # of training
 
 
+def _together(frames: Sequence[pandas.DataFrame]) -> pandas.DataFrame:
+    try:
+        import pandas
+    except ModuleNotFoundError as error:
+        raise MissingExtra("A study", "bench") from error
+    return pandas.concat(frames, ignore_index=True)
+
+
 @dataclass(frozen=True)
 class StudyRuns:
     """The blocks of one data set and model, as one."""
@@ -103,9 +111,7 @@ class StudyRuns:
 
     @cached_property
     def scores(self) -> pandas.DataFrame:
-        import pandas
-
-        return pandas.concat([block.scores for block in self.blocks], ignore_index=True)
+        return _together([block.scores for block in self.blocks])
 
     def explanations(self) -> Iterator[dict[str, Any]]:
         for block in self.blocks:
@@ -120,9 +126,7 @@ class StudyRuns:
         return float(sum(block.costs["seconds"].sum() for block in self.blocks))
 
     def alone(self) -> pandas.DataFrame:
-        import pandas
-
-        return pandas.concat([block.alone for block in self.blocks], ignore_index=True)
+        return _together([block.alone for block in self.blocks])
 
     def table(self, metric: str, methods: Sequence[str], detail: str = "") -> Numbers:
         """Every method's value for every text, NaN where it has none. A text with several targets counts once, by their

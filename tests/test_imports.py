@@ -39,13 +39,14 @@ VIEWS = {
     ("core.explanation", "report.terminal"),
     ("core.explanation", "report.html"),
     ("core.explanation", "report.bars"),
+    ("core.flip", "report.flip"),
     ("core.flow", "report.flow"),
     ("core.flow", "report.flow_terminal"),
     ("core.comparison", "report.comparison"),
     ("core.comparison", "report.comparison_terminal"),
 }
 # What the screen side may see: plain data.
-PLAIN = ("errors", "core", "report", "benchmark.summary", "benchmark.statistics")
+PLAIN = ("errors", "core", "report", "benchmark.summary", "benchmark.statistics", "benchmark.recommendation")
 
 
 def package(module: str) -> str:

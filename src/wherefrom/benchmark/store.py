@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wherefrom.benchmark.columns import EXPLANATION_COLUMNS
 from wherefrom.benchmark.plan import RunPlan
-from wherefrom.core.files import UNFINISHED, reading, write_atomically
+from wherefrom.core.files import UNFINISHED, json_text, reading, write_atomically
 from wherefrom.errors import BadFile, MissingExtra
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def _check_or_write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
                 f"{folder} is not a run, and not empty ({', '.join(sorted(others)[:3])},"
                 " ...). Choose another folder with --out."
             )
-        written = json.dumps(manifest, indent=1, ensure_ascii=False)
+        written = json_text(manifest, indent=1)
         write_atomically(folder / MANIFEST, written, "manifest of the run", durable=True)
         return
     there = read_manifest(folder)

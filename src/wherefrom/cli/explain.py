@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
@@ -27,6 +26,7 @@ from wherefrom.cli.arguments import (
     target_of_versus,
     write_page,
 )
+from wherefrom.core.files import json_text
 from wherefrom.errors import BadOption, UnknownName
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _present_each(
 ) -> None:
     _write(shown, html, special=special, open_page=open_page)
     if as_json:
-        sys.stdout.write(json.dumps([one.to_dict() for one in shown], ensure_ascii=False) + "\n")
+        sys.stdout.write(json_text([one.to_dict() for one in shown]) + "\n")
         return
     for one in shown:
         one.show(special=special, theme=theme)

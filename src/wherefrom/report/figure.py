@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import re
+from html import escape
 from typing import TYPE_CHECKING
+
+from wherefrom.report.pieces import visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -12,6 +15,15 @@ if TYPE_CHECKING:
 
 INK = "#010203"  # stands for the page's own ink, which is light on a dark ground
 BLUE, ORANGE, GREEN, PURPLE = "#3b82d6", "#e07b39", "#2f9e77", "#a05fc0"
+
+
+LONGEST = 48  # characters of a name: a longer one would leave no room to draw in
+
+
+def label(name: str) -> str:
+    """A name as it stands in a figure."""
+    shown = visible(name)
+    return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}…"
 
 
 def new_axes(
@@ -48,7 +60,18 @@ def new_axes(
     return figure, flat
 
 
-def svg_of(figure: Figure) -> str:
+def logarithmic(axes: Axes) -> None:
+    """Across by powers of ten, with plain numbers at 1, 2, 5, 10, ..."""
+    from matplotlib.ticker import LogLocator
+
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.4g}")
+    axes.xaxis.set_minor_formatter(lambda *_: "")
+
+
+def svg_of(figure: Figure, name: str = "") -> str:
+    """name: what the figure shows, for those who cannot see it."""
     import matplotlib as mpl
 
     written = io.StringIO()
@@ -58,5 +81,9 @@ def svg_of(figure: Figure) -> str:
     drawing = drawing[drawing.index("<svg") :]
     drawing = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", drawing, count=1)  # the page decides how wide it is
     drawing = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", drawing, count=1)
+    # A page names its style sheets by their hashes (report.document): matplotlib's one rule stands in page.css.
+    drawing = re.sub(r"<style[^>]*>.*?</style>", "", drawing, flags=re.DOTALL)
     drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing, flags=re.DOTALL)
+    if name:
+        drawing = drawing.replace("<svg", f'<svg role="img" aria-label="{escape(name)}"', 1)
     return drawing.replace(INK, "currentColor")

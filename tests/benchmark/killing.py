@@ -16,6 +16,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import filelock  # noqa: F401  # before any process is forked, so that none has to load it
+import pandas  # noqa: F401
+import pyarrow.parquet  # noqa: F401
 import torch
 
 from wherefrom import load

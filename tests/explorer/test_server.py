@@ -412,6 +412,25 @@ def test_the_page_is_there_before_the_model() -> None:
     thread.join(LONG)
 
 
+def test_loading_waits_for_the_page() -> None:
+    loading = threading.Event()
+
+    def load(model: Any) -> Any:
+        loading.set()
+        return model
+
+    server = ExplorerServer([make_model("bert")], port=0, load=load, patience=LONG)
+    thread = server.start()
+    with Client(server) as asking:
+        assert asking.http.get("/").status_code == 200
+        assert not loading.is_set()
+        assert asking.http.get("/api/state").json()["ready"] is False
+        assert loading.wait(LONG)
+        assert server.shelf.ready.wait(LONG)
+    server.stop()
+    thread.join(LONG)
+
+
 def test_a_model_that_cannot_be_loaded_ends_the_server() -> None:
     def load(_: object) -> Any:
         raise WrongModel("This is no model.")

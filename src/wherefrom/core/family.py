@@ -39,18 +39,23 @@ class Family:
 
     model_types: tuple[str, ...]  # values of `config.model_type`
     blocks: str  # "*" stands for every child; a block that is used for several layers is listed once
-    attention: str  # the module in which the attention probabilities arise; from here on, paths start at the block
+    # From here on, paths start at the block. "a|b": the first of these that the block has.
+    attention: str  # the module in which the attention probabilities arise
     attention_out: str
-    attention_norm: str
+    attention_norm: str | None  # None: there is no such norm
     mlp: tuple[str, ...]
-    mlp_norm: str
+    mlp_norm: str | None
     order: BlockOrder
     # The position a classification head reads; "every" where it reads all, or another stack does.
     reads: DecisionPosition
     reads_option: str | None = None  # a setting of the model's config that says "cls" or "mean" instead
     parallel_option: str | None = None  # a setting of the model's config that makes a pre block parallel
+    pre_option: str | None = None  # a setting of the model's config that says whether blocks are pre or post
+    scale_option: str | None = None  # a setting by which the block multiplies what attention and mlp add
     attention_after: str | None = None  # the norms of a sandwich behind attention and mlp
     mlp_after: str | None = None
+    # Settings of the config that the row relies on: with others, the blocks are built differently.
+    only_with: tuple[tuple[str, object], ...] = ()
 
     def __post_init__(self) -> None:
         for field in ("model_types", "mlp"):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel
+from transformers import PretrainedConfig, PreTrainedModel
 
 from wherefrom.core.family import BlockOrder, DecisionPosition, Family
 from wherefrom.errors import NotSeen
@@ -30,6 +31,7 @@ class Block:
     order: BlockOrder
     attention_after: nn.Module
     mlp_after: nn.Module
+    scale: float = 1.0  # of what attention and mlp add to the residual stream
 
     def rebuild(self, x: Tensor, probs: Tensor, value: Tensor) -> Tensor:
         """The block's output from its input and its attention. x (token, hidden), probs (head, query, key), value
@@ -42,7 +44,7 @@ class Block:
         heads, _, size = value.shape
         context = (probs.to(value.dtype) @ value).transpose(0, 1).reshape(probs.shape[-2], heads * size)
         attended: Tensor = self.attention_out(context)
-        return attended
+        return attended if self.scale == 1 else attended * self.scale
 
     def mixed(self, x: Tensor, attended: Tensor) -> Tensor:
         """The residual stream after the attention, the last point in a block where tokens mix. (token, hidden)"""
@@ -56,13 +58,16 @@ class Block:
         if self.order == "post":
             finished: Tensor = self.mlp_norm(h + self.through_mlp(h))
             return finished
-        finished = h + self.mlp_after(self.through_mlp(self.mlp_norm(x if self.order == "parallel" else h)))
-        return finished
+        added: Tensor = self.mlp_after(self.through_mlp(self.mlp_norm(x if self.order == "parallel" else h)))
+        return h + (added if self.scale == 1 else added * self.scale)
 
     def through_mlp(self, x: Tensor) -> Tensor:
+        """What the feed-forward part makes of each position; experts take and give a batch, and what chose them."""
+        y = x[None]
         for part in self.mlp:
-            x = part(x)
-        return x
+            found = part(y)
+            y = found[0] if isinstance(found, tuple) else found
+        return y[0]
 
 
 @dataclass(frozen=True)
@@ -78,10 +83,25 @@ class Anatomy:
 
 
 def _walk(root: nn.Module, path: str) -> Iterator[nn.Module]:
-    head, _, rest = path.partition(".")
+    for choice in path.split("|")[:-1]:
+        with suppress(AttributeError):
+            found = list(_walk(root, choice))
+            if None not in found:  # a block may say so where it does not have a part
+                yield from found
+                return
+    head, _, rest = path.rpartition("|")[2].partition(".")
     children = list(root.children()) if head == "*" else [getattr(root, head)]
     for child in children:
         yield from _walk(child, rest) if rest else [child]
+
+
+def _order(family: Family, config: PretrainedConfig) -> BlockOrder:
+    """How this model's blocks are put together: as the family's are, unless its config says otherwise."""
+    if family.parallel_option and getattr(config, family.parallel_option):
+        return "parallel"
+    if family.pre_option:
+        return "pre" if getattr(config, family.pre_option) else "post"
+    return family.order
 
 
 def dissect(network: PreTrainedModel) -> Anatomy:
@@ -106,9 +126,14 @@ def dissect(network: PreTrainedModel) -> Anatomy:
         )
     if isinstance(network, torch._dynamo.OptimizedModule):
         raise NotSeen("A compiled model does not show its inside. Give the model as it was before torch.compile.")
-    order: BlockOrder = (
-        "parallel" if family.parallel_option and getattr(config, family.parallel_option) else family.order
-    )
+    for setting, value in family.only_with:
+        if getattr(config, setting, value) != value:
+            raise NotSeen(
+                f"This {model_type} model has {setting}={getattr(config, setting)!r}, with which its blocks are built"
+                f" otherwise than Wherefrom knows them ({setting}={value!r}), so methods that look inside do not work"
+                " with it; those that only ask the model or differentiate its embeddings do."
+            )
+    order = _order(family, config)
     reads: DecisionPosition = (
         "every" if family.reads_option and getattr(config, family.reads_option) == "mean" else family.reads
     )
@@ -129,6 +154,7 @@ def dissect(network: PreTrainedModel) -> Anatomy:
                 order=order,
                 attention_after=part(block, family.attention_after),
                 mlp_after=part(block, family.mlp_after),
+                scale=float(getattr(config, family.scale_option)) if family.scale_option else 1.0,
             )
             for block in _walk(network.base_model, family.blocks)
         )

@@ -204,7 +204,7 @@ def decompose(
     """
     attended = block.attend(probs, value)
     mixed = block.mixed(x, attended)
-    weight, bias = _matrix(block.attention_out)  # (head * size, hidden), (hidden,)
+    weight, bias = (part * block.scale for part in _matrix(block.attention_out))  # (head * size, hidden), (hidden,)
     exact = torch.promote_types(x.dtype, torch.float32)  # half precision is not enough to tell parts apart
     parts = BlockContributions(
         probs=probs.to(exact),

@@ -50,6 +50,12 @@ class Recording:
     contexts: list[Tensor] = field(default_factory=list)  # what the heads read, where attention is one `AttentionStep`
 
 
+def for_every_head(value: Tensor, query: Tensor) -> Tensor:
+    """One head's keys or values that serve all query heads, as Falcon's do, repeated for each of them."""
+    heads = query.shape[-3]
+    return value if value.shape[-3] == heads else value.expand(*value.shape[:-3], heads, *value.shape[-2:])
+
+
 def explicit_attention(
     query: Tensor,
     key: Tensor,
@@ -67,6 +73,7 @@ def explicit_attention(
     if enable_gqa:
         shared = query.shape[-3] // key.shape[-3]
         key, value = key.repeat_interleave(shared, -3), value.repeat_interleave(shared, -3)
+    value = for_every_head(value, query)
     value = hook("value", layer, value)
     scores = hook(
         "scores", layer, (query * (query.shape[-1] ** -0.5 if scale is None else scale)) @ key.transpose(-2, -1)

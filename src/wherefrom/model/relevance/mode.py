@@ -18,7 +18,7 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from wherefrom.errors import NotSeen
-from wherefrom.model.recording import Attention, Hook, explicit_attention, pass_through
+from wherefrom.model.recording import Attention, Hook, explicit_attention, for_every_head, pass_through
 from wherefrom.model.relevance.attention import AttentionStep, as_bias, fill_scores
 from wherefrom.model.relevance.double import depends, first_that_depends, graph_tensor, in_double, paired, side_of
 from wherefrom.model.relevance.propagation import PropagationState
@@ -248,6 +248,7 @@ class RelevanceMode(TorchFunctionMode):
         if enable_gqa:
             shared = query.shape[-3] // key.shape[-3]
             key, value = key.repeat_interleave(shared, -3), value.repeat_interleave(shared, -3)
+        key, value = for_every_head(key, query), for_every_head(value, query)
         query = query * (query.shape[-1] ** -0.5 if scale is None else scale)
         if layer is not None:
             self.layer = layer

@@ -103,6 +103,14 @@ def fixed_factor(call: BackwardCall) -> Sequence[Tensor | None]:
     return [None, call.relevance * ratio(y, x)]
 
 
+def fixed_gate(call: BackwardCall) -> Sequence[Tensor | None]:
+    """The error function of a GELU that is written out, x / 2 * (1 + erf(x / sqrt 2)): with the one that is added to
+    it, a factor that is held fixed. The product hands half of the relevance to x, and the other half here.
+    """
+    y, x = call.saved
+    return [None, call.relevance * ratio(y + 1, x)]
+
+
 def fixed_deviation(call: BackwardCall) -> Sequence[Tensor | None]:
     """A layer norm whose standard deviation is held fixed."""
     x, weight, epsilon = call.saved
@@ -240,6 +248,15 @@ RULES: tuple[Rule, ...] = (
         reads=("result", "operands"),
     ),
     Rule(
+        "gelu gate",
+        ("erf",),
+        form="one",
+        zplus=unchanged,
+        attn_lrp=fixed_gate,
+        cp_lrp=fixed_gate,
+        reads=("result", "operands"),
+    ),
+    Rule(
         "power",  # x ** n as x * x ** (n - 1): what `multiply` gives x * x, written as one function
         ("pow", "__pow__", "square"),
         form="one",
@@ -303,7 +320,18 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "move",  # numbers change their place: the gradient brings relevance back to where it came from
         (
-            *("view", "view_as", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze", "expand", "expand_as"),
+            *(
+                "view",
+                "view_as",
+                "reshape",
+                "reshape_as",
+                "flatten",
+                "unflatten",
+                "squeeze",
+                "unsqueeze",
+                "expand",
+                "expand_as",
+            ),
             *("transpose", "permute", "swapaxes", "swapdims", "movedim", "t", "__get__", "contiguous", "clone"),
             *("__getitem__", "narrow", "select", "gather", "index_select", "roll", "flip", "pad"),
             *("chunk", "split", "unbind", "tensor_split", "cat", "concat", "stack", "repeat", "repeat_interleave"),

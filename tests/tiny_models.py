@@ -127,6 +127,8 @@ SMALL = {
 }
 SMALL_ENDS = {"bos_token_id": 1, "eos_token_id": 2}
 SMALL_GROUPED = SMALL | SMALL_ENDS | {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 4}
+# torch's grouped matrix product, which transformers computes experts with by default, knows no double precision.
+SMALL_EXPERTS = SMALL_GROUPED | {"num_experts_per_tok": 2, "experts_implementation": "batched_mm"}
 CONFIGS |= {
     "ernie": (SMALL, 0, "both"),
     "data2vec-text": (SMALL, 1, "both"),
@@ -185,6 +187,45 @@ CONFIGS |= {
         | {"encoder_attention_heads": 2, "decoder_attention_heads": 2}
         | {"encoder_ffn_dim": 24, "decoder_ffn_dim": 24, "max_position_embeddings": 64, "eos_token_id": 2},
         1,
+        "both",
+    ),
+    "mixtral": (SMALL_EXPERTS | {"num_local_experts": 4}, 0, "none"),
+    "qwen2_moe": (
+        SMALL_EXPERTS
+        | {"num_experts": 4, "moe_intermediate_size": 24}
+        | {"shared_expert_intermediate_size": 16, "decoder_sparse_step": 1},
+        0,
+        "none",
+    ),
+    "qwen3_moe": (
+        SMALL_EXPERTS | {"num_experts": 4, "moe_intermediate_size": 24, "mlp_only_layers": [1]},
+        0,
+        "none",
+    ),
+    "gpt_oss": (
+        SMALL_EXPERTS
+        | {"num_local_experts": 4, "sliding_window": 4}
+        | {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}},
+        0,
+        "none",
+    ),
+    "mobilebert": (
+        # Its own NoNorm does not normalise, so that activations of random weights grow until softmax is saturated.
+        SMALL | {"embedding_size": 12, "intra_bottleneck_size": 8, "normalization_type": "layer_norm"},
+        0,
+        "both",
+    ),
+    "xmod": (SMALL | {"languages": ["de_DE", "en_XX"], "default_language": "en_XX"}, 1, "both"),
+    "xlm": ({"emb_dim": 16, "n_layers": 2, "n_heads": 2, "max_position_embeddings": 64, "n_langs": 1}, 0, "both"),
+    "flaubert": ({"emb_dim": 16, "n_layers": 2, "n_heads": 2, "max_position_embeddings": 64}, 0, "both"),
+    "xlnet": ({"d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 24}, 0, "both"),
+    "longformer": (SMALL | {"attention_window": 8}, 1, "both"),
+    "nystromformer": (SMALL | {"conv_kernel_size": 3}, 0, "both"),
+    "convbert": (SMALL | {"embedding_size": 12, "num_attention_heads": 4}, 0, "both"),
+    "funnel": (
+        {"d_model": 16, "n_head": 2, "d_head": 8, "d_inner": 24, "block_sizes": [1, 1], "num_decoder_layers": 1}
+        | {"max_position_embeddings": 64},
+        0,
         "both",
     ),
 }

@@ -172,7 +172,8 @@ class Passes:
 
     def _with_rules(self, *, double: bool) -> ForwardPass:
         """The forward pass that relevance goes back through; its values in double precision if asked for."""
-        with torch.enable_grad(), relevance_mode(self.model.network, len(self.encodings), double=double) as mode:
+        network, routers = self.model.network, self.model.anatomy.routers
+        with torch.enable_grad(), relevance_mode(network, len(self.encodings), double=double, routers=routers) as mode:
             leaf = paired(self.leaf, self.leaf.detach().double()) if double else self.leaf
             record, logits = self._record(leaf, mode)
             record.contexts = mode.contexts
@@ -181,8 +182,18 @@ class Passes:
     def _record(
         self, leaf: Tensor, mode: RelevanceMode | None = None, *, scores: bool = True
     ) -> tuple[Recording, Tensor]:
-        blocks, hooks = self.model.anatomy.blocks, () if mode is None else (mode.hook, mode.attend)
-        with recording([b.module for b in blocks], [b.attention for b in blocks], *hooks, scores=scores) as record:
+        family, blocks = self.model.anatomy.family, self.model.anatomy.blocks
+        if family.unseen is not None:
+            raise NotSeen(f"Not defined for {family.model_types[0]}: {family.unseen}")
+        hooks = () if mode is None else (mode.hook, mode.attend)
+        with recording(
+            [b.module for b in blocks],
+            [b.attention for b in blocks],
+            *hooks,
+            outputs=[b.output for b in blocks],
+            tokens_first=family.tokens_first,
+            scores=scores,
+        ) as record:
             logits = graph_tensor(
                 self.model.logits(self.inputs, self.count, leaf, whole=mode is None or not mode.double)
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -31,6 +32,10 @@ class Block:
     order: BlockOrder
     attention_after: nn.Module
     mlp_after: nn.Module
+    output: nn.Module  # gives the block's output; mostly `module`, which is given its input
+    enter: nn.Module
+    between: tuple[nn.Module, ...] = ()
+    tail: tuple[tuple[str, nn.Module], ...] = ()  # with "+" or "&" in front: see `Family`
     scale: float = 1.0  # of what attention and mlp add to the residual stream
 
     def rebuild(self, x: Tensor, probs: Tensor, value: Tensor) -> Tensor:
@@ -48,16 +53,23 @@ class Block:
 
     def mixed(self, x: Tensor, attended: Tensor) -> Tensor:
         """The residual stream after the attention, the last point in a block where tokens mix. (token, hidden)"""
-        h: Tensor = self.attention_norm(x + attended) if self.order == "post" else x + self.attention_after(attended)
+        start: Tensor = self.enter(x)
+        h: Tensor = (
+            self.attention_norm(start + attended) if self.order == "post" else start + self.attention_after(attended)
+        )
         return h
 
     def finish(self, x: Tensor, h: Tensor) -> Tensor:
         """The block's output from its input and the residual stream after its attention: each position by itself.
         (token, hidden)
         """
+        for part in self.between:
+            h = part(h)
         if self.order == "post":
-            finished: Tensor = self.mlp_norm(h + self.through_mlp(h))
-            return finished
+            y: Tensor = self.mlp_norm(h + self.through_mlp(h))
+            for sign, part in self.tail:
+                y = y + part(y) if sign == "+" else part(y, x) if sign == "&" else part(y)
+            return y
         added: Tensor = self.mlp_after(self.through_mlp(self.mlp_norm(x if self.order == "parallel" else h)))
         return h + (added if self.scale == 1 else added * self.scale)
 
@@ -77,6 +89,7 @@ class Anatomy:
     family: Family
     blocks: tuple[Block, ...]
     reads: DecisionPosition
+    routers: tuple[nn.Module, ...] = ()  # what chooses experts
 
     def block_of(self, module: nn.Module) -> Block:
         return next(block for block in self.blocks if block.module is module)
@@ -89,7 +102,11 @@ def _walk(root: nn.Module, path: str) -> Iterator[nn.Module]:
             if None not in found:  # a block may say so where it does not have a part
                 yield from found
                 return
-    head, _, rest = path.rpartition("|")[2].partition(".")
+    path = path.rpartition("|")[2]
+    if path == ".":
+        yield root
+        return
+    head, _, rest = path.partition(".")
     children = list(root.children()) if head == "*" else [getattr(root, head)]
     for child in children:
         yield from _walk(child, rest) if rest else [child]
@@ -137,30 +154,54 @@ def dissect(network: PreTrainedModel) -> Anatomy:
     reads: DecisionPosition = (
         "every" if family.reads_option and getattr(config, family.reads_option) == "mean" else family.reads
     )
-    nothing = nn.Identity()
+    nothing, backbone = nn.Identity(), network.base_model
 
-    def part(block: nn.Module, path: str | None) -> nn.Module:
-        return next(_walk(block, path)) if path else nothing
+    def parts(number: int, block: nn.Module, path: str) -> list[nn.Module]:
+        path = re.sub(r"\$(\w+)", lambda setting: str(getattr(config, setting[1])), path.replace("#", str(number)))
+        found = list(_walk(backbone, path[1:]) if path.startswith("^") else _walk(block, path))
+        return [_Projection(one) if isinstance(one, nn.Parameter) else one for one in found]
+
+    def part(number: int, block: nn.Module, path: str | None) -> nn.Module:
+        return parts(number, block, path)[0] if path else nothing
 
     try:
         blocks = tuple(
             Block(
                 module=block,
-                attention=part(block, family.attention),
-                attention_out=part(block, family.attention_out),
-                attention_norm=part(block, family.attention_norm),
-                mlp=tuple(part(block, path) for path in family.mlp),
-                mlp_norm=part(block, family.mlp_norm),
+                attention=part(i, block, family.attention),
+                attention_out=part(i, block, family.attention_out),
+                attention_norm=part(i, block, family.attention_norm),
+                mlp=tuple(part(i, block, path) for path in family.mlp),
+                mlp_norm=part(i, block, family.mlp_norm),
                 order=order,
-                attention_after=part(block, family.attention_after),
-                mlp_after=part(block, family.mlp_after),
+                attention_after=part(i, block, family.attention_after),
+                mlp_after=part(i, block, family.mlp_after),
+                output=part(i, block, family.output or "."),
+                enter=part(i, block, family.enter),
+                between=tuple(one for path in family.between for one in parts(i, block, path)),
+                tail=tuple((path[0], part(i, block, path.lstrip("+&"))) for path in family.tail),
                 scale=float(getattr(config, family.scale_option)) if family.scale_option else 1.0,
             )
-            for block in _walk(network.base_model, family.blocks)
+            for i, block in enumerate(_walk(backbone, family.blocks))
         )
-    except AttributeError as missing:
+    except (AttributeError, KeyError) as missing:
         raise NotSeen(f"This {model_type} model is not laid out as its family usually is: {missing}.") from missing
-    return Anatomy(family, blocks, reads)
+    routers: list[nn.Module] = []
+    for number, block in enumerate(blocks):
+        with suppress(AttributeError):  # a layer that has one feed-forward part and no experts
+            routers += parts(number, block.module, family.router) if family.router else []
+    return Anatomy(family, blocks, reads, tuple(routers))
+
+
+class _Projection(nn.Module):
+    """The projection behind the heads, where a model keeps it as a parameter. (hidden, head, size)"""
+
+    def __init__(self, weight: nn.Parameter) -> None:
+        super().__init__()
+        self.weight, self.in_features = weight, weight[0].numel()
+
+    def forward(self, context: Tensor) -> Tensor:
+        return nn.functional.linear(context, self.weight.flatten(1))
 
 
 @torch.no_grad()

@@ -13,9 +13,18 @@ if TYPE_CHECKING:
     from wherefrom.api import Model, explain, flow, load
     from wherefrom.core.explanation import Explanation
     from wherefrom.core.family import Family
+    from wherefrom.core.flip import Flip
     from wherefrom.core.flow import Flow
     from wherefrom.errors import TextWasCut, WherefromError
-    from wherefrom.registry import DataReader, method, metric, register_family, register_reader
+    from wherefrom.registry import (
+        DataReader,
+        list_methods,
+        list_metrics,
+        method,
+        metric,
+        register_family,
+        register_reader,
+    )
 
 __version__ = "0.1.0"
 
@@ -23,6 +32,7 @@ __all__ = [
     "DataReader",
     "Explanation",
     "Family",
+    "Flip",
     "Flow",
     "Model",
     "TextWasCut",
@@ -30,6 +40,8 @@ __all__ = [
     "__version__",
     "explain",
     "flow",
+    "list_methods",
+    "list_metrics",
     "load",
     "method",
     "metric",
@@ -44,9 +56,12 @@ _HOME = {
     "load": "wherefrom.api",
     "Explanation": "wherefrom.core.explanation",
     "Family": "wherefrom.core.family",
+    "Flip": "wherefrom.core.flip",
     "Flow": "wherefrom.core.flow",
     "TextWasCut": "wherefrom.errors",
     "WherefromError": "wherefrom.errors",
+    "list_methods": "wherefrom.registry",
+    "list_metrics": "wherefrom.registry",
     "method": "wherefrom.registry",
     "metric": "wherefrom.registry",
     "DataReader": "wherefrom.registry",

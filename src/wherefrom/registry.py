@@ -26,8 +26,9 @@ if TYPE_CHECKING:  # the package brings numpy, which a list of names need not wa
 
 # What a method reads of a model: nothing but the prediction; answers to texts with hidden words; gradients along a path
 # of embeddings; the gradient at the word embeddings; attention probabilities and hidden states, without gradients; the
-# attention scores before the softmax as well; gradients at all of these; relevance in the model's own precision, or in
-# double precision.
+# attention scores before the softmax as well; gradients at the hidden states, at the last layer's attention, or at
+# every layer's attention times that attention; gradients at everything recorded, which takes the most memory; relevance
+# in the model's own precision, or in double precision.
 Reads = Literal[
     "nothing",
     "answers",
@@ -35,6 +36,9 @@ Reads = Literal[
     "embeddings",
     "attention",
     "scores",
+    "hidden_gradients",
+    "last_attention_gradient",
+    "attention_x_gradients",
     "gradients",
     "relevance",
     "relevance_double",
@@ -393,6 +397,49 @@ def listed(kind: Kind) -> list[CatalogueRow]:
     if kind == "method":
         return sorted(rows, key=lambda row: (row.get("family"), row.name))
     return sorted(rows, key=lambda row: (row.get("needs") or "", "fill" not in row.options, row.name))
+
+
+def list_methods(family: str | None = None) -> list[str]:
+    """The names of the methods, as `Model.explain` and `Model.compare` take them. Loads no torch.
+
+    Args:
+        family: only those of one family: "attention", "gradient", "decomposition", "relevance", "perturbation", ...
+
+    Returns:
+        The names, family by family. `wherefrom methods` says more of each.
+
+    Example:
+        >>> wherefrom.list_methods("perturbation")  # doctest: +SKIP
+        ['kernel_shap', 'lime', 'occlusion']
+    """
+    return _names_with("method", "family", family)
+
+
+def list_metrics(group: str | None = None) -> list[str]:
+    """The names of the metrics, as `Model.compare` and `Model.evaluate` take them. Loads no torch.
+
+    Args:
+        group: only those that answer one question: "erasure", "one at a time", "shape", "plausibility", "robustness",
+            "classes".
+
+    Returns:
+        The names, those that need nothing but the model first. `wherefrom metrics` says more of each.
+
+    Example:
+        >>> wherefrom.list_metrics("robustness")  # doctest: +SKIP
+    """
+    return _names_with("metric", "group", group)
+
+
+def _names_with(kind: Kind, argument: str, wanted: str | None) -> list[str]:
+    rows = listed(kind)
+    if wanted is None:
+        return [row.name for row in rows]
+    found = [row.name for row in rows if row.get(argument) == wanted]
+    if not found:
+        known = dict.fromkeys(str(row.get(argument)) for row in rows)
+        raise UnknownName.among(f"{argument} of {kind}s", wanted, known)
+    return found
 
 
 def check_name(kind: Kind, asked: str) -> None:

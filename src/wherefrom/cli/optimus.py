@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -14,6 +13,7 @@ import typer
 from rich.console import Console
 
 from wherefrom.cli.arguments import DeviceOption, JsonOption, ModelOption, app, check_names, examples
+from wherefrom.core.files import json_text
 from wherefrom.errors import BadFile, UnknownName
 from wherefrom.samples import resolve
 
@@ -61,7 +61,7 @@ def optimus(
     if out is not None:
         found.save(out)
     if as_json:
-        sys.stdout.write(json.dumps(asdict(found), ensure_ascii=False) + "\n")
+        sys.stdout.write(json_text(asdict(found)) + "\n")
         return
     console = Console(highlight=False)
     console.print(f"{found.combination}" + (f": {out}" if out else ""), style="bold", markup=False)

@@ -18,7 +18,17 @@ from wherefrom.report.colour import DARK, LIGHT, Colour, ColourScale, Shade, ble
 from wherefrom.report.effect import effect_of, loudness_of, points, warning
 from wherefrom.report.pieces import Piece, TextRun, lines, pieces, visible
 from wherefrom.report.selection import CandidateTable, candidate_tables
-from wherefrom.report.wording import doubts, findings, notes_of, number, options, percent, predicted, unassigned
+from wherefrom.report.wording import (
+    doubts,
+    findings,
+    notes_of,
+    number,
+    options,
+    percent,
+    plus_minus,
+    predicted,
+    unassigned,
+)
 
 TOP = 6  # rows of the table below a coloured text
 TOP_PLAIN = 24  # rows where there is no colour, so that the table is all there is
@@ -68,6 +78,8 @@ class Terminal(NamedTuple):
         """Text that means nothing but itself: no markup, no control characters, nothing the terminal's encoding
         lacks.
         """
+        if self.characters is ASCII:
+            text = text.replace("±", "+-")
         safe = visible(text).encode(self.console.encoding, "backslashreplace").decode(self.console.encoding)
         return Text(safe, style if self.coloured else "")
 
@@ -219,11 +231,17 @@ def _table(shown: list[Piece], apart: list[tuple[str, float]], terminal: Termina
     )
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True, justify="right")
+    drawn = any(piece.error for piece in shown)
+    if drawn:
+        table.add_column(no_wrap=True, justify="right")
     for place in places:
         piece = shown[place]
         score = terminal.text(number(piece.score, scale, signed=terminal.signed))
         table.add_row(
-            terminal.name(piece.label), _bar(shade(piece.score, scale, signed=terminal.signed), terminal), score
+            terminal.name(piece.label),
+            _bar(shade(piece.score, scale, signed=terminal.signed), terminal),
+            score,
+            *([terminal.text(plus_minus(piece.error, scale), "dim")] if drawn else ()),
         )
     left = len(shown) - len(places)
     if left:

@@ -322,18 +322,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "move",  # numbers change their place: the gradient brings relevance back to where it came from
         (
-            *(
-                "view",
-                "view_as",
-                "reshape",
-                "reshape_as",
-                "flatten",
-                "unflatten",
-                "squeeze",
-                "unsqueeze",
-                "expand",
-                "expand_as",
-            ),
+            *("view", "view_as", "reshape", "reshape_as", "flatten", "unflatten", "squeeze", "unsqueeze"),
+            *("expand", "expand_as", "broadcast_to"),
             *("transpose", "permute", "swapaxes", "swapdims", "movedim", "t", "__get__", "contiguous", "clone"),
             *("__getitem__", "narrow", "select", "gather", "index_select", "roll", "flip", "pad"),
             *("chunk", "split", "unbind", "tensor_split", "cat", "concat", "stack", "repeat", "repeat_interleave"),

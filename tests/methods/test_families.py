@@ -189,3 +189,13 @@ def test_what_is_changed_in_place_is_followed() -> None:
         assert_close(found, expected, tolerance=1e-6)
         gradients = [torch.autograd.grad(y.sum(), x)[0] for y in (found, expected)]
         assert_close(*gradients, tolerance=1e-6)
+
+
+def test_relevance_of_a_layer_without_heads_is_not_lost() -> None:
+    """XLM's blocks are no modules, so that nothing could hand it to the residual: refused, and not lost."""
+    heads = ((1.0, 1.0), (0.0, 0.0))
+    case = family_case("xlm")
+    with pytest.raises(NotSeen, match="a layer has no head left"):
+        case.relevance("zplus", "blocks", heads=heads)
+    for hidden in family_case("ernie").relevance("zplus", "blocks", heads=heads):
+        assert hidden.sum().item() == pytest.approx(1, abs=1e-6)

@@ -48,7 +48,7 @@ def local(tmp_path_factory: pytest.TempPathFactory, model_folder: Path, texts_fi
 
 
 def plan(model_folder: Path, texts_file: Path, **how: Any) -> RunPlan:
-    given = {"methods": ("random",), "metrics": ("aopc",), "examples_per_part": 1}
+    given: dict[str, Any] = {"methods": ("random",), "metrics": ("aopc",), "examples_per_part": 1}
     return RunPlan(str(texts_file), model=str(model_folder), **given, **how)
 
 
@@ -63,7 +63,7 @@ def cluster() -> Iterator[Any]:
         patched.setenv("RAY_worker_niceness", "0")
         patched.setenv("RAY_worker_register_timeout_seconds", "600")
         try:
-            found = Cluster(initialize_head=True, head_node_args=head)
+            found: Any = Cluster(initialize_head=True, head_node_args=head)
         except Exception as error:
             pytest.skip(f"Ray cannot start a cluster on this machine: {(str(error) or repr(error)).splitlines()[0]}")
         yield found

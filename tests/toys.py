@@ -51,6 +51,21 @@ def additive_model(**weights: float) -> TextModel:
     return TextModel(network, tokenizer(), name="additive")
 
 
+class AdditiveRegression(AdditiveModel):
+    """One output, the sum of the tokens' weights: a value, and no class."""
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, **_: Any) -> SequenceClassifierOutput:
+        total = (self.embeddings(input_ids).sum(-1) * attention_mask).sum(-1, keepdim=True)
+        return SequenceClassifierOutput(logits=total)  # type: ignore[arg-type]
+
+
+def additive_regression(*, spread: float | None = None, **weights: float) -> TextModel:
+    """A model whose value is the sum of its words' weights."""
+    network = AdditiveRegression(ToyConfig.from_dict({"num_labels": 1, "pad_token_id": 0})).eval().double()
+    network.load_state_dict(additive_model(**weights).network.state_dict())
+    return TextModel(network, tokenizer(), name="sum", spread=spread)
+
+
 def additive_case(**weights: float) -> Case:
     """The words of `weights` as a text, in that order, between [CLS] and [SEP]."""
     model = additive_model(**weights)

@@ -14,6 +14,7 @@ from wherefrom.core.comparison import Comparison
 from wherefrom.core.encoding import Encoding, TextOrPair
 from wherefrom.core.explanation import Explanation
 from wherefrom.core.flow import Flow
+from wherefrom.core.target import written_value
 from wherefrom.core.units import Level, Span
 from wherefrom.errors import BadOption, TextWasCut, UnknownName
 from wherefrom.grading.compare import Comparer, Query, chosen_methods, chosen_metrics
@@ -273,6 +274,8 @@ class Model:
                 f"{method} does not hand on from token to token, so it has no flow. Take"
                 " alti, globenc, norms or attention_rollout."
             )
+        output = case.target.probability(case.logits[None]).item()
+        regression = case.target.regression
         return Flow(
             text=encoding.text,
             pair=encoding.pair,
@@ -283,8 +286,8 @@ class Model:
             read=tuple(case.row_read.tolist()),
             method=method,
             params=chosen | given.params,
-            prediction=case.target.label,
-            probability=case.target.probability(case.logits[None]).item(),
+            prediction=written_value(output) if regression else case.target.label,
+            probability=None if regression else output,
             notes=given.notes,
             model=self.text_model.name,
         )
@@ -336,6 +339,7 @@ def load(
     device: DeviceSpec | None = None,
     dtype: DtypeSpec | None = None,
     task: str | None = None,
+    spread: float | None = None,
 ) -> Model:
     """Load a model to explain.
 
@@ -345,6 +349,8 @@ def load(
         dtype: its precision, such as "float64". A model that is handed over is never cast.
         task: what it was made for, where its files do not say: "classification", "question_answering", "masked_lm" or
             "causal_lm".
+        spread: of a regression model, what changes of its value are measured in, such as the standard deviation of its
+            values over a data set; unless given, the deviation over random maskings of each text.
 
     Returns:
         A `Model`. Nothing is changed on a model that is handed over.
@@ -354,7 +360,7 @@ def load(
         model = wherefrom.load("./my-model")
         ```
     """
-    return Model(load_model(source, device=device, dtype=dtype, task=task))
+    return Model(load_model(source, device=device, dtype=dtype, task=task, spread=spread))
 
 
 def flow(text: TextOrPair, *, model: Any = "embedded", method: str = "alti", **options: Any) -> Flow:

@@ -32,6 +32,12 @@ def _verdict(error: float, otherwise: str) -> str:
     return f"error {error:.1e}, as it should be" if error < TOLERANCE else f"error {error:.1e}: {otherwise}"
 
 
+def _how_labels_compete(model: TextModel) -> str:
+    if model.regression:
+        return "no: each is a value that is predicted (regression)"
+    return "no" if model.independent else "yes"
+
+
 def examine(model: Model, *, progress: Callable[[int, int], None] | None = None) -> dict[str, Any]:
     """Plain data: facts, a reason for each method that does not work (None where it does), and whether something is
     broken. progress: called with how many methods were tried, and how many there are.
@@ -44,7 +50,7 @@ def examine(model: Model, *, progress: Callable[[int, int], None] | None = None)
         "class": type(text_model.network).__name__,
         "family": getattr(config, "model_type", "unknown"),
         "labels": text_model.labels,
-        "labels exclude each other": "no" if text_model.independent else "yes",
+        "labels exclude each other": _how_labels_compete(text_model),
         "parameters": f"{weights:,}",
         "precision and device": f"{text_model.network.dtype}, {text_model.device}".replace("torch.", ""),
         "reads at most": f"{text_model.limit} tokens" if text_model.limit else "any number of tokens",

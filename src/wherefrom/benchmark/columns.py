@@ -29,6 +29,7 @@ EXPLANATION_COLUMNS = (
     StoredColumn("method", "text"),
     StoredColumn("prediction", "text"),
     StoredColumn("probability", "real"),
+    StoredColumn("value", "real"),
     StoredColumn("label", "text", field=False),
     StoredColumn("text", "text"),
     StoredColumn("pair", "text"),

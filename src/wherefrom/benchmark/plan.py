@@ -41,6 +41,7 @@ class RunPlan:
         data_dir: the folder of data sets with ready names.
         columns: our name of a field -> the file's, where it is not one of the usual names.
         labels: the data set's label -> the model's, where they differ; "none" ignores the data set's labels.
+        spread: of a regression model, what changes of its value are measured in; by default each text's own.
         device: cpu, cuda, mps, ...
         engine: local (this machine) or ray.
         workers: processes of one thread each; by default one a core, or one where the model is on a GPU or in memory.
@@ -64,6 +65,7 @@ class RunPlan:
     data_dir: str | PathLike[str] | None = None
     columns: Mapping[str, str] | None = None
     labels: Mapping[str, str] | Literal["none"] | None = None
+    spread: float | None = None
     device: str | None = None
     engine: EngineName = "local"
     workers: int | None = None

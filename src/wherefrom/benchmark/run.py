@@ -100,9 +100,14 @@ class _Prepared:
     def __init__(self, plan: RunPlan) -> None:
         source = plan.model.text_model if hasattr(plan.model, "text_model") else plan.model
         self.examples = DataSet(plan.data, plan.folder, plan.limit, plan.seed, plan.columns or {})
-        self.model = source if isinstance(source, TextModel) else load_model(source, device=plan.device)
+        self.model = (
+            source if isinstance(source, TextModel) else load_model(source, device=plan.device, spread=plan.spread)
+        )
+        if plan.spread is not None and self.model.spread != plan.spread:
+            raise BadOption("A model in memory has its spread already: give it to load(), or give a name or a folder.")
         self.in_memory = not isinstance(source, str | os.PathLike)
         ignored = plan.ignores_labels or not self.examples.classes or not self.model.task.has_labels
+        ignored = ignored or self.model.regression  # what people gave is a value then, and no class
         plan = replace(plan, labels="none" if ignored else plan.label_names)
         self.examples = replace(self.examples, ignore_labels=ignored)
         self.has_rationale = False

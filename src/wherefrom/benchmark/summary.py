@@ -53,6 +53,7 @@ class Summary:
     finished: bool
     examples: int
     accuracy: float | None  # of the model, where labels are known
+    values: tuple[float, float, float] | None  # what a regression model predicts: the least, the mean, the largest
     boards: dict[str, list[Standing]]  # metric -> leaderboard
     better: dict[str, Better]
     curves: dict[str, dict[str, Curve]]  # metric -> method -> curve
@@ -94,6 +95,7 @@ def summarise(run: Run, energy: Energy, *, seed: int = 0) -> Summary:
     agreed = agreement(run.rows("explanations"), run.manifest["configuration"]["plan"]["methods"])
     frame = run.explanations[["example", "label", "prediction"]].drop_duplicates("example")
     labelled = frame[frame["label"].notna()]
+    values = run.explanations.drop_duplicates(["example", "target"])["value"].dropna()
     right = [
         predicted in (label, *label.split(", "))
         for label, predicted in zip(labelled["label"], labelled["prediction"], strict=True)
@@ -104,6 +106,7 @@ def summarise(run: Run, energy: Energy, *, seed: int = 0) -> Summary:
         finished=run.finished,
         examples=len(frame),
         accuracy=sum(right) / len(right) if right else None,
+        values=None if values.empty else (float(values.min()), float(values.mean()), float(values.max())),
         boards={metric: leaderboard(run.scores, metric, better[metric], seed=seed) for metric in metrics},
         better=better,
         curves={

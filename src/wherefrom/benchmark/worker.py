@@ -113,7 +113,9 @@ class Worker:
     def __init__(self, plan: RunPlan) -> None:
         self.plan = plan
         self.model: TextModel = (
-            plan.model if isinstance(plan.model, TextModel) else load_model(plan.model, device=plan.device)
+            plan.model
+            if isinstance(plan.model, TextModel)
+            else load_model(plan.model, device=plan.device, spread=plan.spread)
         )
         self.labels = LabelNames(self.model.labels, plan.label_names)
         metrics = chosen_metrics(plan.metrics)

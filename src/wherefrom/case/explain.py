@@ -20,7 +20,7 @@ from wherefrom.case.memory import Result, in_halves
 from wherefrom.case.passes import Passes
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.explanation import Explanation
-from wherefrom.core.target import Target
+from wherefrom.core.target import Target, written_value
 from wherefrom.core.units import POOL, Level
 from wherefrom.errors import ModelFailed, SomeTextsFailed, TextWithoutAnswer, WherefromError
 from wherefrom.model.tasks import TargetSpec
@@ -278,6 +278,8 @@ def explanation(
         scores = scores.sum(0)
     encoding, task = case.encoding, case.model.task
     by_unit = scores_units(method, case)
+    output = prod(one.target.probability(case.logits[None]).item() for one in cases)
+    value = output if case.target.regression else None
     found = Explanation(
         text=encoding.text,
         pair=encoding.pair,
@@ -287,8 +289,9 @@ def explanation(
         segment=encoding.segment,
         target=case.target.label,
         aims=tuple(one.target.saved() for one in cases),
-        probability=prod(one.target.probability(case.logits[None]).item() for one in cases),
-        prediction=task.predicted(case.model, case.logits, encoding).label,
+        probability=output if value is None else None,
+        value=value,
+        prediction=task.predicted(case.model, case.logits, encoding).label if value is None else written_value(value),
         probabilities=task.probabilities(case.model, case.logits),
         method=method.name,
         params={**options, **first.params},

@@ -39,6 +39,13 @@ MetricsOption = Annotated[
     ),
 ]
 DeviceOption = Annotated[str | None, typer.Option(help="cpu, cuda, mps, ...")]
+SpreadOption = Annotated[
+    float | None,
+    typer.Option(
+        help="Of a regression model: what changes of its value are measured in.",
+        show_default="its deviation over maskings of the text",
+    ),
+]
 HtmlOption = Annotated[Path | None, typer.Option(help="Also write a self-contained page to this file.", metavar="FILE")]
 OpenOption = Annotated[bool, typer.Option("--open", help="Open the page that --html writes, in a browser.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a view.")]

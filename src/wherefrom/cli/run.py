@@ -24,6 +24,7 @@ from wherefrom.cli.arguments import (
     MetricsOption,
     ModelOption,
     OpenOption,
+    SpreadOption,
     app,
     check_names,
     check_open,
@@ -72,6 +73,7 @@ def run(
     labels: Annotated[
         str | None, typer.Option(help="The data set's labels in the model's words: 0=NEGATIVE,1=POSITIVE; or 'none'.")
     ] = None,
+    spread: SpreadOption = None,
     engine: Annotated[str, typer.Option(help="local, or ray.")] = "local",
     workers: Annotated[
         int | None, typer.Option(help="How many work at once.", show_default="one a core; one on a GPU")
@@ -111,6 +113,7 @@ def run(
                 "data_dir": data_dir,
                 "columns": _pairs(columns, "--columns"),
                 "labels": label_names,
+                "spread": spread,
                 "device": device,
                 "engine": engine,
                 "workers": workers,

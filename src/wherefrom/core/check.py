@@ -9,11 +9,15 @@ from typing import Any, Literal
 from wherefrom.errors import BadFile
 
 Verdict = Literal["supported", "weak", "not supported", "too short"]
+# A regression model's value has no range to measure changes by. Where a probability has to move by a point (0.01), a
+# value has to move by a tenth of its spread; where ten points are much, a whole spread is.
+SPREAD_IN_PROBABILITY = 0.1
 
 
 @dataclass(frozen=True)
 class Hiding:
-    """Some units hidden together, beside random choices of as many.
+    """Some units hidden together, beside random choices of as many. Where the model is a regression model, every
+    probability here is its value.
 
     Attributes:
         units: their places among the explanation's tokens, words or sentences, the strongest first.
@@ -53,6 +57,7 @@ class Check:
         against: of a signed method, the units with the most negative scores; None where there are none.
         rows: how many different questions were put to the model: at most 40.
         seconds: how long that took.
+        spread: of a regression model, the deviation of its value over random maskings of the text; None for others.
     """
 
     verdict: Verdict
@@ -63,6 +68,7 @@ class Check:
     against: Hiding | None = None
     rows: int = 0
     seconds: float = 0.0
+    spread: float | None = None
 
     @property
     def effect(self) -> float:
@@ -76,7 +82,8 @@ class Check:
         """What `dataclasses.asdict` gave, read back; raises `BadFile` where something is missing."""
         try:
             parts = {name: _hiding(data[name]) for name in ("strongest", "against")}
-            return cls(**{**{name: data[name] for name in cls.__dataclass_fields__}, **parts})
+            known = {name: data[name] for name in cls.__dataclass_fields__ if name != "spread"}
+            return cls(**{**known, **parts, "spread": data.get("spread")})  # files of older versions have no spread
         except (KeyError, TypeError) as error:
             raise BadFile(f"The check of this explanation is damaged: {error}.") from error
 

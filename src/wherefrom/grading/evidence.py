@@ -130,16 +130,19 @@ class Evidence:
 class Answers:
     """What the model answered to a metric's questions, in the order in which `questions` asked them."""
 
-    whole: float  # the target's probability with the whole text
-    probabilities: Numbers  # (question,): the target's probability for every question
+    whole: float  # the target's probability with the whole text; of a regression model its value / spread
+    probabilities: Numbers  # (question,): the same for every question
     keep: Flags  # (question, unit): the questions, as `questions` returned them
     # (1 + question, class), the whole text first; for extractive answers (1 + question, 2, token); None if not wanted
     all_logits: Numbers | None = None
     independent: bool = False  # whether every class is decided on its own (multi-label), not one among all
+    regression: bool = False  # whether these are values in units of their spread, and no probabilities
 
     @property
     def drops(self) -> Numbers:
-        """How far the probability falls from that of the whole text. (question,)"""
+        """How far the probability, or the value in units of its spread, falls from that of the whole text.
+        (question,)
+        """
         return self.whole - self.probabilities
 
     @property

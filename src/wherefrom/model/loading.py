@@ -32,13 +32,18 @@ DtypeSpec = str | torch.dtype
 
 
 def load_model(
-    source: Any, *, device: DeviceSpec | None = None, dtype: DtypeSpec | None = None, task: str | None = None
+    source: Any,
+    *,
+    device: DeviceSpec | None = None,
+    dtype: DtypeSpec | None = None,
+    task: str | None = None,
+    spread: float | None = None,
 ) -> TextModel:
     precision = _dtype(dtype)
     if device is not None:
         _device(device)
     if isinstance(source, str | os.PathLike):
-        return _from_files(os.fspath(source), device=device, dtype=precision, task=task)
+        return _from_files(os.fspath(source), device=device, dtype=precision, task=task, spread=spread)
     network, tokenizer = _given(source)
     if (device is not None and _device(device) != network.device) or (
         precision is not None and precision != network.dtype
@@ -48,7 +53,8 @@ def load_model(
             " model.to(...), then load it without device or dtype."
         )
     made_for = _task_of(type(network).__name__, [type(network).__name__], task)
-    return TextModel(network, tokenizer, name=network.config._name_or_path or type(network).__name__, task=made_for)
+    name = network.config._name_or_path or type(network).__name__
+    return TextModel(network, tokenizer, name=name, task=made_for, spread=spread)
 
 
 def _device(asked: DeviceSpec) -> torch.device:
@@ -102,7 +108,14 @@ def _task_of(name: str, architectures: list[str], asked: str | None) -> Task:
     return made_for
 
 
-def _from_files(name: str, *, device: DeviceSpec | None, dtype: torch.dtype | None, task: str | None) -> TextModel:
+def _from_files(
+    name: str,
+    *,
+    device: DeviceSpec | None,
+    dtype: torch.dtype | None,
+    task: str | None,
+    spread: float | None,
+) -> TextModel:
     folder = str(resources.files("wherefrom") / "model" / "builtin" / "sentiment") if name == EMBEDDED else name
     if not os.path.isdir(folder) and (
         os.path.exists(folder) or folder.startswith((".", "/", "~")) or folder.count("/") > 1
@@ -140,7 +153,7 @@ def _from_files(name: str, *, device: DeviceSpec | None, dtype: torch.dtype | No
             f"The files of {name} lack weights that the model needs and that would be random:"
             f" {', '.join(sorted(loaded['missing_keys'])[:3])}."
         )
-    return TextModel(_moved(network, device).eval(), tokenizer, name=name, task=made_for)
+    return TextModel(_moved(network, device).eval(), tokenizer, name=name, task=made_for, spread=spread)
 
 
 def _moved(network: PreTrainedModel, device: DeviceSpec | None) -> PreTrainedModel:

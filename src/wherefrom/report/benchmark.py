@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wherefrom.benchmark.statistics import Curve, Energy, Interval, MethodCost, Ranks, Standing
 from wherefrom.benchmark.summary import Summary, ranks_over_data_sets
 from wherefrom.core.explanation import Explanation
+from wherefrom.core.target import written_value
 from wherefrom.errors import MissingExtra
 from wherefrom.report.figure import BLUE, GREEN, INK, ORANGE, PURPLE, new_axes, svg_of
 from wherefrom.report.html import ExplanationView, render, view
@@ -198,6 +199,9 @@ def _view(summary: Summary, energy: Energy, colours: Mapping[str, str]) -> RunVi
 def _facts(summary: Summary) -> list[tuple[str, str]]:
     facts = [("examples", f"{summary.examples:,}"), ("level", str(summary.plan["level"]))]
     facts.append(("explained", str(summary.plan["target"])))
+    if summary.values is not None:
+        least, mean, largest = map(written_value, summary.values)
+        facts.append(("the model predicts", f"{least} to {largest}, {mean} on average"))
     if summary.accuracy is not None:
         facts.append(("the model is right in", percent(summary.accuracy)))
     if not summary.finished:

@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from wherefrom.core.explanation import Explanation
 from wherefrom.report.colour import DARK, LIGHT, ColourScale, Side, coloured, largest, scale_of, shade
-from wherefrom.report.effect import effect_of, loudness_of, points, warning
+from wherefrom.report.effect import effect_of, loudness_of, moved_by, warning
 from wherefrom.report.pieces import Piece, TextRun, lines, pieces, visible
 from wherefrom.report.selection import CandidateTable, OperationMap, candidate_tables, operation_maps
 from wherefrom.report.wording import (
@@ -24,8 +24,10 @@ from wherefrom.report.wording import (
     notes_of,
     number,
     options,
+    output,
     percent,
     predicted,
+    predicts,
     unassigned,
 )
 
@@ -86,7 +88,7 @@ class ExplanationView:
             "method": visible(explanation.method),
             "options": visible(options(explanation.params)),
             "target": visible(explanation.target),
-            "probability": percent(explanation.probability),
+            "probability": predicts(explanation),
             "predicted": visible(predicted(explanation) or ""),
         }
 
@@ -150,7 +152,8 @@ class ExplanationView:
         found = None if self.versus else effect_of(self.explanation)
         if found is None or found.measured:
             return ""
-        return f"together they could move {percent(self.explanation.probability)} by {points(found.size)}"
+        whole = output(self.explanation.output, self.explanation)
+        return f"together they could move {whole} by {moved_by(found, self.explanation)}"
 
     @property
     def classes_heading(self) -> str:

@@ -56,7 +56,7 @@ class AdditiveRegression(AdditiveModel):
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, **_: Any) -> SequenceClassifierOutput:
         total = (self.embeddings(input_ids).sum(-1) * attention_mask).sum(-1, keepdim=True)
-        return SequenceClassifierOutput(logits=total)  # type: ignore[arg-type]
+        return SequenceClassifierOutput(logits=total)
 
 
 def additive_regression(*, spread: float | None = None, **weights: float) -> TextModel:

@@ -137,7 +137,8 @@ class Model:
             text: one text, or a (text, pair) tuple.
 
         Returns:
-            Of a multi-label model all labels that are likelier than not; else the likeliest alone.
+            Of a multi-label model all labels that are likelier than not, or the likeliest if none is; else the
+            likeliest alone.
 
         Example:
             ```python
@@ -146,7 +147,9 @@ class Model:
         """
         model, encoding = self.text_model, self._read(text)
         (cases,) = make_cases(model, [encoding], [None])
-        return model.task.predicted_labels(model, cases[0].logits, encoding)
+        logits = cases[0].logits
+        found = model.task.predicted_labels(model, logits, encoding)
+        return found or [model.task.predicted(model, logits, encoding).label]
 
     def compare(
         self,

@@ -107,7 +107,9 @@ def test_the_check_is_in_values(model: Model) -> None:
     assert Explanation.from_json(found.to_json()).check == check
     # A value that moves by less than a tenth of the spread supports nothing.
     given = Model(additive_regression(spread=1000.0, good=2.0, fine=1.0, film=0.01, bad=-0.5))
-    assert given.explain("a good film and a fine plot was bad", "occlusion", check=True).check.verdict != "supported"
+    unmoved = given.explain("a good film and a fine plot was bad", "occlusion", check=True).check
+    assert unmoved is not None
+    assert unmoved.verdict != "supported"
 
 
 def shown(view: Any, *given: Any) -> str:

@@ -22,6 +22,7 @@ from wherefrom.benchmark.statistics import (
     costs,
     curves,
     leaderboard,
+    macro_f1,
     winners,
 )
 from wherefrom.core.explanation import Explanation
@@ -53,6 +54,7 @@ class Summary:
     finished: bool
     examples: int
     accuracy: float | None  # of the model, where labels are known
+    macro_f1: float | None  # of the model, where labels are known: the mean over labels
     values: tuple[float, float, float] | None  # what a regression model predicts: the least, the mean, the largest
     boards: dict[str, list[Standing]]  # metric -> leaderboard
     better: dict[str, Better]
@@ -93,7 +95,7 @@ def summarise(run: Run, energy: Energy, *, seed: int = 0) -> Summary:
     better: dict[str, Better] = {row["asked"]: row["better"] for row in run.manifest["metrics"]}
     metrics = [metric for metric in better if metric in set(run.scores["metric"])]
     agreed = agreement(run.rows("explanations"), run.manifest["configuration"]["plan"]["methods"])
-    frame = run.explanations[["example", "label", "prediction"]].drop_duplicates("example")
+    frame = run.explanations[["example", "label", "prediction", "predicted"]].drop_duplicates("example")
     labelled = frame[frame["label"].notna()]
     values = run.explanations.drop_duplicates(["example", "target"])["value"].dropna()
     right = [
@@ -106,6 +108,7 @@ def summarise(run: Run, energy: Energy, *, seed: int = 0) -> Summary:
         finished=run.finished,
         examples=len(frame),
         accuracy=sum(right) / len(right) if right else None,
+        macro_f1=macro_f1([label.split(", ") for label in labelled["label"]], list(labelled["predicted"])),
         values=None if values.empty else (float(values.min()), float(values.mean()), float(values.max())),
         boards={metric: leaderboard(run.scores, metric, better[metric], seed=seed) for metric in metrics},
         better=better,

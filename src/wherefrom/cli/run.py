@@ -9,7 +9,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,6 +25,7 @@ from wherefrom.cli.arguments import (
     OpenOption,
     SpreadOption,
     app,
+    check_data,
     check_names,
     check_open,
     check_target,
@@ -63,7 +63,11 @@ def run(
     methods: MethodsOption = "fast",
     metrics: MetricsOption = "all",
     target: Annotated[
-        str, typer.Option(help="What is explained: predicted, label (the data set's), or a label's name.")
+        str,
+        typer.Option(
+            help="What is explained: predicted; all-predicted (every label of a multi-label model); label (the data"
+            " set's, rather than its foil where it has one); or a label's name."
+        ),
     ] = "predicted",
     level: Annotated[str, typer.Option(help="token, word or sentence.")] = "token",
     limit: Annotated[int | None, typer.Option(help="Take the first N examples.", metavar="N")] = None,
@@ -190,9 +194,22 @@ def _run(plan: dict[str, Any], out: Path, *, resume: bool, kept: _Kept) -> None:
     bad = done.errors["example"].nunique()
     console.print(
         f"{int(counts['examples']):,} examples, {int(counts['asked']):,} questions, {int(counts['rows']):,} rows;"
-        f" {bad} example{'' if bad == 1 else 's'} with errors.\nThe page: wherefrom report {out} --html report.html",
+        f" {bad} example{'' if bad == 1 else 's'} with errors.{_left_out(counts)}\n"
+        f"The page: wherefrom report {out} --html report.html",
         soft_wrap=True,
     )
+
+
+def _left_out(counts: Any) -> str:
+    """What was left out and is no error, in words."""
+    found = ""
+    if counts.get("nothing_predicted"):
+        found += f"\n{int(counts['nothing_predicted'])} texts for which no label is predicted: nothing to explain."
+    if counts.get("unanswerable"):
+        found += (
+            f"\n{int(counts['unanswerable'])} questions without an answer: left out of the metrics that look for it."
+        )
+    return found
 
 
 def _warn_of_damage(damage: Damage) -> None:
@@ -278,17 +295,6 @@ def check_run(folder: Path) -> None:
                 f"{folder} is not a run itself, but holds {len(inside)}: {', '.join(map(str, inside[:20]))}"
                 f"{', ...' if len(inside) > 20 else ''}. Name those you want a report of."
             )
-
-
-def check_data(data: str) -> None:
-    """Say that a file is missing where a file is meant, instead of listing the data sets that have names."""
-    path = Path(data)
-    named = ":" in data.replace(":\\", "") or "@" in data
-    if not named and (path.suffix or path.parent != Path()) and not path.exists():
-        near = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
-        close = get_close_matches(path.name, near, n=1)
-        hint = f" Did you mean {str(path.parent / close[0])!r}?" if close else ""
-        raise BadFile(f"There is no file or folder {data!r}.{hint}")
 
 
 def _style_of(one: Standing | None) -> str:

@@ -346,7 +346,8 @@ class Comparer:
             if first < 0 or not spans:
                 raise UnknownName(f"The answer {spans!r} does not stand in the context.")
             spans = [(first, first + len(spans))]
-        spans = spans or self.model.task.answer(self.model, case.logits, query.encoding)
+        if spans is None:
+            spans = self.model.task.answer(self.model, case.logits, query.encoding)
         return None if spans is None else [(), spans]
 
 

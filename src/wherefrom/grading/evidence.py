@@ -42,6 +42,7 @@ class Evidence:
     answer: Flags | None = None  # (unit,): the answer to a question
     second: Numbers | None = None  # (unit,): the scores by another model
     missing: Mapping[str, str] = field(default_factory=dict)  # the reason why one of these is not available
+    unanswerable: bool = False  # whether it is known, or predicted, that the question has no answer
 
     @classmethod
     def of(
@@ -63,6 +64,7 @@ class Evidence:
             None if answer is None else marked(explanation, answer),
             None if second is None else np.asarray(second.scores),
             missing or {},
+            answer is not None and not any(answer),
         )
 
     @cached_property
@@ -119,6 +121,8 @@ class Evidence:
         agrees with it perfectly, so ERASER's scorer discards such rows.
         """
         flags: Flags = self.need(name)[self.real].astype(np.bool_)
+        if name == "answer" and not flags.any() and self.unanswerable:
+            raise NotDefined("the question has no answer in this text, so there is none to look for")
         if not flags.any():
             raise NotDefined(f"no {'unit' if len(self) else 'text'} that the model read lies in the {name}")
         if name == "rationale" and flags.all():

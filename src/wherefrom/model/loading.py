@@ -75,6 +75,12 @@ def _dtype(asked: DtypeSpec | None) -> torch.dtype | None:
 
 def _given(source: Any) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     if hasattr(source, "model") and hasattr(source, "tokenizer"):  # a pipeline
+        if getattr(source, "task", None) == "zero-shot-classification":
+            raise WrongModel(
+                "A zero-shot pipeline asks its model about one (text, hypothesis) pair for every candidate label, so"
+                " its labels are not the model's. Explain the pair itself: wherefrom.load((pipe.model,"
+                " pipe.tokenizer)).explain((text, 'This example is about sports.'), target='entailment')"
+            )
         source = (source.model, source.tokenizer)
     if isinstance(source, tuple | list) and len(source) == 2:
         network, tokenizer = source

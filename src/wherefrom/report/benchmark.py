@@ -16,7 +16,7 @@ from wherefrom.report.figure import BLUE, GREEN, INK, ORANGE, PURPLE, new_axes, 
 from wherefrom.report.html import ExplanationView, render, view
 from wherefrom.report.leaderboard_files import metric_title
 from wherefrom.report.pieces import visible
-from wherefrom.report.wording import percent
+from wherefrom.report.wording import percent, predicts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -183,7 +183,7 @@ def _view(summary: Summary, energy: Energy, colours: Mapping[str, str]) -> RunVi
                 visible(one.example),
                 f"{one.agreement:+.2f}",
                 visible(one.label or ""),
-                visible(one.explanations[0].target),
+                visible(_target(one.explanations[0])),
                 [(visible(e.method), view(_short(e), special=False)) for e in _side_by_side(one.explanations, order)],
             )
             for one in summary.disputed
@@ -196,6 +196,12 @@ def _view(summary: Summary, energy: Energy, colours: Mapping[str, str]) -> RunVi
     )
 
 
+def _target(explanation: Explanation) -> str:
+    """What is explained; of a regression model with the value that it predicts."""
+    value = explanation.value is not None
+    return f"{explanation.target} ({predicts(explanation)})" if value else explanation.target
+
+
 def _facts(summary: Summary) -> list[tuple[str, str]]:
     facts = [("examples", f"{summary.examples:,}"), ("level", str(summary.plan["level"]))]
     facts.append(("explained", str(summary.plan["target"])))
@@ -204,6 +210,13 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
         facts.append(("the model predicts", f"{least} to {largest}, {mean} on average"))
     if summary.accuracy is not None:
         facts.append(("the model is right in", percent(summary.accuracy)))
+    if summary.macro_f1 is not None:
+        facts.append(("its macro F1", f"{summary.macro_f1:.3f}"))
+    if summary.counts.get("nothing_predicted"):
+        facts.append(("no label is predicted for", f"{summary.counts['nothing_predicted']:,.0f} texts, left out"))
+    if summary.counts.get("unanswerable"):
+        left_out = "left out of the metrics that look for it"
+        facts.append(("questions without an answer", f"{summary.counts['unanswerable']:,.0f}, {left_out}"))
     if not summary.finished:
         facts.append(("not finished", "some parts are missing; the numbers are those of the others"))
     return facts

@@ -26,9 +26,14 @@ class Classification:
     endings: tuple[str, ...] = ("ForSequenceClassification",)
     auto: str = "AutoModelForSequenceClassification"
     sample: str = "Is it so?"
+    reads_pairs: bool = True
     has_labels: bool = True
     position_depends_on_family: bool = True
     finds_end_by_padding: bool = True
+
+    def asked_at(self, model: TextModel, text: str, span: Span) -> str:
+        del model, span
+        return text
 
     def check_text(self, _model: TextModel, encoding: Encoding) -> Encoding:
         return encoding
@@ -75,8 +80,7 @@ class Classification:
             return list(model.labels)
         if not model.independent:
             return [self.predicted(model, logits, encoding).label]
-        likely = [label for label, logit in zip(model.labels, logits.tolist(), strict=True) if logit >= 0]
-        return likely or [self.predicted(model, logits, encoding).label]
+        return [label for label, logit in zip(model.labels, logits.tolist(), strict=True) if logit >= 0]
 
     def others(self, model: TextModel, target: Target) -> Sequence[Target]:
         if target.versus is not None:

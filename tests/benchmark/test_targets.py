@@ -10,10 +10,8 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from tiny_models import make_model, tokenizer
-from torch import Tensor, cat
-from toys import AdditiveModel, ToyConfig, additive_model
-from transformers.modeling_outputs import SequenceClassifierOutput
+from tiny_models import make_model
+from toys import additive_labels
 
 from wherefrom.api import Model
 from wherefrom.benchmark.datasets import DataSet
@@ -25,31 +23,14 @@ from wherefrom.benchmark.summary import summarise
 from wherefrom.benchmark.worker import asked_about
 from wherefrom.core.example import Example, Mark
 from wherefrom.errors import BadFile, BadOption
-from wherefrom.model.text_model import TextModel
 from wherefrom.report.benchmark import report_page
 
 WEIGHTS = {"good": 2.0, "bad": -2.0}
 
 
-class AdditiveLabels(AdditiveModel):
-    """Three labels by the sum of the words' weights: at least 0.5, at most -0.5, at least 2.5."""
-
-    def forward(self, input_ids: Tensor, attention_mask: Tensor, **_: Any) -> SequenceClassifierOutput:
-        total = (self.embeddings(input_ids).sum(-1) * attention_mask).sum(-1, keepdim=True)
-        return SequenceClassifierOutput(logits=cat([total - 0.5, -total - 0.5, total - 2.5], -1))
-
-
 @pytest.fixture(scope="module")
 def labels() -> Model:
-    settings = {
-        "num_labels": 3,
-        "id2label": {0: "fine", 1: "poor", 2: "splendid"},
-        "pad_token_id": 0,
-        "problem_type": "multi_label_classification",
-    }
-    network = AdditiveLabels(ToyConfig.from_dict(settings)).eval().double()
-    network.load_state_dict(additive_model(**WEIGHTS).network.state_dict())
-    return Model(TextModel(network, tokenizer(), name="labels"))
+    return Model(additive_labels(**WEIGHTS))
 
 
 def written(path: Path, rows: list[dict[str, Any]]) -> str:
@@ -125,7 +106,7 @@ def test_a_row_names_its_own_target_and_foil(tmp_path: Path) -> None:
     }
     alone = model.explain("a good film", "occlusion", ("LABEL_2", "LABEL_0"))
     row = done.explanations.set_index("example").loc["pair"]
-    assert row["scores"] == pytest.approx(alone.scores, abs=1e-6)
+    assert row["scores"] == pytest.approx(alone.scores, abs=1e-4)
     with pytest.raises(BadFile, match=r"rows.jsonl, line 1: there is a foil"):
         DataSet(written(tmp_path / "rows.jsonl", [{"text": "a film", "foil": "b"}])).checked()
 
@@ -151,7 +132,7 @@ def test_a_language_model_is_asked_for_the_verb(family: str, task: str, tmp_path
     found = done.explanations.set_index("example")
     assert found.loc["was", "target"] == "was rather than is"
     alone = model.explain(texts["was"], "occlusion", ("was", "is"))
-    assert found.loc["was", "scores"] == pytest.approx(alone.scores, abs=1e-6)
+    assert found.loc["was", "scores"] == pytest.approx(alone.scores, abs=1e-4)
     assert list(done.errors["example"]) == ["long"]  # which is no single token
     assert "not one token" in done.errors["error"][0]
 

@@ -386,3 +386,31 @@ def test_nothing_is_left_on_the_model() -> None:
 def test_a_saved_comparison_is_whole(tmp_path: Path) -> None:
     Model(tiny("bert")).compare(TEXT, QUICK, ["aopc"]).save(tmp_path / "compared.json")
     assert json.loads((tmp_path / "compared.json").read_text())["wherefrom_comparison"] == 1
+
+
+def test_a_method_that_is_another_has_no_place_of_its_own() -> None:
+    """mask_lrp without heads is transatt: by its scores, so that two places would be one method's."""
+    model = Model(tiny("bert"))
+    assert model.explain(TEXT, "mask_lrp").scores == model.explain(TEXT, "transatt").scores
+    for name in ("fast", "all"):
+        assert "transatt" in [choice.row.name for choice in chosen_methods(name)]
+        assert "mask_lrp" not in [choice.row.name for choice in chosen_methods(name)]
+    with pytest.raises(BadOption, match="mask_lrp is the same as transatt"):
+        model.compare(TEXT, ["mask_lrp", "random", "transatt"], ["rft"])
+    with pytest.raises(BadOption, match="mask_lrp:normalise=false is the same as transatt:normalise=false"):
+        chosen_methods(["transatt:normalise=false", "mask_lrp:normalise=false"])
+    with pytest.raises(BadOption, match="the same as"):
+        model.explain(TEXT, "best", candidates="transatt,mask_lrp")
+    apart = ["transatt", "mask_lrp:normalise=false", "mask_lrp:variant=published"]
+    assert [choice.asked for choice in chosen_methods(apart)] == apart  # which are not the same
+
+
+def test_one_token_with_all_the_length_gets_a_note() -> None:
+    """As the first one of many causal models, whose vectors are hundreds of times longer than the others'."""
+    model = make_model("gpt2", dtype=torch.float64)
+    assert not any("of the scores is at token" in note for note in Model(model).explain(TEXT, "globenc").notes)
+    with torch.no_grad():
+        model.network.transformer.wpe.weight[0] *= 1e6
+    found = Model(model).explain(TEXT, "globenc")
+    assert found.scores[0] > 0.99
+    assert any("at token 1" in note for note in found.notes)

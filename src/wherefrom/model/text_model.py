@@ -140,6 +140,14 @@ class TextModel:
         known = [n for n in (positions, self.tokenizer.model_max_length) if n is not None and 0 < n < UNLIMITED]
         return min(known, default=None)
 
+    @cached_property
+    def no_gradient_through(self) -> str | None:
+        """The name of a layer that gradients do not pass, as torch's own quantised ones; None where all do."""
+        for name, module in self.network.named_modules():
+            if ".quantized" in type(module).__module__:
+                return name
+        return None
+
     @property
     def device(self) -> torch.device:
         return self.embedding_table.device

@@ -38,9 +38,9 @@ from wherefrom.samples import resolve
 # packages add theirs by `wherefrom.register_reader` or the entry point `wherefrom.readers`.
 OUR_READERS = (
     DataReader("jsonl", read_lines, (".jsonl", ".ndjson")),
-    DataReader("lines", read_plain, (".txt",)),
     DataReader("csv", read_csv, (".csv",)),
     DataReader("tsv", read_tsv, (".tsv",)),
+    DataReader("lines", read_plain, (".txt",)),
     DataReader("parquet", read_parquet, (".parquet",)),
     DataReader("disk", read_hugging_face),
     DataReader("eraser", read_eraser),

@@ -97,6 +97,10 @@ def summarise(run: Run, energy: Energy, *, seed: int = 0) -> Summary:
     agreed = agreement(run.rows("explanations"), run.manifest["configuration"]["plan"]["methods"])
     frame = run.explanations[["example", "label", "prediction", "predicted"]].drop_duplicates("example")
     labelled = frame[frame["label"].notna()]
+    predicted = [  # runs of earlier versions have the likeliest label alone
+        [likeliest] if every is None else list(every)
+        for likeliest, every in zip(labelled["prediction"], labelled["predicted"], strict=True)
+    ]
     values = run.explanations.drop_duplicates(["example", "target"])["value"].dropna()
     right = [
         predicted in (label, *label.split(", "))
@@ -108,7 +112,7 @@ def summarise(run: Run, energy: Energy, *, seed: int = 0) -> Summary:
         finished=run.finished,
         examples=len(frame),
         accuracy=sum(right) / len(right) if right else None,
-        macro_f1=macro_f1([label.split(", ") for label in labelled["label"]], list(labelled["predicted"])),
+        macro_f1=macro_f1([label.split(", ") for label in labelled["label"]], predicted),
         values=None if values.empty else (float(values.min()), float(values.mean()), float(values.max())),
         boards={metric: leaderboard(run.scores, metric, better[metric], seed=seed) for metric in metrics},
         better=better,

@@ -28,6 +28,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -89,7 +90,7 @@ def train(step: Callable[[list[int]], Tensor], model: nn.Module, groups: Iterato
 
 
 @torch.no_grad()
-def last_logits(model: nn.Module, embeddings: Tensor, *, classes: bool) -> Tensor:
+def last_logits(model: Any, embeddings: Tensor, *, classes: bool) -> Tensor:
     """(row, token, size) -> (row, class): read at the last token."""
     if classes:
         hidden = model.transformer(inputs_embeds=embeddings).last_hidden_state[:, -1]
@@ -109,7 +110,7 @@ def hidden_rows(words: Tensor, place: int, fill: str, stand_ins: dict[str, Tenso
 
 
 def measure(
-    model: nn.Module, language: nn.Module, texts: list[list[int]], comma: int, *, classes: bool
+    model: Any, language: Any, texts: list[list[int]], comma: int, *, classes: bool
 ) -> tuple[dict[str, dict[str, float]], float]:
     """The figures of every fill, and the target's mean probability over the texts."""
     table = model.get_input_embeddings().weight.detach()
@@ -186,8 +187,8 @@ def main() -> None:
         bos_token_id=0,
         eos_token_id=0,
         pad_token_id=0,
-        num_labels=2,
     )
+    config.num_labels = 2
     language = GPT2LMHeadModel(config)
 
     def predict_words(places: list[int]) -> Tensor:
@@ -211,7 +212,7 @@ def main() -> None:
     train(classify, sentiment, batches(ids, 64, chance), 30 * asked.minutes)
     tests = [(encoded(text), label) for text, label in dev]
     with torch.no_grad():
-        table = sentiment.get_input_embeddings().weight
+        table = sentiment.get_parameter("transformer.wte.weight")
         right = [
             int(last_logits(sentiment, table[torch.tensor(one)][None], classes=True).argmax()) == label
             for one, label in tests

@@ -38,6 +38,7 @@ ORDER = [
 VIEWS = {
     ("core.explanation", "report.terminal"),
     ("core.explanation", "report.html"),
+    ("core.explanation", "report.bars"),
     ("core.flow", "report.flow"),
     ("core.flow", "report.flow_terminal"),
     ("core.comparison", "report.comparison"),

@@ -15,7 +15,15 @@ if TYPE_CHECKING:
     from wherefrom.core.family import Family
     from wherefrom.core.flow import Flow
     from wherefrom.errors import TextWasCut, WherefromError
-    from wherefrom.registry import DataReader, method, metric, register_family, register_reader
+    from wherefrom.registry import (
+        DataReader,
+        list_methods,
+        list_metrics,
+        method,
+        metric,
+        register_family,
+        register_reader,
+    )
 
 __version__ = "0.1.0"
 
@@ -30,6 +38,8 @@ __all__ = [
     "__version__",
     "explain",
     "flow",
+    "list_methods",
+    "list_metrics",
     "load",
     "method",
     "metric",
@@ -47,6 +57,8 @@ _HOME = {
     "Flow": "wherefrom.core.flow",
     "TextWasCut": "wherefrom.errors",
     "WherefromError": "wherefrom.errors",
+    "list_methods": "wherefrom.registry",
+    "list_metrics": "wherefrom.registry",
     "method": "wherefrom.registry",
     "metric": "wherefrom.registry",
     "DataReader": "wherefrom.registry",

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from typing import Any, overload
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from typing import Any, Protocol, overload
 
 import torch
 
 from wherefrom.case.case import Attribution, make_cases
 from wherefrom.case.explain import explain_targets, explain_texts
 from wherefrom.core.comparison import Comparison
-from wherefrom.core.encoding import Encoding, TextOrPair
+from wherefrom.core.encoding import ChosenSpan, Encoding, TextOrPair
 from wherefrom.core.explanation import Explanation
 from wherefrom.core.flow import Flow
 from wherefrom.core.target import written_value
@@ -25,6 +25,15 @@ from wherefrom.progress import bar
 from wherefrom.registry import Configured, Method, Reference, check_options, find_method
 
 LEVELS: tuple[Level, ...] = ("token", "word", "sentence")
+
+
+class SupportsToList(Protocol):
+    """A column of a table: a pandas Series, a numpy array, a torch or arrow column."""
+
+    def tolist(self) -> Any: ...
+
+
+Texts = list[TextOrPair] | list[str] | list[tuple[str, str]] | Iterator[Any] | SupportsToList
 
 
 class Model:
@@ -58,6 +67,7 @@ class Model:
         level: Level = ...,
         *,
         check: bool = ...,
+        units: Iterable[ChosenSpan] | None = ...,
         **options: Any,
     ) -> Explanation: ...
     @overload
@@ -69,33 +79,37 @@ class Model:
         level: Level = ...,
         *,
         check: bool = ...,
+        units: Iterable[ChosenSpan] | None = ...,
         **options: Any,
     ) -> list[Explanation]: ...
     @overload
     def explain(
         self,
-        text: list[TextOrPair] | list[str],
+        text: Texts,
         method: str = ...,
         target: TargetSpec = ...,
         level: Level = ...,
         *,
         check: bool = ...,
+        units: Iterable[ChosenSpan] | None = ...,
         **options: Any,
     ) -> list[Explanation]: ...
     def explain(
         self,
-        text: TextOrPair | list[TextOrPair] | list[str],
+        text: TextOrPair | Texts,
         method: str = "attcat",
         target: TargetSpec | list[TargetSpec] | list[str] = None,
         level: Level = "token",
         *,
         check: bool = False,
+        units: Iterable[ChosenSpan] | None = None,
         **options: Any,
     ) -> Explanation | list[Explanation]:
         """Which tokens made the model decide so.
 
         Args:
-            text: one text, a (text, pair) tuple, or a list of them, which is batched and gives a list.
+            text: one text, a (text, pair) tuple, or several of them in a list, a generator, a pandas Series or a numpy
+                array, which are batched and give a list.
             method: a name from `wherefrom methods`.
             target: the label, or its number, that is explained; the predicted one unless given. A tuple of two explains
                 why one rather than the other. For language models a token; for question answering start, end, span, or
@@ -104,6 +118,8 @@ class Model:
             level: "token", "word" or "sentence".
             check: put the explanation to the test, too: the strongest units are hidden, and as many at random, and the
                 model is asked. `Explanation.check` says what it answered. At most 40 short rows for each text.
+            units: spans of characters that are scored as wholes: (start, end) in the text, or (start, end, 1) in its
+                pair. Words that lie in none of them are units by themselves. In place of a level.
             **options: the method's own.
 
         Returns:
@@ -117,18 +133,20 @@ class Model:
         """
         chosen_method = find_method(method)
         chosen_options = check_options(method, chosen_method.function, options)
-        _check_level(level)
-        model = self.text_model
+        level = _chosen_level(level, units)
+        model, several = self.text_model, _several(text)
+        if several is not None and units is not None:
+            raise BadOption("Units are chosen in one text at a time, not in a list of texts.")
         if isinstance(target, list):
-            if isinstance(text, list):
+            if several is not None:
                 raise BadOption("Several targets are explained for one text at a time, not for a list of texts.")
             with torch.inference_mode(False):
                 return explain_targets(
-                    model, self._read(text), target, chosen_method, chosen_options, level, check=check
+                    model, self._read(text, units), target, chosen_method, chosen_options, level, check=check
                 )
-        encodings = [self._read(one) for one in (text if isinstance(text, list) else [text])]
+        encodings = [self._read(one, units) for one in ([text] if several is None else several)]
         found = explain_texts(model, encodings, target, chosen_method, chosen_options, level, check=check)
-        return found if isinstance(text, list) else found[0]
+        return found[0] if several is None else found
 
     def predicted(self, text: TextOrPair) -> list[str]:
         """The labels that the model predicts.
@@ -165,6 +183,7 @@ class Model:
         against: Any = None,
         check: bool = True,
         progress: bool | None = None,
+        units: Iterable[ChosenSpan] | None = None,
     ) -> Comparison:
         """Every method's explanation of one text, graded by every metric. No question is put to the model twice.
 
@@ -182,6 +201,7 @@ class Model:
             against: another model, for metrics that compare two.
             check: put every explanation to its own test, which decides which methods are supported.
             progress: None shows a bar where standard error is a terminal.
+            units: spans of characters that are scored as wholes, as in `Model.explain`.
 
         Returns:
             A `Comparison` with the explanations and their grades.
@@ -192,8 +212,8 @@ class Model:
             found.show()
             ```
         """
-        _check_level(level)
-        encoding = self._read(text)
+        level = _chosen_level(level, units)
+        encoding = self._read(text, units)
         marked = None if rationale is None and rationale_pair is None else (rationale or (), rationale_pair or ())
         query = Query(encoding, target, marked, answer)
         offered = self._offered(rationale=marked is not None, second=against is not None)
@@ -243,6 +263,10 @@ class Model:
         encoding = self.text_model.encode(
             *((given[0].text,) if given[0].pair is None else (given[0].text, given[0].pair))
         )
+        if {one.level for one in given} == {"span"}:
+            first = given[0]
+            spans = zip(first.offsets, first.segment, strict=True)
+            encoding = encoding.with_spans((*span, part) for span, part in spans if part >= 0)
         marked = None if rationale is None and rationale_pair is None else (rationale or (), rationale_pair or ())
         offered = self._offered(rationale=marked is not None, second=False)
         comparer = Comparer(self.text_model, (), chosen_metrics(metrics, offered=offered))
@@ -304,10 +328,13 @@ class Model:
             found.add("second")
         return found
 
-    def _read(self, text: TextOrPair) -> Encoding:
+    def _read(self, text: Any, units: Iterable[ChosenSpan] | None = None) -> Encoding:
         parts = (text,) if isinstance(text, str) else text
         if not (isinstance(parts, tuple) and len(parts) in (1, 2) and all(isinstance(part, str) for part in parts)):
-            raise BadOption("A text is a str, or a (text, pair) tuple of two str; several of them come in a list.")
+            given = "" if isinstance(parts, tuple) else f", not {type(parts).__name__}"
+            raise BadOption(
+                f"A text is a str, or a (text, pair) tuple of two str{given}; several of them come in a list."
+            )
         encoding = self.text_model.encode(*parts)
         if encoding.cut:
             warnings.warn(
@@ -316,12 +343,29 @@ class Model:
                 TextWasCut,
                 stacklevel=3,
             )
-        return encoding
+        return encoding if units is None else encoding.with_spans(units)
 
 
-def _check_level(level: str) -> None:
+def _several(given: Any) -> list[Any] | None:
+    """The texts of a list, a generator or a column; None where it is one text. A pair may be a list of two there."""
+    if isinstance(given, str | tuple):
+        return None
+    if isinstance(given, bytes | Mapping | Set) or hasattr(given, "columns") or not isinstance(given, Iterable):
+        raise BadOption(
+            "A text is a str, or a (text, pair) tuple of two str; several of them come in a list, a generator, a pandas"
+            f" Series or a numpy array, not in a {type(given).__name__}."
+        )
+    return [tuple(one) if isinstance(one, list) else one for one in given]
+
+
+def _chosen_level(level: Level, units: Iterable[ChosenSpan] | None) -> Level:
     if level not in LEVELS:
         raise UnknownName.among("level", level, LEVELS)
+    if units is None:
+        return level
+    if level != "token":
+        raise BadOption(f"The units are chosen by hand or by {level}: give either units or level.")
+    return "span"
 
 
 def _explainer(source: Any, level: Level) -> Callable[[Encoding, Configured[Method], TargetSpec], Explanation]:
@@ -330,7 +374,9 @@ def _explainer(source: Any, level: Level) -> Callable[[Encoding, Configured[Meth
 
     def explain(encoding: Encoding, choice: Configured[Method], target: TargetSpec) -> Explanation:
         text: Any = encoding.text if encoding.pair is None else (encoding.text, encoding.pair)
-        found: Explanation = model.explain(text, choice.row.name, target, level, **choice.options)
+        units = encoding.spans if level == "span" else None
+        depth = "token" if level == "span" else level
+        found: Explanation = model.explain(text, choice.row.name, target, depth, units=units, **choice.options)
         return found
 
     return explain
@@ -379,7 +425,8 @@ def explain(
     target: TargetSpec = None,
     level: Level = "token",
     check: bool = False,
+    units: Iterable[ChosenSpan] | None = None,
     **options: Any,
 ) -> Explanation:
     """Load a model and explain one text: a shortcut."""
-    return load(model).explain(text, method, target, level, check=check, **options)
+    return load(model).explain(text, method, target, level, check=check, units=units, **options)

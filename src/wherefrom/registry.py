@@ -423,6 +423,49 @@ def listed(kind: Kind) -> list[CatalogueRow]:
     return sorted(rows, key=lambda row: (row.get("needs") or "", "fill" not in row.options, row.name))
 
 
+def list_methods(family: str | None = None) -> list[str]:
+    """The names of the methods, as `Model.explain` and `Model.compare` take them. Loads no torch.
+
+    Args:
+        family: only those of one family: "attention", "gradient", "decomposition", "relevance", "perturbation", ...
+
+    Returns:
+        The names, family by family. `wherefrom methods` says more of each.
+
+    Example:
+        >>> wherefrom.list_methods("perturbation")  # doctest: +SKIP
+        ['kernel_shap', 'lime', 'occlusion']
+    """
+    return _names_with("method", "family", family)
+
+
+def list_metrics(group: str | None = None) -> list[str]:
+    """The names of the metrics, as `Model.compare` and `Model.evaluate` take them. Loads no torch.
+
+    Args:
+        group: only those that answer one question: "erasure", "one at a time", "shape", "plausibility", "robustness",
+            "classes".
+
+    Returns:
+        The names, those that need nothing but the model first. `wherefrom metrics` says more of each.
+
+    Example:
+        >>> wherefrom.list_metrics("robustness")  # doctest: +SKIP
+    """
+    return _names_with("metric", "group", group)
+
+
+def _names_with(kind: Kind, argument: str, wanted: str | None) -> list[str]:
+    rows = listed(kind)
+    if wanted is None:
+        return [row.name for row in rows]
+    found = [row.name for row in rows if row.get(argument) == wanted]
+    if not found:
+        known = dict.fromkeys(str(row.get(argument)) for row in rows)
+        raise UnknownName.among(f"{argument} of {kind}s", wanted, known)
+    return found
+
+
 def check_name(kind: Kind, asked: str) -> None:
     """Raise `UnknownName`, with a name that is close, unless there is such a method or metric. Imports nothing of ours.
 

@@ -31,34 +31,37 @@ MODEL = {"name": f"model {EVIL}", "fingerprint": "0123", "labels": ["NO", "YES"]
 ORDER = {"good": [3.0, 1.0, 2.0], "optimus": [1.0, 3.0, 2.0], "random": [2.0, 2.5, 1.0], EVIL: [1.0, 2.0, 3.0]}
 
 
-def written(folder: Path, values: dict[str, float | None], *, finished: bool = True, name: str = "few") -> Run:
+def written(
+    folder: Path, values: dict[str, float | None], *, finished: bool = True, name: str = "few", evil: str = EVIL
+) -> Run:
     """A run of three examples in two parts; every example has the method's value, a little more or less."""
+    model = MODEL | {"name": f"model {evil}"}
     versions = {"wherefrom": "0", "torch": "0"}
-    plan = RunPlan(name, methods=METHODS, metrics=["aopc", "auprc"]).to_manifest()
+    plan = RunPlan(name, methods=[one.replace(EVIL, evil) for one in METHODS], metrics=["aopc", "auprc"]).to_manifest()
     manifest = new_manifest(
-        {"plan": plan["plan"], "model": MODEL, "versions": versions},
+        {"plan": plan["plan"], "model": model, "versions": versions},
         parts=2,
         facts={
             "how": plan["how"],
             "data": name,
             "examples": 3,
-            "model": MODEL,
+            "model": model,
             "metrics": [{"asked": "aopc", "better": "higher"}, {"asked": "auprc", "better": "higher"}],
         },
     )
     with open_store(folder, manifest) as store:
-        store.write(0, part(values, [0, 1]))
+        store.write(0, part(values, [0, 1], evil))
         if finished:
-            store.write(1, part(values, [2]))
+            store.write(1, part(values, [2], evil))
     return Run.load(folder)
 
 
-def part(values: dict[str, float | None], numbers: list[int]) -> Part:
+def part(values: dict[str, float | None], numbers: list[int], evil: str = EVIL) -> Part:
     explanations: list[dict[str, Any]] = []
     scores: list[dict[str, Any]] = []
     for example in numbers:
         for method in METHODS:
-            key = {"example": f"e{example}", "target": "YES", "method": method}
+            key = {"example": f"e{example}", "target": "YES", "method": method.replace(EVIL, evil)}
             params = {"winner": ("mean", "mean", "product")[example]} if method == "optimus" else {}
             explanations.append(
                 key
@@ -66,17 +69,17 @@ def part(values: dict[str, float | None], numbers: list[int]) -> Part:
                     "prediction": "YES",
                     "probability": 0.9,
                     "label": ("YES", "NO", "YES")[example],
-                    "text": f"so {EVIL}",
+                    "text": f"so {evil}",
                     "pair": None,
                 }
                 | {
                     "level": "token",
-                    "tokens": ["[CLS]", "so", "<", EVIL[1:]],
+                    "tokens": ["[CLS]", "so", "<", evil[1:]],
                     "scores": [9.0, *ORDER[method]],
                     "segment": [-1, 0, 0, 0],
                 }
                 | {
-                    "offsets": [[0, 0], [0, 2], [3, 4], [4, 3 + len(EVIL)]],
+                    "offsets": [[0, 0], [0, 2], [3, 4], [4, 3 + len(evil)]],
                     "input_ids": [1, 2, 3, 4],
                     "signed": method == "good",
                 }
@@ -90,9 +93,11 @@ def part(values: dict[str, float | None], numbers: list[int]) -> Part:
             )
             scores.append(key | {"metric": "auprc", "value": None, "why": "no rationale", "details": "{}"})
     errors = (
-        [{"example": "bad", "method": None, "where": f"{EVIL}, line 3", "error": f"no {EVIL}"}] if 0 in numbers else []
+        [{"example": "bad", "method": None, "where": f"{evil}, line 3", "error": f"no {evil}"}] if 0 in numbers else []
     )
-    alone = [{"method": method, "seconds": 0.5, "forwards": 2, "backwards": 1} for method in METHODS]
+    alone = [
+        {"method": method.replace(EVIL, evil), "seconds": 0.5, "forwards": 2, "backwards": 1} for method in METHODS
+    ]
     costs = {"examples": len(numbers) + len(errors), "asked": 100, "distinct": 41, "rows": 40, "seconds": 60.0}
     return Part(explanations, scores, errors, costs, alone)
 

@@ -410,7 +410,7 @@ def test_one_token_with_all_the_length_gets_a_note() -> None:
     model = make_model("gpt2", dtype=torch.float64)
     assert not any("of the scores is at token" in note for note in Model(model).explain(TEXT, "globenc").notes)
     with torch.no_grad():
-        model.network.transformer.wpe.weight[0] *= 1e6
+        model.network.get_parameter("transformer.wpe.weight")[0] *= 1e6
     found = Model(model).explain(TEXT, "globenc")
     assert found.scores[0] > 0.99
     assert any("at token 1" in note for note in found.notes)

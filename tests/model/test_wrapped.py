@@ -60,9 +60,9 @@ def test_weights_that_are_not_in_memory() -> None:
 class FrozenTable(nn.Module):
     """Word embeddings without a parameter, as quantised ones are."""
 
-    def __init__(self, table: nn.Embedding) -> None:
+    def __init__(self, table: nn.Module) -> None:
         super().__init__()
-        self.register_buffer("table", table.weight.detach())
+        self.register_buffer("table", table.get_parameter("weight").detach())
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         return nn.functional.embedding(ids, self.get_buffer("table"))
@@ -83,7 +83,8 @@ def quantised() -> PreTrainedModel:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         network: PreTrainedModel = torch.ao.quantization.quantize_dynamic(make_network("bert"), {nn.Linear})
-    return network.eval()
+    network.eval()
+    return network
 
 
 @pytest.mark.filterwarnings("ignore")  # torch's own quantisation is on its way out, and says so at every step

@@ -45,7 +45,6 @@ NEEDS: list[tuple[str, str, Callable[[], object]]] = [
     ("datasets", "datasets", lambda: list(read_hub("imdb", None))),
     ("datasets", "datasets", lambda: list(read_hugging_face(NOWHERE, None))),
     ("perturbation", "captum", lambda: Model(tiny("bert")).explain("dull", "lime")),
-    ("perturbation", "captum", lambda: Model(tiny("bert")).explain("dull", "kernel_shap")),
     ("perturbation", "sklearn", lambda: Model(tiny("bert")).explain("dull", "lime")),
     ("ray", "ray", lambda: list(on_ray(lambda part: part, [], 1))),  # type: ignore[arg-type]
     ("report", "matplotlib", lambda: plots.lines({"a": np.ones(2)}, NOWHERE, across="a", up="b")),

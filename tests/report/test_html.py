@@ -375,3 +375,13 @@ def test_a_scale_of_scores_that_are_alike_starts_at_the_smallest() -> None:
     html = fragment(explain("a b c", (0, 1, 0.9), (2, 3, 1.0), (4, 5, 0.95), signed=False))
     assert Reader(html).styles()["a"] == "t only --s:0;--a:0"
     assert '<span class="without-special">0.900</span>' in html
+
+
+def test_standard_errors_are_shown_in_numbers_and_as_lines() -> None:
+    shown = page([film(standard_errors=(0.1, 0.25, 0.0625, 0.0))])
+    assert "+2.000 <small>±0.250</small>" in shown
+    assert "--w:1;--e:0.125" in shown  # an eighth of its bar, to either side of the bar's end
+    assert 'title="fine  +2.000 ±0.250"' in shown
+    assert "<th>standard error</th>" in shown
+    assert 'title="fine  +2.000 ±0.250"' in fragment(film(standard_errors=(0.1, 0.25, 0.0625, 0.0)))
+    assert "±" not in page([film()])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import re
 import unicodedata
 from typing import Literal
 
@@ -281,3 +282,13 @@ def test_a_dark_terminal_that_says_so_gets_boxes_for_weak_words_too(monkeypatch:
     terminal = Terminal()
     terminal.show(film())
     assert terminal.grounds()["."] == (24, 44, 73)
+
+
+def test_standard_errors_stand_behind_their_scores() -> None:
+    told = "\n".join(Terminal().show(film(standard_errors=(0.1, 0.25, 0.0625, 0.0))))
+    assert re.search(r"fine .* \+2\.000 +±0\.250", told)
+    assert re.search(r"film .* -1\.000 +±0\.062", told)
+    assert "standard error ±0.250 at most, beside a largest score of 2.000" in told
+    assert "±" not in "\n".join(Terminal().show(film()))
+    exact = "\n".join(Terminal().show(film(standard_errors=(0.0,) * 4)))
+    assert "the scores are exact, nothing was drawn at random" in exact

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wherefrom.benchmark.columns import EXPLANATION_COLUMNS
 from wherefrom.benchmark.plan import RunPlan
-from wherefrom.core.files import UNFINISHED, reading, write_atomically
+from wherefrom.core.files import UNFINISHED, json_text, reading, write_atomically
 from wherefrom.errors import BadFile, MissingExtra
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class Store:
         """Which parts are done, and which are damaged. Damaged files are set aside, remains of what was interrupted are
         removed.
         """
-        for leftover in self.folder.glob(f"*/{UNFINISHED}*"):
+        for leftover in (*self.folder.glob(f"{UNFINISHED}*"), *self.folder.glob(f"*/{UNFINISHED}*")):
             leftover.unlink()
         done, damaged = examined(self.folder, self.parts)
         for damage in damaged:
@@ -156,9 +156,9 @@ class Store:
         away = self.folder / "aside"
         away.mkdir(exist_ok=True)
         stamp = time.time_ns()
-        # The receipt first: if this is interrupted, the part is not done either way.
-        for name, file in [("receipt", _receipt(self.folder, number))] + [
-            (table, _file(self.folder, table, number)) for table in TABLES
+        # The receipt last: if this is interrupted, the part is found damaged again, and the rest of it is kept as well.
+        for name, file in [(table, _file(self.folder, table, number)) for table in TABLES] + [
+            ("receipt", _receipt(self.folder, number))
         ]:
             if file.exists() or file.is_symlink():
                 file.replace(away / f"{name}-{file.name}-{stamp}")
@@ -211,7 +211,7 @@ def _check_or_write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
                 f"{folder} is not a run, and not empty ({', '.join(sorted(others)[:3])},"
                 " ...). Choose another folder with --out."
             )
-        written = json.dumps(manifest, indent=1, ensure_ascii=False)
+        written = json_text(manifest, indent=1)
         write_atomically(folder / MANIFEST, written, "manifest of the run", durable=True)
         return
     there = read_manifest(folder)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wherefrom.benchmark.columns import EXPLANATION_COLUMNS
-from wherefrom.core.files import read_json_lines, write_atomically
+from wherefrom.core.files import json_text, read_json_lines, write_atomically
 from wherefrom.errors import BadFile, MissingExtra
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ IdsToTokens = Callable[[Sequence[int]], Sequence[str]]
 
 def write_thermostat(run: Run, path: str | Path) -> int:
     """Write every explanation of a run; returns how many there are."""
-    lines = [json.dumps(line, ensure_ascii=False) for line in _lines(run)]
+    lines = [json_text(line) for line in _lines(run)]
     write_atomically(path, "".join(line + "\n" for line in lines), "explanations")
     return len(lines)
 

@@ -29,6 +29,7 @@ class Attribution:
     scores: Tensor  # (token,) or (layer, token)
     gap: float | None = None
     unassigned: float | None = None
+    standard_errors: Tensor | None = None  # (unit,), where scores rest on a random draw: how far they vary with it
     signed: bool | None = None  # where an option takes the sign away from a signed method
     params: dict[str, object] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

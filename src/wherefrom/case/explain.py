@@ -307,6 +307,7 @@ def explanation(
     by_unit = scores_units(method, case)
     output = prod(one.target.probability(case.logits[None]).item() for one in cases)
     value = output if case.target.regression else None
+    errors = _added_errors(given)
     found = Explanation(
         text=encoding.text,
         pair=encoding.pair,
@@ -337,10 +338,21 @@ def explanation(
         sentence_of=encoding.sentence_of,
         task=task.name,
         independent=case.target.independent,
+        standard_errors=None if by_unit else errors,
     )
     if by_unit:
-        return found.pooled(case.level, encoding.members(case.level), POOL[case.level], scores.tolist())
+        return found.pooled(case.level, encoding.members(case.level), POOL[case.level], scores.tolist(), errors)
+    if case.level == "span":
+        return found.pooled(case.level, encoding.members(case.level), POOL[case.level])
     return found.at(case.level)
+
+
+def _added_errors(given: Sequence[Attribution]) -> tuple[float, ...] | None:
+    """The standard errors of scores that are added up. The components of a target were asked with the same draw, so
+    their errors may go the same way: the sum is the most that theirs can come to.
+    """
+    known = [one.standard_errors for one in given if one.standard_errors is not None]
+    return tuple(torch.stack(known).double().sum(0).tolist()) if len(known) == len(given) else None
 
 
 def _distinct(items: Iterable[Element]) -> tuple[Element, ...]:

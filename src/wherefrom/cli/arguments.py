@@ -50,6 +50,10 @@ SpreadOption = Annotated[
         show_default="its deviation over maskings of the text",
     ),
 ]
+UnitsOption = Annotated[
+    str | None,
+    typer.Option(help="Spans of the text that are scored as wholes, in characters: 'start:end,start:end'."),
+]
 HtmlOption = Annotated[Path | None, typer.Option(help="Also write a self-contained page to this file.", metavar="FILE")]
 OpenOption = Annotated[bool, typer.Option("--open", help="Open the page that --html writes, in a browser.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a view.")]
@@ -69,6 +73,21 @@ def read_text(given: str | None) -> str:
         return sys.stdin.buffer.read().decode("utf-8").strip()
     except UnicodeDecodeError as error:
         raise BadFile(f"Standard input is not UTF-8 text: {error.reason} at byte {error.start}.") from error
+
+
+def read_spans(name: str, given: str | None) -> list[tuple[int, int]] | None:
+    """Spans of characters, as start:end,start:end; nothing where none were given."""
+    if given is None:
+        return None
+    spans = []
+    for part in given.split(","):
+        start, colon, end = part.strip().partition(":")
+        if not (colon and start.strip().isdecimal() and end.strip().isdecimal()):
+            raise BadOption(
+                f"A {name} is given in characters as start:end,start:end, such as 2:10,15:20, not {part.strip()!r}."
+            )
+        spans.append((int(start), int(end)))
+    return spans
 
 
 def check_target(*given: str | None) -> None:

@@ -16,11 +16,13 @@ from wherefrom.cli.arguments import (
     ModelOption,
     OpenOption,
     SpreadOption,
+    UnitsOption,
     app,
     check_names,
     check_open,
     check_target,
     examples,
+    read_spans,
     read_text,
     target_of_versus,
     write_page,
@@ -48,6 +50,7 @@ def compare(
         str | None, typer.Option(help="Another label or token: explain why the target rather than this.")
     ] = None,
     level: Annotated[str, typer.Option(help="token, word or sentence.")] = "token",
+    units: UnitsOption = None,
     rationale: Annotated[
         str | None, typer.Option(help="What people marked in the text, in characters: 'start:end,start:end'.")
     ] = None,
@@ -66,7 +69,8 @@ def compare(
     device: DeviceOption = None,
 ) -> None:
     """Explain one text by many methods, and measure how faithful each is."""
-    words, marked, marked_pair = read_text(text), _spans(rationale), _spans(rationale_pair)
+    words, chosen = read_text(text), read_spans("unit", units)
+    marked, marked_pair = read_spans("rationale", rationale), read_spans("rationale", rationale_pair)
     check_open(html, open_page)
     check_names("method", methods)
     check_names("metric", metrics)
@@ -86,6 +90,7 @@ def compare(
         rationale_pair=marked_pair,
         answer=answer,
         check=check,
+        units=chosen,
         against=None if against is None else load(against, device=device),
     )
     write_page(html, found.to_html, open_it=open_page)
@@ -93,20 +98,6 @@ def compare(
         sys.stdout.write(found.to_json() + "\n")
     else:
         found.show()
-
-
-def _spans(given: str | None) -> list[tuple[int, int]] | None:
-    if given is None:
-        return None
-    spans = []
-    for part in given.split(","):
-        start, colon, end = part.strip().partition(":")
-        if not (colon and start.strip().isdecimal() and end.strip().isdecimal()):
-            raise BadOption(
-                f"A rationale is given in characters as start:end,start:end, such as 2:10,15:20, not {part.strip()!r}."
-            )
-        spans.append((int(start), int(end)))
-    return spans
 
 
 def check_second(metrics: str, against: str | None) -> None:

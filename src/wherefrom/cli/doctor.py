@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from wherefrom.cli.arguments import DeviceOption, JsonOption, ModelOption, app, examples
+from wherefrom.core.files import json_text
 
 if TYPE_CHECKING:
     from wherefrom.api import Model
@@ -48,7 +49,7 @@ def doctor(
     with bar("trying methods") as moved:
         found = examine(loaded, progress=moved)
     if as_json:
-        sys.stdout.write(json.dumps(found, ensure_ascii=False) + "\n")
+        sys.stdout.write(json_text(found) + "\n")
     else:
         console = Console(highlight=False)
         facts = Table.grid(padding=(0, 2))

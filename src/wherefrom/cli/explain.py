@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
@@ -16,16 +15,19 @@ from wherefrom.cli.arguments import (
     ModelOption,
     OpenOption,
     SpreadOption,
+    UnitsOption,
     app,
     check_names,
     check_open,
     check_target,
     examples,
     method_and_options,
+    read_spans,
     read_text,
     target_of_versus,
     write_page,
 )
+from wherefrom.core.files import json_text
 from wherefrom.errors import BadOption, UnknownName
 
 if TYPE_CHECKING:
@@ -58,6 +60,7 @@ def explain(
         bool, typer.Option("--each", help="One explanation for every label that a multi-label model predicts.")
     ] = False,
     level: Annotated[str, typer.Option(help="token, word or sentence.")] = "token",
+    units: UnitsOption = None,
     option: Annotated[
         list[str] | None, typer.Option("-o", help="An option of the method, as key=value; may be repeated.")
     ] = None,
@@ -75,7 +78,7 @@ def explain(
     device: DeviceOption = None,
 ) -> None:
     """Show which tokens made the model decide so."""
-    words = read_text(text)
+    words, chosen = read_text(text), read_spans("unit", units)
     method, options = method_and_options(method, option)
     check_open(html, open_page)
     check_names("method", method, minus)
@@ -95,7 +98,7 @@ def explain(
         if target is not None or minus is not None:
             raise BadOption("--each explains every predicted label: give neither --target nor --minus with it.")
         _present_each(
-            loaded.explain(asked, method, loaded.predicted(asked), depth, check=check, **options),
+            loaded.explain(asked, method, loaded.predicted(asked), depth, check=check, units=chosen, **options),
             as_json=as_json,
             html=html,
             open_page=open_page,
@@ -104,9 +107,9 @@ def explain(
         )
         return
     check = check and (minus is None or html is not None)  # a difference has no check; its page shows both explanations
-    shown = [loaded.explain(asked, method, aim, depth, check=check, **options)]
+    shown = [loaded.explain(asked, method, aim, depth, check=check, units=chosen, **options)]
     if minus is not None:
-        shown.append(loaded.explain(asked, minus, aim, depth, check=check))
+        shown.append(loaded.explain(asked, minus, aim, depth, check=check, units=chosen))
     _present(shown, as_json=as_json, html=html, open_page=open_page, special=special, theme=colours)
 
 
@@ -115,7 +118,7 @@ def _present_each(
 ) -> None:
     _write(shown, html, special=special, open_page=open_page)
     if as_json:
-        sys.stdout.write(json.dumps([one.to_dict() for one in shown], ensure_ascii=False) + "\n")
+        sys.stdout.write(json_text([one.to_dict() for one in shown]) + "\n")
         return
     for one in shown:
         one.show(special=special, theme=theme)

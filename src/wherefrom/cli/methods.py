@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from itertools import groupby
 
@@ -11,6 +10,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from wherefrom.cli.arguments import JsonOption, app, examples
+from wherefrom.core.files import json_text
 
 
 @app.command(
@@ -33,7 +33,7 @@ def methods(as_json: JsonOption = False) -> None:
             | {"reads": row.get("reads") or "by options", "summary": row.summary, "options": dict(row.options)}
             for row in rows
         ]
-        sys.stdout.write(json.dumps(told, ensure_ascii=False) + "\n")
+        sys.stdout.write(json_text(told) + "\n")
         return
     console = Console(highlight=False)
     for family, members in groupby(rows, key=lambda row: row.get("family")):

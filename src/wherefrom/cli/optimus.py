@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -12,6 +11,7 @@ import typer
 from rich.console import Console
 
 from wherefrom.cli.arguments import DeviceOption, JsonOption, ModelOption, app, check_names, examples, read_examples
+from wherefrom.core.files import json_text
 from wherefrom.errors import UnknownName
 
 
@@ -59,7 +59,7 @@ def optimus(
     if out is not None:
         found.save(out)
     if as_json:
-        sys.stdout.write(json.dumps(asdict(found), ensure_ascii=False) + "\n")
+        sys.stdout.write(json_text(asdict(found)) + "\n")
         return
     console = Console(highlight=False)
     console.print(f"{found.combination}" + (f": {out}" if out else ""), style="bold", markup=False)

@@ -4,13 +4,12 @@ torch.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from wherefrom.core.explanation import Explanation
-from wherefrom.core.files import FilePath, read_json, write_atomically
+from wherefrom.core.files import FilePath, json_text, read_json, write_atomically
 from wherefrom.errors import BadFile, MissingExtra
 
 if TYPE_CHECKING:
@@ -311,7 +310,7 @@ class Comparison:
 
     def to_json(self, *, indent: int | None = None) -> str:
         """The comparison as JSON."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
+        return json_text(self.to_dict(), indent=indent)
 
     def save(self, path: FilePath) -> None:
         """Write JSON: wholly, or not at all."""

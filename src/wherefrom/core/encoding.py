@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import groupby, pairwise
+from typing import Any
 
 from wherefrom.core.units import Level, Span, sentences, unit_of, words
+from wherefrom.errors import BadOption
 
 TextOrPair = str | tuple[str, str]  # one text, or a text and its pair
+ChosenSpan = tuple[int, int] | tuple[int, int, int]  # start and end characters; 1 behind them for the pair
 
 
 @dataclass(frozen=True)
@@ -22,6 +27,7 @@ class Encoding:
     offsets: tuple[Span, ...]
     segment: tuple[int, ...]
     cut: int = 0  # tokens that did not fit into the model
+    spans: tuple[tuple[int, int, int], ...] = ()  # units that the caller chose: start, end and segment, in order
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -60,7 +66,60 @@ class Encoding:
         """The token positions of each unit, in order of appearance; a special token is a unit of its own."""
         if level == "token":
             return tuple((i,) for i in range(len(self)))
+        if level == "span":
+            return self._span_members()
         groups: dict[int, list[int]] = {}
         for place, number in enumerate(self.word_of if level == "word" else self.sentence_of):
             groups.setdefault(number if number >= 0 else -1 - place, []).append(place)
         return tuple(tuple(group) for group in groups.values())
+
+    def with_spans(self, chosen: Iterable[ChosenSpan]) -> Encoding:
+        """The same with units that the caller chose; what they must be is said by the errors."""
+        spans = sorted((_span_of(one) for one in chosen), key=lambda span: (span[2], span[0]))
+        for start, end, segment in spans:
+            text = (self.text, self.pair)[segment]
+            if text is None:
+                raise BadOption(f"The unit {(start, end, segment)} is of a second text, and there is none.")
+            if not 0 <= start < end <= len(text):
+                raise BadOption(f"The unit {start}:{end} lies outside of a text of {len(text)} characters.")
+        for one, two in pairwise(spans):
+            if one[2] == two[2] and two[0] < one[1]:
+                raise BadOption(f"The units {one[0]}:{one[1]} and {two[0]}:{two[1]} share characters.")
+        found = replace(self, spans=tuple(spans))
+        owned = set(found._span_of_tokens())
+        for number, (start, end, segment) in enumerate(spans):
+            if number not in owned:
+                written = (self.text, self.pair or "")[segment][start:end]
+                raise BadOption(f"No token that the model read begins within the unit {start}:{end} ({written!r}).")
+        return found
+
+    def _span_of_tokens(self) -> list[int]:
+        """The number of each token's chosen span; -1 for those in none."""
+        found = [-1] * len(self)
+        for segment, text in enumerate((self.text, self.pair or "")):
+            numbers = [number for number, span in enumerate(self.spans) if span[2] == segment]
+            places = [i for i, part in enumerate(self.segment) if part == segment]
+            inside = unit_of([self.offsets[i] for i in places], [self.spans[number][:2] for number in numbers], text)
+            for place, number in zip(places, inside, strict=True):
+                found[place] = numbers[number] if number >= 0 else -1
+        return found
+
+    def _span_members(self) -> tuple[tuple[int, ...], ...]:
+        """Chosen spans are units; so is every word, or rest of a word, that lies in none of them."""
+        keys = [
+            ("special", place) if self.segment[place] < 0 else ("span", number) if number >= 0 else ("word", word)
+            for place, (number, word) in enumerate(zip(self._span_of_tokens(), self.word_of, strict=True))
+        ]
+        return tuple(tuple(group) for _, group in groupby(range(len(self)), key=keys.__getitem__))
+
+
+def _span_of(given: Any) -> tuple[int, int, int]:
+    try:
+        start, end, segment = (int(part) for part in (*given, 0)[:3])
+    except (TypeError, ValueError) as error:
+        raise BadOption(
+            f"A unit is (start, end) in characters of the text, or (start, end, 1) of its pair, not {given!r}."
+        ) from error
+    if segment not in (0, 1) or len(given) > 3:
+        raise BadOption(f"A unit of the text is (start, end), of its pair (start, end, 1), not {given!r}.")
+    return start, end, segment

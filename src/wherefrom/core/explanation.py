@@ -6,12 +6,16 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from wherefrom.core.check import Check
-from wherefrom.core.files import FilePath, write_atomically
+from wherefrom.core.files import FilePath, json_text, write_atomically
 from wherefrom.core.units import POOL, Level, Pool, pool
-from wherefrom.errors import BadFile, WherefromError
+from wherefrom.errors import BadFile, MissingExtra, WherefromError
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.axes import Axes
 
 FORMAT = 1
 Theme = Literal["auto", "light", "dark", "none"]  # of a terminal
@@ -54,7 +58,7 @@ class Explanation:
         prediction: what the model says: a label, a token, an answer; of a regression model its value in digits.
         method: the name of the method.
         pair: the second text, if there was one.
-        level: token, word or sentence.
+        level: token, word or sentence; span, where the caller chose the units.
         signed: whether a negative score means "against".
         probabilities: the model's probability of every label.
         params: every option of the method, as it was settled.
@@ -72,6 +76,8 @@ class Explanation:
         independent: whether every label is decided on its own, as in a multi-label model.
         value: what a regression model predicts; None for other models.
         check: what the model did when the strongest units were hidden, where that was asked for.
+        standard_errors: how far each score would vary with another seed, where it rests on a random draw; all zero
+            where nothing had to be drawn.
 
     Example:
         ```python
@@ -114,6 +120,7 @@ class Explanation:
     task: str = ""
     independent: bool = False
     check: Check | None = None
+    standard_errors: tuple[float, ...] | None = None  # one for each score
     value: float | None = None
 
     @property
@@ -200,6 +207,8 @@ class Explanation:
         """
         if level == self.level:
             return self
+        if level not in ("word", "sentence"):
+            raise WherefromError(f"An explanation is pooled into words or sentences, not into {level}s.")
         if self.level != "token":
             raise WherefromError(
                 f"This explanation is by {self.level} already; only one by tokens can be pooled into {level}s."
@@ -211,10 +220,15 @@ class Explanation:
         return self.pooled(level, list(groups.values()), how or POOL[level])
 
     def pooled(
-        self, level: Level, members: Sequence[Sequence[int]], how: Pool, scores: Sequence[float] | None = None
+        self,
+        level: Level,
+        members: Sequence[Sequence[int]],
+        how: Pool,
+        scores: Sequence[float] | None = None,
+        standard_errors: Sequence[float] | None = None,
     ) -> Explanation:
         """One unit for each group of token positions; its scores may be given where a method scored the units
-        themselves.
+        themselves, and their standard errors, which cannot be pooled: those of neighbours are not independent.
         """
         offsets = tuple(
             (min(self.offsets[i][0] for i in group), max(self.offsets[i][1] for i in group)) for group in members
@@ -236,6 +250,7 @@ class Explanation:
             word_of=(),
             sentence_of=(),
             check=None,  # it hid other units
+            standard_errors=None if standard_errors is None else tuple(standard_errors),
         )
 
     def minus(self, other: Explanation) -> Explanation:
@@ -264,6 +279,7 @@ class Explanation:
             gap=None,
             unassigned=None,
             check=None,
+            standard_errors=None,
             seconds=self.seconds + other.seconds,
             forwards=self.forwards + other.forwards,
             backwards=self.backwards + other.backwards,
@@ -307,13 +323,56 @@ class Explanation:
 
         return fragment(self)
 
+    def plot(self, ax: Axes | None = None, *, special: bool = False, count: int | None = None) -> Axes:
+        """Draw the scores as bars with matplotlib (extra `report`), in the order of the text.
+
+        Args:
+            ax: the axes to draw on; new ones unless given.
+            special: draw the tokens that the tokenizer added, too.
+            count: draw only so many units, those that weigh most.
+
+        Returns:
+            The axes.
+
+        Example:
+            ```python
+            e.plot(count=10).figure.savefig("scores.png")
+            ```
+        """
+        from wherefrom.report.bars import bars
+
+        return bars(self, ax, special=special, count=count)
+
+    def to_pandas(self, *, special: bool = True) -> pandas.DataFrame:
+        """The units as a frame with the columns text, score, start, end, segment and special (extra `report`).
+
+        Args:
+            special: also those that the tokenizer added, such as [CLS].
+
+        Returns:
+            One row for each unit, in the order of the text. `attrs` holds the target, its probability and the method.
+
+        Example:
+            ```python
+            print(e.to_pandas().sort_values("score"))
+            ```
+        """
+        try:
+            import pandas
+        except ModuleNotFoundError as error:
+            raise MissingExtra("A pandas frame", "report") from error
+        frame = pandas.DataFrame(self.units(special=special), columns=list(Unit._fields))
+        frame["special"] = frame["segment"] < 0
+        frame.attrs = {"target": self.target, "probability": self.probability, "method": self.method}
+        return frame
+
     def to_dict(self) -> dict[str, Any]:
         """Everything in plain Python, as `to_json` writes it."""
         return {"wherefrom": FORMAT, **asdict(self), "special": self.special}
 
     def to_json(self, *, indent: int | None = None) -> str:
         """The explanation as JSON; `Explanation.from_json` reads it back."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
+        return json_text(self.to_dict(), indent=indent)
 
     def save(self, path: FilePath) -> None:
         """Write JSON to a file: wholly, or not at all.
@@ -351,6 +410,8 @@ class Explanation:
             == len(explanation.segment)
         ):
             raise BadFile("This explanation is damaged: its tokens, scores, offsets and segments are not equally many.")
+        if explanation.standard_errors is not None and len(explanation.standard_errors) != len(explanation.scores):
+            raise BadFile("This explanation is damaged: it has not as many standard errors as scores.")
         return explanation
 
     @classmethod

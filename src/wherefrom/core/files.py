@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -35,6 +36,10 @@ def reading(path: FilePath) -> Iterator[None]:
         raise BadFile(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}.") from error
     except OSError as error:
         raise BadFile(f"{path} cannot be read: {error.strerror or error}.") from error
+    except ValueError as error:
+        if "null" not in str(error):
+            raise
+        raise BadFile(f"{str(path)!r} is no path: there is a null byte in it.") from error
 
 
 def read_json(path: FilePath) -> Any:
@@ -48,6 +53,14 @@ def read_json(path: FilePath) -> Any:
             ) from error
         except RecursionError as error:
             raise BadFile(f"{path}: this JSON is nested too deeply to be read.") from error
+
+
+def json_text(data: Any, *, indent: int | None = None) -> str:
+    """Data as JSON in readable characters. Halves of characters (lone surrogates, as of a path that is not UTF-8),
+    which no file can hold, are written as escapes and are read back as they were.
+    """
+    written = json.dumps(data, ensure_ascii=False, indent=indent)
+    return re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", written)
 
 
 def read_json_lines(path: FilePath) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -101,8 +114,14 @@ def write_atomically(path: FilePath, content: str | bytes, what: str, *, durable
     try:
         with replacing(path, durable=durable) as unfinished:
             unfinished.write_bytes(content.encode() if isinstance(content, str) else content)
-    except OSError as error:
-        raise BadFile(f"The {what} could not be written to {path}: {error.strerror or error}.") from error
+    except UnicodeEncodeError as error:
+        raise BadFile(
+            f"The {what} could not be written to {path}: it has half of a character in it (a lone surrogate)."
+        ) from error
+    except (OSError, ValueError) as error:  # ValueError: a path with a null byte in it
+        raise BadFile(
+            f"The {what} could not be written to {path}: {getattr(error, 'strerror', 0) or error}."
+        ) from error
 
 
 def _flush_to_disk(path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from wherefrom.core.arrays import Numbers
-from wherefrom.core.files import FilePath, write_atomically
+from wherefrom.core.files import FilePath, json_text, write_atomically
 from wherefrom.errors import BadFile
 
 FORMAT = 1
@@ -113,7 +113,7 @@ class Flow:
         Args:
             path: the file.
         """
-        write_atomically(path, json.dumps(self.to_dict(), ensure_ascii=False), "flow")
+        write_atomically(path, json_text(self.to_dict()), "flow")
 
     @classmethod
     def load(cls, path: FilePath) -> Flow:

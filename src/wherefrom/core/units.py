@@ -5,44 +5,110 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Literal
 
-Level = Literal["token", "word", "sentence"]
+Level = Literal["token", "word", "sentence", "span"]  # spans: those that the caller chose
 Pool = Literal["sum", "mean", "max"]
 Span = tuple[int, int]
 
 # A word's score is what its tokens add up to; a sentence's is their mean, so that a long sentence does not win by
 # length.
-POOL: dict[Level, Pool] = {"token": "sum", "word": "sum", "sentence": "mean"}
+POOL: dict[Level, Pool] = {"token": "sum", "word": "sum", "sentence": "mean", "span": "sum"}
 
 _IDEOGRAPH = (
     "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # scripts written without spaces: a character is a word
 )
-_INSIDE = re.compile(rf"[{_IDEOGRAPH}]|[—–…/]+|\.{{2,}}|(?:(?![—–…/{_IDEOGRAPH}]|\.\.).)+", re.DOTALL)
+_EMOJI = "\ue000"  # stands for a whole emoji, of however many code points, where words are told apart
+_INSIDE = re.compile(rf"[{_IDEOGRAPH}]|{_EMOJI}+|[—–…/]+|\.{{2,}}|(?:(?![—–…/{_EMOJI}{_IDEOGRAPH}]|\.\.).)+", re.DOTALL)
+_AROUND = re.compile(rf"{_EMOJI}+|[^{_EMOJI}]+")
+# A tag as a whole, one that was cut off ("<br" at the end of a text), or a character by its name or number that is not
+# inside of a word ("don&#39;t").
+_CHARACTER = r"&(?:#\d+|#x[0-9A-Fa-f]+|[A-Za-z]+);"
+_MARKUP = re.compile(
+    rf"</?[A-Za-z][^<>]{{0,200}}>|<!--.{{0,200}}?-->|</?[A-Za-z]+|(?<!\w){_CHARACTER}|{_CHARACTER}(?!\w)", re.DOTALL
+)
+_JOINER, _KEYCAP, _PICTURE = "\u200d", "\u20e3", "\ufe0f"  # the last: "shown as a picture"
 
 
 def _is_mark(character: str) -> bool:
     return unicodedata.category(character)[0] in "PS"
 
 
+def _continues(character: str) -> bool:
+    """Whether a character belongs to the one before it: an accent, a vowel sign, a skin tone, a part of a flag's
+    name.
+    """
+    return (
+        unicodedata.category(character)[0] == "M"
+        or "\U0001f3fb" <= character <= "\U0001f3ff"
+        or "\U000e0020" <= character <= "\U000e007f"
+    )
+
+
+def _clusters(text: str) -> list[Span]:
+    """What a reader takes for one character: a letter with its accents, an emoji with its parts, a flag."""
+    spans: list[Span] = []
+    place = 0
+    while place < len(text):
+        end = place + 1
+        if _is_flag_letter(text[place]) and end < len(text) and _is_flag_letter(text[end]):
+            end += 1
+        while end < len(text):
+            if text[end] == _JOINER and end + 1 < len(text) and not text[end + 1].isspace():
+                end += 2
+            elif _continues(text[end]) or text[end] == _JOINER:
+                end += 1
+            else:
+                break
+        spans.append((place, end))
+        place = end
+    return spans
+
+
+def _is_flag_letter(character: str) -> bool:
+    return "\U0001f1e6" <= character <= "\U0001f1ff"
+
+
+def _seen_as(cluster: str) -> str:
+    """One character for a whole cluster, by which words are told apart."""
+    symbol = cluster[0] >= "\u2190" and unicodedata.category(cluster[0]) == "So"  # below are signs such as the degree
+    emoji = symbol or _KEYCAP in cluster or _PICTURE in cluster
+    return _EMOJI if emoji or _is_flag_letter(cluster[0]) else cluster[0]
+
+
 def words(text: str) -> list[Span]:
     """Spans of the words: what stands between spaces, with the punctuation around it apart (but not inside: "don't",
-    "3.5").
+    "3.5"). Markup stands apart ("great.<br />" is three: great, the full stop and the tag); accents stay with their
+    letter, and the parts of an emoji together.
     """
     spans: list[Span] = []
-    for chunk in re.finditer(r"\S+", text):
-        start, end = chunk.span()
-        head, tail = start, end
-        while head < end and _is_mark(text[head]):
-            head += 1
-        while tail > head and _is_mark(text[tail - 1]):
-            tail -= 1
-        if head > start:
-            spans.append((start, head))
-        spans += [(head + part.start(), head + part.end()) for part in _INSIDE.finditer(text[head:tail])]
-        if end > tail and tail > start:
-            spans.append((max(tail, head), end))
-    return spans
+    reached = 0
+    for tag in _MARKUP.finditer(text):
+        spans += _plain_words(text, reached, tag.start())
+        spans.append(tag.span())
+        reached = tag.end()
+    return spans + _plain_words(text, reached, len(text))
+
+
+def _plain_words(text: str, first: int, last: int) -> list[Span]:
+    return [span for chunk in re.compile(r"\S+").finditer(text, first, last) for span in _words_of(text, *chunk.span())]
+
+
+def _words_of(text: str, start: int, end: int) -> list[Span]:
+    """The words of what stands between two spaces."""
+    chunk = text[start:end]
+    clusters = [(place, place + 1) for place in range(len(chunk))] if chunk.isascii() else _clusters(chunk)
+    seen = chunk if chunk.isascii() else "".join(_seen_as(chunk[one:two]) for one, two in clusters)
+    head, tail = 0, len(seen)
+    while head < tail and (_is_mark(seen[head]) or seen[head] == _EMOJI):
+        head += 1
+    while tail > head and (_is_mark(seen[tail - 1]) or seen[tail - 1] == _EMOJI):
+        tail -= 1
+    parts = [part.span() for part in _AROUND.finditer(seen, 0, head)]
+    parts += [part.span() for part in _INSIDE.finditer(seen, head, tail)]
+    parts += [part.span() for part in _AROUND.finditer(seen, tail, len(seen))]
+    return [(start + clusters[one][0], start + clusters[two - 1][1]) for one, two in parts]
 
 
 _NEVER_LAST = {
@@ -66,11 +132,23 @@ _NEVER_LAST = {
 }
 _NEVER_LAST |= {"gen", "sen", "rep", "gov", "lt", "col", "sgt", "capt", "rev", "hon"}
 _BEFORE_NUMBER = {"no", "nos", "fig", "figs", "eq", "eqs", "vol", "p", "pp", "sec", "ch", "art"}
+_TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
 _STOP = re.compile(r"""(?P<mark>[.!?…]+|[。！？])(?P<close>["'”’)\]»]*)(?=\s|$|[^\x00-\x7f])|\n\s*\n""")
 
 
 def sentences(text: str) -> list[Span]:
-    """Spans of the sentences. A full stop ends one unless it belongs to an abbreviation, an initial or a number."""
+    """Spans of the sentences. A full stop ends one unless it belongs to an abbreviation, an initial or a number. Tags
+    are read as spaces, and go with the sentence before them.
+    """
+    blank = _TAG.sub(lambda tag: " " * len(tag[0]), text)
+    if blank == text:
+        return _plain_sentences(text)
+    starts = [start for start, _ in _plain_sentences(blank)] or [0]
+    edges = [0, *starts[1:], len(text)]
+    return [_trimmed(text, one, two) for one, two in pairwise(edges) if text[one:two].strip()]
+
+
+def _plain_sentences(text: str) -> list[Span]:
     all_small = not any(character.isupper() for character in text)
     spans: list[Span] = []
     start = 0

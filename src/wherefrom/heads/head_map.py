@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from wherefrom.core.files import FilePath, write_atomically
+from wherefrom.core.files import FilePath, json_text, write_atomically
 from wherefrom.errors import BadFile, BadOption
 
 FORMAT = 1
@@ -76,7 +76,7 @@ class HeadMap:
     def save(self, path: FilePath) -> None:
         """Write JSON: wholly, or not at all."""
         data = {"wherefrom_heads": FORMAT, **asdict(self), "mask": self.mask(), "kinds": self.kinds()}
-        write_atomically(path, json.dumps(data, ensure_ascii=False, indent=1), "head map")
+        write_atomically(path, json_text(data, indent=1), "head map")
 
     @classmethod
     def load(cls, path: FilePath) -> HeadMap:

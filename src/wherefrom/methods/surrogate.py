@@ -93,7 +93,7 @@ def fit_surrogate(
     with torch.no_grad():
         predicted = linear(kept.float()).flatten().double()
     explained = _explained(told.double().cpu(), predicted, torch.tensor(weights, dtype=torch.float64))
-    return Surrogate(scores, explained, _too_few(*kept.shape))
+    return Surrogate(scores, explained, too_few(*kept.shape))
 
 
 class _OwnNumbers(TorchFunctionMode):
@@ -115,7 +115,7 @@ def _explained(answers: Tensor, predicted: Tensor, weights: Tensor) -> float:
     return (1 - missed / spread).item() if spread > 1e-12 * (share @ answers**2) else 1.0
 
 
-def _too_few(samples: int, units: int) -> tuple[str, ...]:
+def too_few(samples: int, units: int) -> tuple[str, ...]:
     """What to say where the fit has hardly more answers than unknowns."""
     if samples >= min(2**units, 2 * (units + 1)):
         return ()

@@ -250,8 +250,8 @@ def _matrix(module: nn.Module) -> tuple[Tensor, Tensor]:
     like = next((p for p in module.parameters() if p.is_floating_point()), None)
     if like is None:
         raise NotSeen(
-            f"The weights of a layer ({type(module).__name__}) cannot be read, because they are quantised. Load the model"
-            " without quantisation, or take a method that only asks the model, such as occlusion."
+            f"The weights of a layer ({type(module).__name__}) cannot be read, because they are quantised. Load the"
+            " model without quantisation, or take a method that only asks the model, such as occlusion."
         )
     width = getattr(module, "in_features", None) or like.shape[-1]
     bias = module(like.new_zeros(1, width))

@@ -85,11 +85,10 @@ def _given(source: Any) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         source = (source.model, source.tokenizer)
     if isinstance(source, tuple | list) and len(source) == 2:
         network, tokenizer = source
-        network = getattr(network, "_orig_mod", network)
+        network = _uncompiled(network)
         if hasattr(network, "get_base_model"):  # PEFT wraps the model, whose layers hold the adapters
             network = network.get_base_model()
-        # torch.compile wraps the model, too. What runs is the model inside, whose layers can be looked into.
-        network = getattr(network, "_orig_mod", network)
+        network = _uncompiled(network)
         if isinstance(network, PreTrainedModel) and isinstance(tokenizer, PreTrainedTokenizerBase):
             _check_weights(network)
             return network, tokenizer
@@ -100,6 +99,11 @@ def _given(source: Any) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         "load() takes 'embedded', a folder, a hub id, a (model, tokenizer) pair or a transformers pipeline,"
         f" not {given}."
     )
+
+
+def _uncompiled(network: Any) -> Any:
+    """torch.compile wraps a model. What runs is the model inside, whose layers can be looked into."""
+    return getattr(network, "_orig_mod", network)
 
 
 def _check_weights(network: PreTrainedModel) -> None:

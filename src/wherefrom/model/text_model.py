@@ -145,7 +145,7 @@ class TextModel:
         """The name of a layer that gradients do not pass, as torch's own quantised ones; None where all do."""
         for name, module in self.network.named_modules():
             if ".quantized" in type(module).__module__:
-                return name
+                return str(name)
         return None
 
     @property

@@ -11,7 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from wherefrom.core.files import write_atomically
+from wherefrom.core.files import json_text, write_atomically
 from wherefrom.errors import BadFile, BadOption
 
 FORMAT = 1
@@ -106,9 +106,7 @@ class Fitted:
     fingerprint: str = ""  # of the model it was fitted on; others of the same shape may use it, and are told so
 
     def save(self, path: str | PathLike[str]) -> None:
-        write_atomically(
-            path, json.dumps({"wherefrom_optimus": FORMAT, **asdict(self)}, ensure_ascii=False, indent=1), "combination"
-        )
+        write_atomically(path, json_text({"wherefrom_optimus": FORMAT, **asdict(self)}, indent=1), "combination")
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Fitted:

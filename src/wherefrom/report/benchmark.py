@@ -12,14 +12,16 @@ from wherefrom.benchmark.summary import Summary, ranks_over_data_sets
 from wherefrom.core.explanation import Explanation
 from wherefrom.core.target import written_value
 from wherefrom.errors import MissingExtra
-from wherefrom.report.figure import BLUE, GREEN, INK, ORANGE, PURPLE, new_axes, svg_of
-from wherefrom.report.html import ExplanationView, render, view
+from wherefrom.report.document import render_page
+from wherefrom.report.figure import BLUE, GREEN, INK, ORANGE, PURPLE, label, new_axes, svg_of
+from wherefrom.report.html import ExplanationView, view
 from wherefrom.report.leaderboard_files import metric_title
 from wherefrom.report.pieces import visible
 from wherefrom.report.wording import percent, predicts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 ARROW = {"higher": "↑", "lower": "↓"}
 # The best methods have a colour each; more colours than these could not be distinguished.
@@ -90,8 +92,10 @@ def report_page(summaries: Sequence[Summary], energy: Energy) -> str:
     ranks = ranks_over_data_sets(summaries)
     colours = _colours(ranks.methods)
     models = dict.fromkeys(str(summary.manifest["model"]["name"]) for summary in summaries)
-    return render(
+    return render_page(
         "benchmark.html",
+        styles=("text.css", "page.css", "benchmark.css"),
+        scripts=("benchmark.js",),
         title=f"Which explanation to trust: {visible(', '.join(models))}",
         headline=_headline(summaries, ranks),
         ranks=_rank_table(ranks),
@@ -411,7 +415,7 @@ def _interval_figure(summary: Summary, colours: Mapping[str, str]) -> str:
     for one, (metric, standings) in zip(axes, boards.items(), strict=False):
         _whiskers(one, standings, colours)
         one.set_title(
-            f"{metric_title(metric)} {ARROW[summary.better[metric]]}" if metric else "nothing is defined",
+            f"{label(metric_title(metric))} {ARROW[summary.better[metric]]}" if metric else "nothing is defined",
             parse_math=False,
         )
     for one in axes[len(boards) :]:
@@ -436,7 +440,7 @@ def _whiskers(axes: Axes, standings: Sequence[Standing], colours: Mapping[str, s
             alpha=alpha,
             markerfacecolor=colour if full else "white",
         )
-    axes.set_yticks(range(len(standings)), [visible(one.method) for one in standings], fontsize=8, parse_math=False)
+    axes.set_yticks(range(len(standings)), [label(one.method) for one in standings], fontsize=8, parse_math=False)
     axes.invert_yaxis()
     axes.tick_params(axis="x", labelsize=8)
 
@@ -452,7 +456,7 @@ def _curve_figure(
         for method in reversed(order):  # the best on top
             if method in found:
                 _line(one, found[method].percent, found[method].means, method, colours)
-        one.set_title(f"{metric_title(metric)}: {better[metric]} is better", parse_math=False)
+        one.set_title(f"{label(metric_title(metric))}: {better[metric]} is better", parse_math=False)
         one.set_xlabel("most important units hidden, %")
     axes[0].set_ylabel("effect")
     _legend(axes, figure)
@@ -468,17 +472,19 @@ def _line(axes: Axes, across: Sequence[float], up: Sequence[float], method: str,
         axes.plot(across, up, color=INK, alpha=0.22, linewidth=1.0, label="_others")
 
 
-def _legend(axes: Sequence[Axes], figure: object) -> None:
+def _legend(axes: Sequence[Axes], figure: Figure) -> None:
     handles, labels = axes[0].get_legend_handles_labels()
     shown = list(zip(handles, labels, strict=True))[::-1]
-    figure.legend(  # type: ignore[attr-defined]
+    legend = figure.legend(
         [handle for handle, _ in shown],
-        [visible(label) for _, label in shown],
+        [label(name) for _, name in shown],
         loc="outside right upper",
         frameon=False,
         labelcolor=INK,
         fontsize=8.5,
     )
+    for text in legend.get_texts():
+        text.set_parse_math(False)  # a $ in a name is a $
 
 
 def _cumulative_figure(costs: Sequence[MethodCost], colours: Mapping[str, str]) -> str:
@@ -505,8 +511,8 @@ def _agreement_figure(summary: Summary, order: Sequence[str]) -> str:
     one.grid(visible=False)
     shown = one.pcolormesh(matrix, cmap="PuOr", vmin=-1, vmax=1, edgecolors="face", linewidth=0.2)
     middle = [place + 0.5 for place in range(len(order))]
-    one.set_xticks(middle, [visible(method) for method in order], rotation=90, fontsize=8, parse_math=False)
-    one.set_yticks(middle, [visible(method) for method in order], fontsize=8, parse_math=False)
+    one.set_xticks(middle, [label(method) for method in order], rotation=90, fontsize=8, parse_math=False)
+    one.set_yticks(middle, [label(method) for method in order], fontsize=8, parse_math=False)
     one.invert_yaxis()
     one.set_aspect("equal")
     one.tick_params(length=0)

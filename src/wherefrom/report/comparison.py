@@ -5,11 +5,12 @@ notebook's output.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from wherefrom.core.comparison import Comparison
 from wherefrom.report.comparison_sheet import GradeCell, MethodLine, mean, sheet
-from wherefrom.report.html import ExplanationView, render, view
+from wherefrom.report.document import render_fragment, render_page
+from wherefrom.report.html import ExplanationView, view
 from wherefrom.report.pieces import visible
 
 VERTICAL = 6  # with so many metrics or more, their names are written vertically
@@ -31,22 +32,25 @@ class MethodRow(NamedTuple):
 
 def page(comparison: Comparison) -> str:
     """A page that stands alone, with a table that can be sorted."""
-    return render("comparison.html", **_values(comparison, special=True))
+    first = comparison.explanations[0] if comparison.explanations else None
+    return render_page(
+        "comparison.html",
+        title=visible(f"Which explanation of “{first.target}” is to be believed?") if first else "Nothing to compare",
+        styles=("text.css", "page.css", "comparison.css"),
+        scripts=("tip.js", "comparison.js"),
+        **_values(comparison, special=True),
+    )
 
 
 def fragment(comparison: Comparison) -> str:
     """The table for a notebook's output: brings its own style, needs no script."""
-    return render("comparison_fragment.html", **_values(comparison, special=False))
+    return render_fragment("comparison_fragment.html", **_values(comparison, special=False))
 
 
-def _values(comparison: Comparison, *, special: bool) -> dict[str, object]:
+def _values(comparison: Comparison, *, special: bool) -> dict[str, Any]:
     table = sheet(comparison)
     rows = [_row(line, len(table.lines), special=special) for line in table.lines]
-    first = comparison.explanations[0] if comparison.explanations else None
     return {
-        "title": visible(f"Which explanation of “{first.target}” is to be believed?")
-        if first
-        else "Nothing to compare",
         "head": rows[0].view if rows else None,
         "rows": rows,
         "columns": [(breakable(column.name), column) for column in table.columns],

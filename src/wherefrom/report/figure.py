@@ -6,12 +6,23 @@ import io
 import re
 from typing import TYPE_CHECKING
 
+from wherefrom.report.pieces import visible
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 INK = "#010203"  # stands for the page's own ink, which is light on a dark ground
 BLUE, ORANGE, GREEN, PURPLE = "#3b82d6", "#e07b39", "#2f9e77", "#a05fc0"
+
+
+LONGEST = 48  # characters of a name: a longer one would leave no room to draw in
+
+
+def label(name: str) -> str:
+    """A name as it stands in a figure."""
+    shown = visible(name)
+    return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}…"
 
 
 def new_axes(
@@ -58,5 +69,7 @@ def svg_of(figure: Figure) -> str:
     drawing = drawing[drawing.index("<svg") :]
     drawing = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", drawing, count=1)  # the page decides how wide it is
     drawing = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", drawing, count=1)
+    # A page names its style sheets by their hashes (report.document): matplotlib's one rule stands in page.css.
+    drawing = re.sub(r"<style[^>]*>.*?</style>", "", drawing, flags=re.DOTALL)
     drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing, flags=re.DOTALL)
     return drawing.replace(INK, "currentColor")

@@ -9,7 +9,7 @@ import numpy as np
 
 from wherefrom.core.flow import Flow
 from wherefrom.report.colour import largest
-from wherefrom.report.html import render
+from wherefrom.report.document import render_fragment, render_page
 from wherefrom.report.pieces import visible
 from wherefrom.report.wording import options, percent
 
@@ -34,8 +34,10 @@ def page(flow: Flow) -> str:
         ("model", visible(flow.model)),
         ("predicted", _prediction(flow)),
     ]
-    return render(
+    return render_page(
         "flow.html",
+        styles=("text.css", "page.css", "flow.css"),
+        scripts=("flow.js",),
         title=f"Where it came from: {visible(flow.method)}",
         chips=_chips(flow),
         facts=[(name, value) for name, value in facts if value] + [("note", visible(note)) for note in flow.notes],
@@ -54,7 +56,7 @@ def fragment(flow: Flow) -> str:
     rows = [layer[place].tolist() for layer in flow.accumulated] if len(flow.layers) else []
     words = [part >= 0 for part in flow.segment]
     scale = largest(row[i] for row in rows for i in range(len(words)) if words[i]) or 1.0
-    return render(
+    return render_fragment(
         "flow_fragment.html",
         method=visible(flow.method),
         prediction=_prediction(flow),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from wherefrom.errors import BadFile, MissingExtra
+from wherefrom.report.pieces import visible
 
 COLOURS = {"other": "#eceff3", "positional": "#3b6fb6", "syntactic": "#d9822b", "both": "#6b3fa0"}
 
@@ -34,7 +35,7 @@ def head_map_plot(kinds: Sequence[Sequence[str]], path: Path, *, title: str) -> 
     axes.tick_params(length=0)
     for spine in axes.spines.values():
         spine.set_visible(False)
-    axes.set_title(title, fontsize=10, loc="left")
+    axes.set_title(visible(title), fontsize=10, loc="left", parse_math=False)
     handles = [Patch(color=colour, label=name) for name, colour in COLOURS.items()]
     axes.legend(handles=handles, loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False, fontsize=8)
     try:

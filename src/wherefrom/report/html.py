@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any, NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from wherefrom.core.explanation import Explanation
-from wherefrom.report.colour import DARK, LIGHT, ColourScale, Side, coloured, largest, scale_of, shade
+from wherefrom.report.colour import ColourScale, Side, coloured, largest, scale_of, shade
+from wherefrom.report.document import render_fragment, render_page
 from wherefrom.report.effect import effect_of, loudness_of, moved_by, warning
 from wherefrom.report.pieces import Piece, TextRun, lines, pieces, visible
 from wherefrom.report.selection import CandidateTable, OperationMap, candidate_tables, operation_maps
@@ -26,6 +24,7 @@ from wherefrom.report.wording import (
     options,
     output,
     percent,
+    plus_minus,
     predicted,
     predicts,
     unassigned,
@@ -50,6 +49,8 @@ class ColouredUnit(NamedTuple):
     special: bool
     mark: bool  # True for what has no text of its own, such as a special token
     width: str = "0"  # of its bar, as a share of the longest
+    error: str = ""  # its standard error, where it has one
+    whisker: str = ""  # half the line through the end of its bar that shows the error, as a share of the bar
 
 
 class TextStretch(NamedTuple):
@@ -106,9 +107,10 @@ class ExplanationView:
         )
 
     def _spot(self, piece: Piece, *, text: str = "") -> ColouredUnit:
-        return self._coloured(
-            piece, piece.score, self.scale, text, described(piece, self.scale.number(piece.score, signed=self.signed))
-        )
+        figure = self.scale.number(piece.score, signed=self.signed)
+        error = plus_minus(piece.error, self.scale.shown.full or self.scale.all.full)
+        tip = described(piece, f"{figure} {error}".rstrip())
+        return self._coloured(piece, piece.score, self.scale, text, tip)._replace(error=error)
 
     def _coloured(self, piece: Piece, score: float, scale: Scale, text: str, tip: str) -> ColouredUnit:
         side, strength = coloured(score, scale.shown, signed=self.signed)
@@ -189,7 +191,10 @@ class ExplanationView:
         candidates = [piece for piece in self.shown if special or not piece.special]
         longest = self._longest(special=special)
         return [
-            self._spot(piece)._replace(width=_short(shade(piece.score, longest, signed=True).strength))
+            self._spot(piece)._replace(
+                width=_short(shade(piece.score, longest, signed=True).strength),
+                whisker=_short(piece.error / abs(piece.score)) if piece.error and piece.score else "",
+            )
             for piece in sorted(candidates, key=lambda piece: -abs(piece.score))[:TOP]
         ]
 
@@ -257,24 +262,31 @@ class ExplanationView:
         return candidate_tables(self.explanation)
 
     @property
-    def numbers(self) -> list[tuple[int, str, str, str]]:
-        """Every unit as the model has it: (place, token, its text, score)."""
+    def has_errors(self) -> bool:
+        """Whether scores have standard errors to be shown."""
+        return any(self.explanation.standard_errors or ())
+
+    @property
+    def numbers(self) -> list[tuple[int, str, str, str, str]]:
+        """Every unit as the model has it: (place, token, its text, score, standard error)."""
         texts = {0: self.explanation.text, 1: self.explanation.pair or ""}
-        rows = enumerate(self.explanation.units(special=True))
+        errors = self.explanation.standard_errors or (0.0,) * len(self.explanation.scores)
+        rows = enumerate(zip(self.explanation.units(special=True), errors, strict=True))
         return [
             (
                 place,
                 visible(unit.text),
                 visible(texts.get(unit.segment, "")[unit.start : unit.end]),
                 f"{unit.score:.6g}",
+                f"{error:.2g}",
             )
-            for place, unit in rows
+            for place, (unit, error) in rows
         ]
 
 
 def fragment(explanation: Explanation, special: bool = False) -> str:
     """The coloured text with its headline, for a notebook's output: brings its own style, needs nothing else."""
-    return render("fragment.html", view=view(explanation, special=special))
+    return render_fragment("fragment.html", view=view(explanation, special=special))
 
 
 def page(explanations: Sequence[Explanation], *, special: bool = False, title: str | None = None) -> str:
@@ -283,8 +295,7 @@ def page(explanations: Sequence[Explanation], *, special: bool = False, title: s
     """
     views = [view(explanation) for explanation in explanations]
     compared = _difference(*explanations) if len(explanations) == 2 and _same_text(*explanations) else None
-    return render(
-        "page.html",
+    return _page(
         title=visible(title or _question(explanations)),
         views=views,
         compared=compared,
@@ -297,9 +308,11 @@ def difference(a: Explanation, b: Explanation) -> str:
     """A page on where two explanations of one text disagree: blue where `a` gives more, orange where `b` does."""
     compared = _difference(a, b)
     title = " or ".join(compared.versus or ())
-    return render(
-        "page.html", title=visible(title), views=[], compared=compared, brief=[view(a), view(b)], special=False
-    )
+    return _page(title=visible(title), views=[], compared=compared, brief=[view(a), view(b)], special=False)
+
+
+def _page(**values: Any) -> str:
+    return render_page("page.html", styles=("text.css", "page.css"), scripts=("tip.js",), **values)
 
 
 def view(explanation: Explanation, *, special: bool = True) -> ExplanationView:
@@ -353,18 +366,3 @@ def _question(explanations: Sequence[Explanation]) -> str:
 
 def _short(strength: float) -> str:
     return f"{strength:.3f}".rstrip("0").rstrip(".")
-
-
-@cache
-def _templates() -> Environment:
-    return Environment(
-        loader=PackageLoader("wherefrom.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
-def render(name: str, **values: Any) -> str:
-    return _templates().get_template(name).render(light=LIGHT, dark=DARK, **values)

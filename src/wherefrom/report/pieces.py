@@ -25,6 +25,7 @@ class Piece(NamedTuple):
     start: int
     end: int
     segment: int
+    error: float | None = None  # the standard error of the score, where it has one
 
     @property
     def special(self) -> bool:
@@ -58,16 +59,18 @@ def pieces(explanation: Explanation, *, special: bool = False) -> list[Piece]:
             continue
         token, score, (start, end) = explanation.tokens[place], explanation.scores[place], explanation.offsets[place]
         layers = tuple(layer[place] for layer in explanation.layers or ())
+        error = explanation.standard_errors[place] if explanation.standard_errors is not None else None
         before = found[-1] if found else None
         if before and before.segment == segment >= 0 and start < before.end and before.start < end:
             start, end = min(start, before.start), max(end, before.end)
             layers = tuple(a + b for a, b in zip(before.layers, layers, strict=True))
-            found[-1] = Piece(
-                texts[segment][start:end], (*before.tokens, token), before.score + score, layers, start, end, segment
-            )
+            if error is not None and before.error is not None:
+                error += before.error  # the most that the error of a sum can be
+            text, tokens = texts[segment][start:end], (*before.tokens, token)
+            found[-1] = Piece(text, tokens, before.score + score, layers, start, end, segment, error)
         else:
             text = "" if segment < 0 else texts[segment][start:end]
-            found.append(Piece(text, (token,), score, layers, start, end, segment))
+            found.append(Piece(text, (token,), score, layers, start, end, segment, error))
     return found
 
 

@@ -25,6 +25,7 @@ from wherefrom.report.wording import (
     number,
     options,
     output,
+    plus_minus,
     predicted,
     predicts,
     unassigned,
@@ -78,6 +79,8 @@ class Terminal(NamedTuple):
         """Text that means nothing but itself: no markup, no control characters, nothing the terminal's encoding
         lacks.
         """
+        if self.characters is ASCII:
+            text = text.replace("±", "+-")
         safe = visible(text).encode(self.console.encoding, "backslashreplace").decode(self.console.encoding)
         return Text(safe, style if self.coloured else "")
 
@@ -230,11 +233,17 @@ def _table(shown: list[Piece], apart: list[tuple[str, float]], terminal: Termina
     )
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True, justify="right")
+    drawn = any(piece.error for piece in shown)
+    if drawn:
+        table.add_column(no_wrap=True, justify="right")
     for place in places:
         piece = shown[place]
         score = terminal.text(number(piece.score, scale, signed=terminal.signed))
         table.add_row(
-            terminal.name(piece.label), _bar(shade(piece.score, scale, signed=terminal.signed), terminal), score
+            terminal.name(piece.label),
+            _bar(shade(piece.score, scale, signed=terminal.signed), terminal),
+            score,
+            *([terminal.text(plus_minus(piece.error, scale), "dim")] if drawn else ()),
         )
     left = len(shown) - len(places)
     if left:

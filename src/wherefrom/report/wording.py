@@ -125,10 +125,28 @@ def doubts(explanation: Explanation) -> list[tuple[str, str]]:
     ]
     rows = [
         ("cut", f"{explanation.cut} token{'s' * (explanation.cut != 1)} not read" if explanation.cut else ""),
+        ("standard error", _standard_error(explanation)),
         ("passes", ", ".join(passes)),
         ("time", duration(explanation.seconds) if explanation.seconds else ""),
     ]
     return [row for row in rows if row[1]]
+
+
+def _standard_error(explanation: Explanation) -> str:
+    """How far the scores would vary with another seed, beside the largest of them."""
+    errors = explanation.standard_errors
+    if not errors:
+        return ""
+    largest = max(map(abs, explanation.scores))
+    if not any(errors):
+        return "none: the scores are exact, nothing was drawn at random"
+    worst = f"±{number(max(errors), largest, signed=False)} at most, beside a largest score of"
+    return f"{worst} {number(largest, largest, signed=False)}"
+
+
+def plus_minus(error: float | None, scale: float) -> str:
+    """A standard error, to be written behind its score; nothing where there is none."""
+    return f"±{number(error, scale, signed=False)}" if error else ""
 
 
 def facts(explanation: Explanation) -> list[tuple[str, str]]:

@@ -7,8 +7,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from wherefrom.errors import MissingExtra
-from wherefrom.report.figure import BLUE, GREEN, INK, ORANGE, PURPLE, new_axes, svg_of
-from wherefrom.report.html import render
+from wherefrom.report.document import render_page
+from wherefrom.report.figure import BLUE, GREEN, INK, ORANGE, PURPLE, label, new_axes, svg_of
 from wherefrom.studies.sparse import paper
 from wherefrom.studies.sparse.tables import (
     PROJECTIONS,
@@ -40,8 +40,10 @@ def study_page(results: dict[str, Any] | None, inference: dict[str, Any] | None 
     """A page of what has been measured: the trained classifiers, a model's projected attention, or both."""
     check_extra()
     figures = [] if results is None else _figures(results)
-    return render(
+    return render_page(
         "sparse_study.html",
+        title="Is sparse attention more interpretable?",
+        styles=("text.css", "page.css", "sparse_study.css"),
         results=results,
         tables=[] if results is None else tables(results),
         figures=figures,
@@ -267,6 +269,8 @@ def _inference_figure(inference: dict[str, Any]) -> str:
     axes[1].set_title("mean tau-b of explanation and importance")
     axes[0].set_ylim(-0.02, 1.02)
     for one in axes:
-        one.set_xticks(places, [_short(row["projection"]) for row in found], rotation=30, fontsize=8.5)
+        one.set_xticks(
+            places, [label(_short(row["projection"])) for row in found], rotation=30, fontsize=8.5, parse_math=False
+        )
         one.legend(frameon=False, fontsize=8.5, labelcolor=INK)
     return svg_of(figure)

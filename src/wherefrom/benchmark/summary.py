@@ -25,7 +25,7 @@ from wherefrom.benchmark.statistics import (
     macro_f1,
     winners,
 )
-from wherefrom.core.explanation import Explanation
+from wherefrom.core.explanation import SMALL_GAP, Explanation
 from wherefrom.errors import BadFile, BadOption
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ class Summary:
     costs: list[MethodCost]
     agreement: MethodAgreement
     winners: dict[str, list[tuple[str, int]]]  # method -> operation and how often it was chosen
+    gaps: dict[str, int]  # method -> explanations whose scores do not add up to what they should
     disputed: list[Disputed]
     errors: list[dict[str, Any]]
     counts: dict[str, float]  # examples, asked, distinct, rows, seconds of the whole run
@@ -124,10 +125,21 @@ def summarise(run: Run, energy: Energy, *, seed: int = 0) -> Summary:
         costs=costs(run.alone, energy),
         agreement=agreed,
         winners={method: counted.most_common() for method, counted in winners(run.rows("explanations")).items()},
+        gaps=_gaps(run),
         disputed=_disputed(run, agreed),
         errors=list(run.rows("errors")),
         counts={name: float(run.costs[name].sum()) for name in run.costs.columns if name != "part"},
     )
+
+
+def _gaps(run: Run) -> dict[str, int]:
+    """How many explanations of each method miss a part of what they should add up to, where any do."""
+    rows = run.explanations[run.explanations["gap"].notna()]
+    moved = [
+        max(sum(map(abs, scores)), abs(sum(scores) + gap))
+        for scores, gap in zip(rows["scores"], rows["gap"], strict=True)
+    ]
+    return dict(Counter(rows["method"][(rows["gap"].abs() > [SMALL_GAP * one for one in moved]).to_numpy()]))
 
 
 def _disputed(run: Run, agreed: MethodAgreement) -> list[Disputed]:

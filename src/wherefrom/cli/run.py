@@ -333,6 +333,8 @@ def _show(summaries: list[Summary]) -> None:
             )
         names = TerminalColumn(("method",), tuple(Text(visible(method)) for method, _ in methods))
         print_columns(console, names, columns)
+        for method, count in summary.gaps.items():
+            console.print(Text(f"{method}: {count} explanations do not add up to what they should.", "yellow"))
         console.print()
     if not sys.stdout.isatty():
         return

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FORMAT = 1
+SMALL_GAP = 0.05  # of what the scores move
 Theme = Literal["auto", "light", "dark", "none"]  # of a terminal
 
 
@@ -122,6 +123,16 @@ class Explanation:
     check: Check | None = None
     standard_errors: tuple[float, ...] | None = None  # one for each score
     value: float | None = None
+
+    @property
+    def gap_stays(self) -> bool:
+        """Whether the scores miss more than `SMALL_GAP` of what they should add up to, so that nobody should rely
+        on them.
+        """
+        if self.gap is None:
+            return False
+        moved = max(sum(map(abs, self.scores)), abs(sum(self.scores) + self.gap))
+        return abs(self.gap) > SMALL_GAP * moved
 
     @property
     def output(self) -> float:

@@ -221,6 +221,8 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
     if summary.counts.get("unanswerable"):
         left_out = "left out of the metrics that look for it"
         facts.append(("questions without an answer", f"{summary.counts['unanswerable']:,.0f}, {left_out}"))
+    for method, count in summary.gaps.items():
+        facts.append((f"{visible(method)} does not add up for", f"{count:,} of its explanations: do not rely on them"))
     if not summary.finished:
         facts.append(("not finished", "some parts are missing; the numbers are those of the others"))
     return facts

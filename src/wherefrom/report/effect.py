@@ -118,6 +118,8 @@ def warning(explanation: Explanation) -> str:
     ]
     if not any(shown):
         return ""  # the views say that every score is zero
+    if explanation.gap_stays:
+        return gap_warning(explanation)
     if _only_rounding(shown, signed=explanation.signed):
         return "Differences here are rounding: the scores differ by less than single precision can tell apart."
     found = effect_of(explanation)
@@ -133,6 +135,17 @@ def warning(explanation: Explanation) -> str:
     else:
         because = f"All of them together could move the {what_moves} by {moved}"
     return f"The {what} tiny{why}. {because}, so the colours stay pale."
+
+
+def gap_warning(explanation: Explanation) -> str:
+    """That the scores do not add up, in words; nothing where they do."""
+    if not explanation.gap_stays or explanation.gap is None:
+        return ""
+    total = sum(map(abs, explanation.scores))
+    return (
+        f"Do not rely on these scores: they miss {abs(explanation.gap):.3g} of what they should add up to, and are"
+        f" {total:.3g} together."
+    )
 
 
 def _only_rounding(shown: Sequence[float], *, signed: bool) -> bool:

@@ -91,8 +91,8 @@ def test_a_row_names_its_own_target_and_foil(tmp_path: Path) -> None:
     model = Model(make_model("bert", labels=3))
     rows: list[dict[str, Any]] = [
         {"id": "pair", "text": "a good film", "label": "LABEL_2", "foil": "LABEL_0"},
-        {"id": "two", "text": "a bad film", "target": ["LABEL_1", "LABEL_2"]},
-        {"id": "one", "text": "a fine film", "target": "LABEL_1"},
+        {"id": "two", "text": "a bad film", "explain": ["LABEL_1", "LABEL_2"]},
+        {"id": "one", "text": "a fine film", "explain": "LABEL_1", "target": 0.5},
         {"id": "label", "text": "a dull film", "label": "LABEL_0"},
     ]
     data = written(tmp_path / "rows.jsonl", rows)

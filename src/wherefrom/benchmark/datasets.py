@@ -64,7 +64,7 @@ FIELDS = {
     "rationale": ("rationale", "rationale_a"),
     "pair_rationale": ("pair_rationale", "rationale_b"),
     "answer": ("answer",),
-    "target": ("target",),
+    "explain": ("explain",),
     "foil": ("foil",),
     "mask_span": ("mask_span", "verb_span"),
 }
@@ -232,8 +232,8 @@ class DataSet:
                 found[ours] = next((row[name] for name in theirs if row.get(name) is not None), None)
         # A question about a context without a class: data for a model that answers it.
         found["question"] = found["label"] is None and {"question", "context"} <= row.keys()
-        if found["target"] is None and found["foil"] is not None:  # why the label rather than the foil
-            found["target"] = found["label"]
+        if found["explain"] is None and found["foil"] is not None:  # why the label rather than the foil
+            found["explain"] = found["label"]
         if self.ignore_labels:
             found["label"] = None
         return found | (

@@ -153,7 +153,7 @@ class _Prepared:
             if plan.target == LABELLED and example.target is None and plan.ignores_labels:
                 raise BadOption(
                     "target=label explains the data set's labels, but these are ignored (--labels none), or they are"
-                    " not classes of this model. A row may name what it asks about, in the fields target and foil."
+                    " not classes of this model. A row may name what it asks about, in the fields explain and foil."
                 )
             if plan.target == LABELLED and example.target is None and example.label is None:
                 raise BadFile(

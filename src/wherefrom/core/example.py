@@ -48,7 +48,7 @@ class Example:
 
 
 def example_of(row: Mapping[str, Any], *, where: str, number: int) -> Example:
-    """An example from a record with the fields id, text, pair, label, rationale, pair_rationale, answer, target, foil,
+    """An example from a record with the fields id, text, pair, label, rationale, pair_rationale, answer, explain, foil,
     mask_span and question; says what does not fit.
     """
     text, pair = row.get("text"), row.get("pair")
@@ -73,7 +73,7 @@ def example_of(row: Mapping[str, Any], *, where: str, number: int) -> Example:
         label=_label(row.get("label"), where),
         rationale=both,
         answer=_answer(row.get("answer"), pair, where),
-        target=_target(row.get("target"), row.get("foil"), where),
+        target=_target(row.get("explain"), row.get("foil"), where),
         mask_span=_mask_span(row.get("mask_span"), text, where),
         question=bool(row.get("question", False)),
         where=where,
@@ -103,12 +103,13 @@ def _target(given: Any, foil: Any, where: str) -> str | int | tuple[str | int, s
     """A label or token by its name or number, and its foil: in a field of its own, or as the second of two."""
     if isinstance(given, Sequence) and not isinstance(given, str) and len(given) == 2 and foil is None:
         given, foil = given
+    given, foil = (None if one == "" else one for one in (given, foil))  # an empty cell of a table
     named = [_name_of_target(one, where) for one in (given, foil) if one is not None]
     if foil is None:
         return named[0] if named else None
     if len(named) < 2:
         raise BadFile(
-            f"{where}: there is a foil, {foil!r}, but neither a target nor a label that it could be a foil of."
+            f"{where}: there is a foil, {foil!r}, but nothing to explain, and no label, that it could be a foil of."
         )
     return named[0], named[1]
 
@@ -118,11 +119,13 @@ def _name_of_target(given: Any, where: str) -> str | int:
         return int(given)
     if isinstance(given, str) and given:
         return given
-    raise BadFile(f"{where}: the target or foil is {given!r}; it must be the name or number of a label or token.")
+    raise BadFile(
+        f"{where}: what is to be explained, or its foil, is {given!r}; it must be the name or number of a label or token."
+    )
 
 
 def _mask_span(given: Any, text: str, where: str) -> tuple[int, int] | None:
-    if given is None:
+    if given is None or given == "":
         return None
     found = _marks([given], text, 0, where, "mask_span")
     assert found is not None

@@ -120,7 +120,7 @@ def _name_of_target(given: Any, where: str) -> str | int:
     if isinstance(given, str) and given:
         return given
     raise BadFile(
-        f"{where}: what is to be explained, or its foil, is {given!r}; it must be the name or number of a label or token."
+        f"{where}: what is to be explained, or its foil, is {given!r}; it must be a label or token, by name or number."
     )
 
 

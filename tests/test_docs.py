@@ -230,7 +230,14 @@ def exists(dotted: str) -> bool:
 
 
 # What pages call things in passing: `case.capture` is a property of a Case.
-VARIABLES = {"case": "Case", "model": "Model", "e": "Explanation", "found": "Comparison", "flow": "Flow"}
+VARIABLES = {
+    "case": "Case",
+    "model": "Model",
+    "e": "Explanation",
+    "found": "Comparison",
+    "flow": "Flow",
+    "flip": "Flip",
+}
 # Groups of entry points, by which other packages bring their own; no modules of ours.
 ENTRY_POINTS = ("wherefrom.families", "wherefrom.readers")
 FILE_ENDINGS = ("html", "json", "png")  # `flow.png` is no property of a flow

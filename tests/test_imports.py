@@ -39,6 +39,7 @@ VIEWS = {
     ("core.explanation", "report.terminal"),
     ("core.explanation", "report.html"),
     ("core.explanation", "report.bars"),
+    ("core.flip", "report.flip"),
     ("core.flow", "report.flow"),
     ("core.flow", "report.flow_terminal"),
     ("core.comparison", "report.comparison"),

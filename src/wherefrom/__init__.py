@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from wherefrom.api import Model, explain, flow, load
     from wherefrom.core.explanation import Explanation
     from wherefrom.core.family import Family
+    from wherefrom.core.flip import Flip
     from wherefrom.core.flow import Flow
     from wherefrom.errors import TextWasCut, WherefromError
     from wherefrom.registry import (
@@ -31,6 +32,7 @@ __all__ = [
     "DataReader",
     "Explanation",
     "Family",
+    "Flip",
     "Flow",
     "Model",
     "TextWasCut",
@@ -54,6 +56,7 @@ _HOME = {
     "load": "wherefrom.api",
     "Explanation": "wherefrom.core.explanation",
     "Family": "wherefrom.core.family",
+    "Flip": "wherefrom.core.flip",
     "Flow": "wherefrom.core.flow",
     "TextWasCut": "wherefrom.errors",
     "WherefromError": "wherefrom.errors",

@@ -10,9 +10,11 @@ import torch
 
 from wherefrom.case.case import Attribution, make_cases
 from wherefrom.case.explain import explain_targets, explain_texts
+from wherefrom.case.flip import find_flip
 from wherefrom.core.comparison import Comparison
 from wherefrom.core.encoding import ChosenSpan, Encoding, TextOrPair
 from wherefrom.core.explanation import Explanation
+from wherefrom.core.flip import Flip
 from wherefrom.core.flow import Flow
 from wherefrom.core.target import written_value
 from wherefrom.core.units import Level, Span
@@ -25,6 +27,7 @@ from wherefrom.progress import bar
 from wherefrom.registry import Configured, Method, Reference, check_options, find_method
 
 LEVELS: tuple[Level, ...] = ("token", "word", "sentence")
+FILLS = ("delete", "mask", "unk", "pad", "eos")
 
 
 class SupportsToList(Protocol):
@@ -272,6 +275,56 @@ class Model:
         comparer = Comparer(self.text_model, (), chosen_metrics(metrics, offered=offered))
         with bar("asking", wanted=progress) as moved:
             return comparer.evaluate(given, Query(encoding, None, marked, answer), progress=moved)
+
+    def flip(
+        self,
+        text: TextOrPair,
+        to: TargetSpec = None,
+        method: str | None = None,
+        level: Level = "word",
+        *,
+        fill: str = "delete",
+        units: Iterable[ChosenSpan] | None = None,
+        **options: Any,
+    ) -> Flip:
+        """The smallest set of words whose hiding changes the decision.
+
+        Up to 12 units every set is tried, the small ones first. With more, units are hidden in the order of an
+        explanation's scores until the decision changes, and those that are not needed are put back. Unless a method is
+        given, the scores are what the probability loses when each unit alone is hidden, which is asked anyway.
+
+        Args:
+            text: one text, or a (text, pair) tuple.
+            to: the label or token that the decision should become; any other unless given. Of a multi-label model,
+                the label whose yes should become a no, or the other way round.
+            method: the method whose scores are followed in longer texts; hiding each unit alone unless given.
+            level: "word", "token" or "sentence".
+            fill: how units are hidden: "delete", or "mask", "unk", "pad" or "eos" for a token in their place.
+            units: spans of characters that are hidden as wholes, as in `Model.explain`.
+            **options: the method's own.
+
+        Returns:
+            A `Flip`: the units, what is decided without them, whether a smaller set is ruled out, and the cost.
+
+        Example:
+            ```python
+            found = model.flip("A gorgeous, witty film, but the plot drags.")
+            found.show()
+            ```
+        """
+        if fill not in FILLS:
+            raise UnknownName.among("fill", fill, FILLS)
+        choice: Configured[Method] | None = None
+        if method is not None:
+            row = find_method(method)
+            choice = Configured(method, row, check_options(method, row.function, options))
+        elif options:
+            raise BadOption(f"{', '.join(options)}: options are a method's own, and no method was given.")
+        depth: Level = "span" if units is not None else level
+        if units is None:
+            _chosen_level(level, None)
+        with torch.inference_mode(False):
+            return find_flip(self.text_model, self._read(text, units), to, choice, depth, fill)
 
     def flow(self, text: TextOrPair, method: str = "alti", **options: Any) -> Flow:
         """Where what each position holds came from, layer by layer.

@@ -63,7 +63,9 @@ def made(needs: Sequence[Reads], model: TextModel | None = None) -> set[PassKind
         (["embeddings"], {"embeddings"}),
         (["attention"], {"attention"}),
         (["attention", "scores"], {"scores"}),
-        (["attention", "embeddings"], {"gradients"}),
+        (["attention", "embeddings"], {"graph"}),
+        (["hidden_gradients", "attention", "attention_x_gradients"], {"graph"}),
+        (["hidden_gradients", "scores"], {"gradients"}),
         (["scores", "gradients", "embeddings"], {"gradients"}),
         (["gradients", "relevance", "attention"], {"relevance"}),
         (["relevance_double"], {"relevance_double"}),
@@ -175,7 +177,7 @@ def test_a_model_that_cannot_be_looked_into_still_answers() -> None:
     with pytest.raises(WrongModel):
         passes.forward("gradients")
     assert not passes.available("gradients")
-    assert passes.toward([None]).embedding_gradient.shape[:2] == (1, 4)
+    assert passes.toward([None]).gradient("embeddings")[0].shape[:2] == (1, 4)
     with pytest.raises(WrongModel):
         Model(model).explain("good bad", "attcat")
     found = Model(model).compare("good bad", "all", ["entropy"])

@@ -86,15 +86,17 @@ class HandMade:
         self.capture = SimpleNamespace(
             hidden=states, attention=[Attention(first, first, nothing), Attention(second, second, nothing)]
         )
-        self.gradients = SimpleNamespace(
-            hidden=slopes, attention=[Attention(slope, slope, nothing), Attention(slope, slope, nothing)]
-        )
+        self.hidden_gradients, self.last_attention_gradient = slopes, slope
         self.encoding = [None, None]
         self.row_read = torch.tensor([1.0, 0.0])
         self.embeddings = states[0]
 
     def attention(self, *, scores: bool) -> list[Tensor]:
         return [layer.scores if scores else layer.probs for layer in self.capture.attention]
+
+    def attention_x_gradients(self, *, positive: bool) -> list[Tensor]:
+        slope = self.last_attention_gradient.relu() if positive else self.last_attention_gradient
+        return [(layer.probs * slope).mean(0) for layer in self.capture.attention]
 
     def read(self, matrix: Tensor) -> Tensor:
         return matrix[..., 0, :]

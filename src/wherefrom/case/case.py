@@ -110,7 +110,11 @@ class Case:
 
     @cached_property
     def capture(self) -> Capture:
-        record = self._record("gradients")
+        """What was recorded of the pass. Where gradients at hidden states or attention alone were announced, attention
+        scores are not kept.
+        """
+        announced = self.passes.announced(("hidden_gradients", "last_attention_gradient", "attention_x_gradients"))
+        record = self._record(announced[0] if announced else "gradients")
         return self._slice(Capture(self.passes.leaf, [*record.inputs, record.outputs[-1]], record.attention))
 
     def _record(self, need: Reads) -> Recording:
@@ -153,6 +157,27 @@ class Case:
     def gradients(self) -> Capture:
         """The gradient of the target's score at everything captured."""
         return self._slice(self.view.gradients)
+
+    @property
+    def hidden_gradients(self) -> list[Tensor]:
+        """The gradient of the target's score at the input of every block, and at the output of the last. (token,
+        hidden) each
+        """
+        return [part[self.row, : len(self.encoding)] for part in self.view.gradient("hidden_gradients")]
+
+    @property
+    def last_attention_gradient(self) -> Tensor:
+        """The gradient at the last layer's attention probabilities. (head, query, key)"""
+        n = len(self.encoding)
+        return self._of_row(self.view.gradient("last_attention_gradient")[0])[:, :n, :n]
+
+    def attention_x_gradients(self, *, positive: bool) -> list[Tensor]:
+        """Every layer's attention times its gradient, or times its positive gradients alone; the mean over heads.
+        (query, key) each
+        """
+        n, found = len(self.encoding), self.view.gradient("attention_x_gradients")
+        half = len(found) // 2
+        return [part[self.row, :n, :n] for part in (found[half:] if positive else found[:half])]
 
     def relevance(
         self,
@@ -203,7 +228,7 @@ class Case:
     @property
     def embedding_gradient(self) -> Tensor:
         """The gradient of the target's score at the word embeddings. (token, size)"""
-        return self.view.embedding_gradient[self.row, : len(self.encoding)]
+        return self.view.gradient("embeddings")[0][self.row, : len(self.encoding)]
 
     def _slice(self, batched: Capture) -> Capture:
         row, n, of_row = self.row, len(self.encoding), self._of_row
@@ -211,7 +236,11 @@ class Case:
             batched.embeddings[row, :n].detach(),
             [hidden[row, :n].detach() for hidden in batched.hidden],
             [
-                Attention(of_row(a.scores)[:, :n, :n], of_row(a.probs)[:, :n, :n], of_row(a.value)[:, :n])
+                Attention(
+                    of_row(a.scores)[:, :n, :n] if a.scores.numel() else a.scores,  # empty where they were not kept
+                    of_row(a.probs)[:, :n, :n],
+                    of_row(a.value)[:, :n],
+                )
                 for a in batched.attention
             ],
         )

@@ -7,9 +7,9 @@ the first of it is read: which passes are made does not depend on the order in w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, TypeVar
 from weakref import WeakValueDictionary
 
@@ -20,7 +20,15 @@ from wherefrom.case.asking import Asker
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import Target
 from wherefrom.errors import ModelFailed, NotSeen, TextWithoutAnswer, WrongModel
-from wherefrom.model.recording import Attention, Recording, recording
+from wherefrom.model.recording import (
+    Attend,
+    Attention,
+    Recording,
+    explicit_attention,
+    fused_attention,
+    pass_through,
+    recording,
+)
 from wherefrom.model.relevance.double import graph_tensor, paired
 from wherefrom.model.relevance.mode import RelevanceMode, relevance_mode
 from wherefrom.model.relevance.propagation import Operation, Propagation, PropagationState
@@ -62,12 +70,21 @@ class ForwardPass:
 
 # Where relevance is read: see `Case.relevance`.
 RelevancePlace = Literal["words", "blocks", "attention", "top", "contexts"]
-PassKind = Literal["plain", "embeddings", "attention", "scores", "gradients", "relevance", "relevance_double"]
+PassKind = Literal["plain", "embeddings", "attention", "scores", "graph", "gradients", "relevance", "relevance_double"]
 
 _PLAIN: frozenset[Reads] = frozenset({"nothing", "answers", "path"})  # these read nothing of it but the logits
 _ATTENTION: frozenset[Reads] = _PLAIN | {"attention"}
 _SCORES: frozenset[Reads] = _ATTENTION | {"scores"}
-_GRADIENTS: frozenset[Reads] = _SCORES | {"embeddings", "gradients"}
+# Gradients that one backward pass over the graph finds. The first is the cheapest, and the last takes the most memory.
+_BACKWARD: tuple[Reads, ...] = (
+    "embeddings",
+    "hidden_gradients",
+    "last_attention_gradient",
+    "attention_x_gradients",
+    "gradients",
+)
+_GRAPH: frozenset[Reads] = _ATTENTION | set(_BACKWARD[:-1])
+_GRADIENTS: frozenset[Reads] = _GRAPH | {"scores", "gradients"}
 # What each kind of pass serves, from the cheapest to the richest. The pass in double precision stands apart: its
 # attention is one step of the backward pass, so that nobody can read probabilities from it.
 SERVES: dict[PassKind, frozenset[Reads]] = {
@@ -75,6 +92,7 @@ SERVES: dict[PassKind, frozenset[Reads]] = {
     "embeddings": _PLAIN | {"embeddings"},
     "attention": _ATTENTION,
     "scores": _SCORES,
+    "graph": _GRAPH,
     "gradients": _GRADIENTS,
     "relevance": _GRADIENTS | {"relevance"},
     "relevance_double": _PLAIN | {"relevance_double"},
@@ -137,6 +155,10 @@ class Passes:
                 return self.forward(need).logits.detach().to(self.leaf.dtype)
         return self.forward("nothing").logits.detach().to(self.leaf.dtype)
 
+    def announced(self, needs: Iterable[Reads]) -> list[Reads]:
+        """Those of these needs that were announced."""
+        return [need for need in needs if need in self._announced]
+
     def forward(self, need: Reads) -> ForwardPass:
         """The pass that serves a need: one that was made, else the cheapest that also serves all that was announced."""
         serving = [kind for kind, serves in SERVES.items() if need in serves]
@@ -166,8 +188,9 @@ class Passes:
                 return ForwardPass(self.model.logits(self.inputs, self.count, self.leaf))
         if kind in ("relevance", "relevance_double"):
             return self._with_rules(double=kind == "relevance_double")
-        with torch.set_grad_enabled(kind == "gradients"):
-            record, logits = self._record(self.leaf, scores=kind != "attention")
+        with torch.set_grad_enabled(kind in ("graph", "gradients")):
+            attend = fused_attention if kind == "graph" else explicit_attention
+            record, logits = self._record(self.leaf, attend=attend, scores=kind in ("scores", "gradients"))
             return ForwardPass(logits, record)
 
     def _with_rules(self, *, double: bool) -> ForwardPass:
@@ -179,9 +202,14 @@ class Passes:
             return ForwardPass(logits, record, mode.state)
 
     def _record(
-        self, leaf: Tensor, mode: RelevanceMode | None = None, *, scores: bool = True
+        self,
+        leaf: Tensor,
+        mode: RelevanceMode | None = None,
+        *,
+        attend: Attend = explicit_attention,
+        scores: bool = True,
     ) -> tuple[Recording, Tensor]:
-        blocks, hooks = self.model.anatomy.blocks, () if mode is None else (mode.hook, mode.attend)
+        blocks, hooks = self.model.anatomy.blocks, (pass_through, attend) if mode is None else (mode.hook, mode.attend)
         with recording([b.module for b in blocks], [b.attention for b in blocks], *hooks, scores=scores) as record:
             logits = graph_tensor(
                 self.model.logits(self.inputs, self.count, leaf, whole=mode is None or not mode.double)
@@ -239,6 +267,7 @@ class TargetedPasses:
     def __init__(self, passes: Passes, asked: Sequence[Target | None]) -> None:
         self.passes, self.asked = passes, asked
         self._relevance: dict[object, list[Tensor]] = {}
+        self._gradients: dict[Reads, list[Tensor]] = {}
 
     @cached_property
     def targets(self) -> tuple[Target, ...]:
@@ -246,6 +275,69 @@ class TargetedPasses:
         model, logits = self.passes.model, self.passes.logits
         rows = zip(self.asked, logits, self.passes.encodings, strict=True)
         return tuple(asked or model.task.predicted(model, row, encoding) for asked, row, encoding in rows)
+
+    def gradient(self, need: Reads) -> list[Tensor]:
+        """The gradients of every row's own target that a method reads, with a batch in front; all that were announced
+        come from one backward pass.
+
+        At the word embeddings (one tensor); at the input of every block and the output of the last; at the last layer's
+        attention probabilities (one); at every layer's, times these probabilities and averaged over heads: as they
+        are, and then with positive gradients alone. For everything recorded, see `gradients`.
+        """
+        if need not in self._gradients:
+            served = [other for other in self.passes.announced(_BACKWARD) if other != "gradients"]
+            wanted = dict.fromkeys([need, *served])
+            # An announced method may find that this model cannot be looked into; the others do without it.
+            self._gradients |= self._found([other for other in wanted if other == need or self.passes.available(other)])
+        return self._gradients[need]
+
+    def _found(self, needs: Sequence[Reads]) -> dict[Reads, list[Tensor]]:
+        """One backward pass for all of these."""
+        inside = [need for need in needs if need != "embeddings"]
+        made = self.passes.forward(inside[0] if inside else "embeddings")
+        places: dict[Reads, list[Tensor]] = {"embeddings": [self.passes.leaf]}
+        if inside:
+            record = made.recording
+            # Where attention is one step, its gradient is that of the context times the value.
+            contexts = record.contexts if made.propagation is None else []
+            places["hidden_gradients"] = [*record.inputs, record.outputs[-1]]
+            places["last_attention_gradient"] = [contexts[-1] if contexts else record.attention[-1].probs]
+            places["attention_x_gradients"] = [record.inputs[0]]  # so far the backward pass must go
+        products: list[tuple[Tensor, Tensor]] = []
+        with ExitStack() as hooks:
+            if "attention_x_gradients" in needs:
+                # Taken as the backward pass goes by, so that no layer's gradient stays in memory. From the last layer.
+                for number, layer in enumerate(record.attention):
+                    place = contexts[number] if contexts else layer.probs
+                    take = partial(self._take_products, layer, products, through_context=bool(contexts))
+                    hooks.callback(place.register_hook(take).remove)
+            found = iter(self._backward(made.logits, [place for need in needs for place in places[need]]))
+        gradients = {need: [next(found) for _ in places[need]] for need in needs}
+        if "last_attention_gradient" in needs and contexts:
+            (slope,) = gradients["last_attention_gradient"]
+            gradients["last_attention_gradient"] = [slope @ record.attention[-1].value.detach().transpose(-2, -1)]
+        if "attention_x_gradients" in needs:
+            signed, positive = zip(*reversed(products), strict=True)
+            gradients["attention_x_gradients"] = [*signed, *positive]
+        return gradients
+
+    def _take_products(
+        self, layer: Attention, products: list[tuple[Tensor, Tensor]], slope: Tensor, *, through_context: bool
+    ) -> None:
+        """Attention times its gradient, and times its positive gradients alone: the means over heads. (row, query, key)
+
+        One head after the other, because all at once would take as much memory again as the attention itself.
+        """
+        rows = len(self.asked)
+        probs, value, slope = (
+            part.detach().view(rows, -1, *part.shape[-2:]) for part in (layer.probs, layer.value, slope)
+        )
+        signed, positive = (torch.zeros_like(probs[:, 0]) for _ in range(2))
+        for head in range(probs.shape[1]):
+            of_head = slope[:, head] @ value[:, head].transpose(-2, -1) if through_context else slope[:, head]
+            signed.addcmul_(probs[:, head], of_head)
+            positive.addcmul_(probs[:, head], of_head.clamp(min=0))
+        products.append((signed / probs.shape[1], positive / probs.shape[1]))
 
     @cached_property
     def gradients(self) -> Capture:
@@ -257,13 +349,6 @@ class TargetedPasses:
         edge = 2 + len(record.inputs)
         layers = [Attention(*found[i : i + 3]) for i in range(edge, len(found), 3)]
         return Capture(found[0], list(found[1:edge]), layers)
-
-    @cached_property
-    def embedding_gradient(self) -> Tensor:
-        """The gradient at the word embeddings alone: cheaper than `gradients`, and the family need not be known."""
-        if self.passes.available("gradients"):  # whose backward pass serves this, too
-            return self.gradients.embeddings
-        return self._backward(self.passes.forward("embeddings").logits, [self.passes.leaf])[0]
 
     def relevance(
         self, propagation: Propagation, at: RelevancePlace, trace: list[Operation] | None = None

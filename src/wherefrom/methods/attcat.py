@@ -16,7 +16,7 @@ from wherefrom.methods.cat import cat
 from wherefrom.registry import method
 
 
-@method(family="gradient", signed=True, per_class=True, reads="gradients", paper="Qiang et al. 2022 (AttCAT)")
+@method(family="gradient", signed=True, per_class=True, reads="hidden_gradients", paper="Qiang et al. 2022 (AttCAT)")
 def attcat(case: Case, *, hidden: Literal["input", "output"] = "input") -> Tensor:
     received = torch.stack([layer.probs.mean((0, 1)) for layer in case.capture.attention])  # (layer, token)
     return received * cat(case, hidden=hidden)

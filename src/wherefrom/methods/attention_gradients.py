@@ -11,6 +11,12 @@ from wherefrom.case.case import Case
 from wherefrom.registry import method
 
 
-@method(family="attention", signed=True, per_class=True, reads="gradients", paper="Qiang et al. 2022 (AttCAT), 'Grads'")
+@method(
+    family="attention",
+    signed=True,
+    per_class=True,
+    reads="last_attention_gradient",
+    paper="Qiang et al. 2022 (AttCAT), 'Grads'",
+)
 def attention_gradients(case: Case) -> Tensor:
-    return case.read(case.gradients.attention[-1].probs.mean(0))
+    return case.read(case.last_attention_gradient.mean(0))

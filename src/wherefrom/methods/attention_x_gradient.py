@@ -17,12 +17,9 @@ from wherefrom.registry import method
     family="attention",
     signed=True,
     per_class=True,
-    reads="gradients",
+    reads="attention_x_gradients",
     paper="Barkan et al. 2021 (Grad-SAM), arXiv:2204.11073",
 )
 def attention_x_gradient(case: Case, *, relu: bool = False) -> Attribution:
-    rows = []
-    for layer, gradient in zip(case.capture.attention, case.gradients.attention, strict=True):
-        slope = gradient.probs.relu() if relu else gradient.probs
-        rows.append(case.read((slope * layer.probs).mean(0)))
+    rows = [case.read(weighted) for weighted in case.attention_x_gradients(positive=relu)]
     return Attribution(torch.stack(rows), signed=not relu)  # (layer, token)

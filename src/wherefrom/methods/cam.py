@@ -11,6 +11,12 @@ from wherefrom.case.case import Case
 from wherefrom.registry import method
 
 
-@method(family="attention", signed=False, per_class=True, reads="gradients", paper="Zhou et al. 2016, arXiv:1512.04150")
+@method(
+    family="attention",
+    signed=False,
+    per_class=True,
+    reads="last_attention_gradient",
+    paper="Zhou et al. 2016, arXiv:1512.04150",
+)
 def cam(case: Case) -> Tensor:
-    return case.gradients.attention[-1].probs.mean((0, 1)).relu()
+    return case.last_attention_gradient.mean((0, 1)).relu()

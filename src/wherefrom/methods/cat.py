@@ -15,8 +15,8 @@ from wherefrom.case.case import Case
 from wherefrom.registry import method
 
 
-@method(family="gradient", signed=True, per_class=True, reads="gradients", paper="Qiang et al. 2022 (AttCAT)")
+@method(family="gradient", signed=True, per_class=True, reads="hidden_gradients", paper="Qiang et al. 2022 (AttCAT)")
 def cat(case: Case, *, hidden: Literal["input", "output"] = "input") -> Tensor:
     places = slice(0, -1) if hidden == "input" else slice(1, None)
-    states, slopes = torch.stack(case.capture.hidden[places]), torch.stack(case.gradients.hidden[places])
+    states, slopes = torch.stack(case.capture.hidden[places]), torch.stack(case.hidden_gradients[places])
     return (states * slopes).sum(-1)  # (layer, token)

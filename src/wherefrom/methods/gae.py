@@ -13,11 +13,14 @@ from wherefrom.registry import method
 
 
 @method(
-    family="relevance", signed=False, per_class=True, reads="gradients", paper="Chefer et al. 2021, arXiv:2103.15679"
+    family="relevance",
+    signed=False,
+    per_class=True,
+    reads="attention_x_gradients",
+    paper="Chefer et al. 2021, arXiv:2103.15679",
 )
 def gae(case: Case) -> Tensor:
     row = case.row_read
-    for layer, gradient in zip(reversed(case.capture.attention), reversed(case.gradients.attention), strict=True):
-        weighted = (layer.probs * gradient.probs).clamp(min=0).mean(0)  # (query, key)
+    for weighted in reversed(case.attention_x_gradients(positive=True)):  # attention is never negative
         row = row + row.to(weighted.dtype) @ weighted
     return row

@@ -12,8 +12,12 @@ from wherefrom.registry import method
 
 
 @method(
-    family="attention", signed=False, per_class=True, reads="gradients", paper="Selvaraju et al. 2017, arXiv:1610.02391"
+    family="attention",
+    signed=False,
+    per_class=True,
+    reads="last_attention_gradient",
+    paper="Selvaraju et al. 2017, arXiv:1610.02391",
 )
 def gradcam(case: Case) -> Tensor:
-    weight = case.gradients.attention[-1].probs.mean((1, 2), keepdim=True)  # (head, 1, 1)
+    weight = case.last_attention_gradient.mean((1, 2), keepdim=True)  # (head, 1, 1)
     return case.read((case.capture.attention[-1].probs * weight).mean(0).relu())

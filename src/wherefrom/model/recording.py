@@ -47,10 +47,11 @@ class Recording:
     outputs: list[Tensor] = field(default_factory=list)
     attention: list[Attention] = field(default_factory=list)
     blocks: list[nn.Module] = field(default_factory=list)
-    contexts: list[Tensor] = field(default_factory=list)  # what the heads read, where attention is one `AttentionStep`
+    # What the heads read, where attention is one step of the backward pass: an `AttentionStep`, or torch's own kernel.
+    contexts: list[Tensor] = field(default_factory=list)
 
 
-def explicit_attention(
+def attention_probabilities(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -62,8 +63,8 @@ def explicit_attention(
     enable_gqa: bool = False,
     hook: Hook = pass_through,
     layer: int = 0,
-) -> tuple[Attention, Tensor]:
-    """scaled_dot_product_attention written so that scores and probabilities exist as tensors."""
+) -> Attention:
+    """What scaled_dot_product_attention computes on the way, as tensors. Takes its arguments."""
     if enable_gqa:
         shared = query.shape[-3] // key.shape[-3]
         key, value = key.repeat_interleave(shared, -3), value.repeat_interleave(shared, -3)
@@ -85,7 +86,26 @@ def explicit_attention(
     else:
         scores = scores + attn_mask
         probs = functional.softmax(scores, -1)
-    return Attention(scores, probs, value), hook("context", layer, probs @ value)
+    return Attention(scores, probs, value)
+
+
+def explicit_attention(
+    *args: Any, hook: Hook = pass_through, layer: int = 0, **kwargs: Any
+) -> tuple[Attention, Tensor]:
+    """scaled_dot_product_attention written so that scores and probabilities are in the graph."""
+    record = attention_probabilities(*args, hook=hook, layer=layer, **kwargs)
+    return record, hook("context", layer, record.probs @ record.value)
+
+
+def fused_attention(*args: Any, hook: Hook = pass_through, layer: int = 0, **kwargs: Any) -> tuple[Attention, Tensor]:
+    """Torch's own kernel, whose backward pass keeps no probabilities and is faster; beside it the probabilities,
+    without a graph.
+
+    The gradient at a probability is then that of the context times the value.
+    """
+    with torch.no_grad():
+        record = attention_probabilities(*args, **kwargs)
+    return record, hook("context", layer, functional.scaled_dot_product_attention(*args, **kwargs))
 
 
 # Computes scaled_dot_product_attention: takes its arguments, and a hook and a layer as `explicit_attention` does.
@@ -110,6 +130,7 @@ class AttentionRecorder(TorchFunctionMode):
         super().__init__()
         self.modules, self.hook, self.attend, self.keeps_scores = modules, hook, attend, scores
         self.records: list[Attention] = []
+        self.contexts: list[Tensor] = []  # of attention that is torch's own kernel
         self._thread = threading.get_ident()
         self._scores: Tensor | None = None
         self._aliases: list[Tensor] = []
@@ -143,6 +164,8 @@ class AttentionRecorder(TorchFunctionMode):
         if func is functional.scaled_dot_product_attention:
             record, context = self.attend(*args, **kwargs, hook=self.hook, layer=len(self.records))
             self._keep(record)
+            if self.attend is fused_attention:
+                self.contexts.append(context)
             return context
         name, layer = getattr(func, "__name__", ""), len(self.records)
         if name == "softmax":
@@ -201,5 +224,5 @@ def recording(
             hooks.callback(block.register_forward_pre_hook(before, with_kwargs=True).remove)
             hooks.callback(block.register_forward_hook(after).remove)
         recorder = hooks.enter_context(AttentionRecorder(attention, hook, attend, scores=scores).open())
-        record.attention = recorder.records
+        record.attention, record.contexts = recorder.records, recorder.contexts
         yield record

@@ -54,6 +54,8 @@ class TextModel:
     # Where a classification head reads the last hidden states; None where nobody knows.
     decision_position: DecisionPosition | None = field(init=False, default=None)
     skips_unread: bool = field(init=False, default=False)  # whether what the decision does not read is left out
+    # The module that gives a logit to every word of the vocabulary, where it can be run at the positions read alone.
+    vocabulary_head: nn.Module | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         if not getattr(self.tokenizer, "is_fast", False):
@@ -65,6 +67,7 @@ class TextModel:
         self.check_mode()
         # Found out once, when the model is loaded, so that no explanation pays for it and no recording sees it.
         object.__setattr__(self, "decision_position", self._find_decision_position())
+        object.__setattr__(self, "vocabulary_head", self._find_vocabulary_head())
         object.__setattr__(self, "skips_unread", self._may_skip_unread())
 
     def check_mode(self) -> None:
@@ -285,8 +288,12 @@ class TextModel:
     def _logits(self, inputs: dict[str, Tensor], embeddings: Tensor | None, *, skip_unread: bool) -> Tensor:
         positions = None if self._position_unknown else self.task.positions(self, inputs)
         only = self._only_what_is_read(positions) if skip_unread else nullcontext()
-        with self._embeddings_are(inputs["input_ids"], embeddings), only:
-            return self.task.logits(self.network(**inputs), inputs, positions)
+        with self._embeddings_are(inputs["input_ids"], embeddings), only, self._words_only_at(positions):
+            output = self.network(**inputs)
+        if self.vocabulary_head is not None and positions is not None:
+            # one position was computed, and stands for all of them; the others are never looked at
+            output.logits = output.logits.expand(-1, inputs["input_ids"].shape[1], -1)
+        return self.task.logits(output, inputs, positions)
 
     @contextmanager
     def _embeddings_are(self, ids: Tensor, embeddings: Tensor | None) -> Iterator[None]:
@@ -323,16 +330,37 @@ class TextModel:
         if block is None or positions is None:
             yield
             return
-        rows, thread = torch.arange(len(positions), device=positions.device), threading.get_ident()
-
-        def narrow(_: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-            return (args[0][rows, positions].unsqueeze(1), *args[1:]) if threading.get_ident() == thread else None
-
-        handle = block.mlp[0].register_forward_pre_hook(narrow)
-        try:
+        with _runs_only_at(block.mlp[0], positions):
             yield
-        finally:
-            handle.remove()
+
+    @contextmanager
+    def _words_only_at(self, positions: Tensor | None) -> Iterator[None]:
+        """The vocabulary's head runs at the position that is read, and nowhere else. With a large vocabulary its logits
+        at every position would cost as much as some layers, and far more memory.
+        """
+        if self.vocabulary_head is None or positions is None:
+            yield
+            return
+        with _runs_only_at(self.vocabulary_head, positions):
+            yield
+
+    def _find_vocabulary_head(self) -> nn.Module | None:
+        """The head of a language model, if running it at one position gives the same answer. Tried, because a model may
+        compute its logits in another way.
+        """
+        try:
+            head, inputs = self.network.get_output_embeddings(), self._sample_batch()
+            positions = self.task.positions(self, inputs)
+            if head is None or positions is None:
+                return None
+            with torch.no_grad():
+                full = self.network(**inputs).logits
+                with _runs_only_at(head, positions):
+                    short = self.network(**inputs).logits
+        except Exception:  # whatever a model unlike its kind makes of it: then it runs as it is
+            return None
+        read = full[torch.arange(len(full), device=full.device), positions]
+        return head if short.shape[1] == 1 and _same_answer(short[:, 0], read) else None
 
     def _may_skip_unread(self) -> bool:
         """Whether leaving out what is not read gives the same answer. Tried, because a model may have a head unlike its
@@ -341,15 +369,19 @@ class TextModel:
         if self._last_block is None:
             return False
         try:
-            sample = self.task.sample.format(mask=self.tokenizer.mask_token)
-            inputs = self.batch([self.encode(text) for text in (sample, f"Well. {sample}")[: 1 + self.takes_batches]])
+            inputs = self._sample_batch()
             if self.task.positions(self, inputs) is None:
                 return False
             with torch.no_grad():
                 short, full = (self._logits(inputs, None, skip_unread=skip) for skip in (True, False))
         except Exception:  # whatever a block unlike its family's makes of it: then the model runs as it is
             return False
-        return torch.allclose(short, full, rtol=1e-3, atol=1e-4 * float(full.abs().max()))
+        return _same_answer(short, full)
+
+    def _sample_batch(self) -> dict[str, Tensor]:
+        """Two texts of different lengths, or one where the model takes no batches."""
+        sample = self.task.sample.format(mask=self.tokenizer.mask_token)
+        return self.batch([self.encode(text) for text in (sample, f"Well. {sample}")[: 1 + self.takes_batches]])
 
     @cached_property
     def _last_block(self) -> Block | None:
@@ -412,6 +444,25 @@ class TextModel:
             if getattr(self.tokenizer, f"{kind}_token_id", None) is not None:
                 return kind
         raise MissingToken("The tokenizer has no mask, unk, pad or eos token, so no word can be hidden.")
+
+
+@contextmanager
+def _runs_only_at(module: nn.Module, positions: Tensor) -> Iterator[None]:
+    """Within this context a module is given one position of each row, and so gives one."""
+    rows, thread = torch.arange(len(positions), device=positions.device), threading.get_ident()
+
+    def narrow(_: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        return (args[0][rows, positions].unsqueeze(1), *args[1:]) if threading.get_ident() == thread else None
+
+    handle = module.register_forward_pre_hook(narrow)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def _same_answer(one: Tensor, other: Tensor) -> bool:
+    return torch.allclose(one, other, rtol=1e-3, atol=1e-4 * float(other.abs().max()))
 
 
 def _in_place_of(seen: Tensor, looked_up: Tensor, ids: Tensor, embeddings: Tensor) -> Tensor | None:

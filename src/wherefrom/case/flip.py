@@ -1,0 +1,260 @@
+"""The smallest set of units whose hiding changes what the model decides.
+
+Up to `EXACT` units every set is tried, the small ones first. With more, units are hidden in the order of an
+explanation's scores until the decision changes; then those that are not needed are put back. Every single unit is tried
+in any case, so that what hiding each alone does is there to go by.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, islice
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+from torch import Tensor
+
+from wherefrom.case.asking import Asker
+from wherefrom.case.case import Case
+from wherefrom.case.explain import attributions, cases_of, unit_scores
+from wherefrom.case.passes import Passes
+from wherefrom.core.encoding import Encoding
+from wherefrom.core.flip import Flip, HiddenUnit
+from wherefrom.core.target import Target
+from wherefrom.core.units import Level
+from wherefrom.errors import BadOption, EmptyText
+from wherefrom.model.tasks import TargetSpec
+from wherefrom.model.text_model import TextModel
+from wherefrom.registry import Configured, Method
+
+EXACT = 12  # units up to which every set is tried: at most 4094 questions
+CHUNK = 512  # sets asked about at once: all answers of a language model, a number for each token, would fill the memory
+SMALL = 4096  # numbers in one answer, up to which all answers are kept and no question is asked twice
+FIRST_PREFIXES = 8  # sizes that are tried at first, then twice as many, and so on
+
+UnitSet = tuple[int, ...]  # places of units among those that can be hidden, in rising order
+
+
+class FlipOutcome(NamedTuple):
+    """What the model decides without a set of units."""
+
+    flipped: bool
+    becomes: str
+    becomes_probability: float
+    remaining: float  # the probability of the first decision
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """What was decided with the whole text, and when another decision differs from it."""
+
+    model: TextModel
+    encoding: Encoding
+    targets: Sequence[Target]  # several where the decision has components, as an answer has
+    logits: Tensor
+    to: Target | None
+
+    @property
+    def label(self) -> str:
+        return self.targets[0].label
+
+    def probability(self, logits: Tensor) -> float:
+        return prod(target.probability(logits[None]).item() for target in self.targets)
+
+    def outcome(self, logits: Tensor) -> FlipOutcome:
+        """What is decided by these logits."""
+        model, first, remaining = self.model, self.targets[0], self.probability(logits)
+        wanted = self.to or first
+        if wanted.independent:  # each label is decided on its own: likelier than not, or not
+            chance = wanted.probability(logits[None]).item()
+            before = wanted.probability(self.logits[None]).item()
+            flipped = (chance >= 0.5) != (before >= 0.5)
+            name, chance = (wanted.label, chance) if chance >= 0.5 else (f"not {wanted.label}", 1 - chance)
+            return FlipOutcome(flipped, name, chance, remaining)
+        now = model.task.targets(model, None, logits, self.encoding)
+        flipped = now[0].label == self.to.label if self.to else now[0].label != first.label
+        return FlipOutcome(flipped, now[0].label, prod(one.probability(logits[None]).item() for one in now), remaining)
+
+
+class FlipSearch:
+    """Asks about sets of units, each once."""
+
+    def __init__(self, decision: Decision, units: Sequence[Sequence[int]], fill: str, asker: Asker) -> None:
+        self.decision, self.units, self.fill, self.asker = decision, units, fill, asker
+        encoding = decision.encoding
+        self.parts = [encoding.segment[group[0]] for group in units]  # which text each unit stands in
+        self.rows = 0
+        self._known: dict[UnitSet, FlipOutcome] = {}
+
+    def leaves_text(self, hidden: UnitSet) -> bool:
+        """Whether something is left of every text: the decision on an empty one is no counterfactual."""
+        left = {part for place, part in enumerate(self.parts) if place not in set(hidden)}
+        return left == set(self.parts)
+
+    def ask(self, sets: Iterable[UnitSet]) -> dict[UnitSet, FlipOutcome]:
+        """What is decided without each of these sets."""
+        wanted = [one for one in dict.fromkeys(sets) if self.leaves_text(one)]
+        new = [one for one in wanted if one not in self._known]
+        for start in range(0, len(new), CHUNK):
+            chunk = new[start : start + CHUNK]
+            keep = np.ones((len(chunk), len(self.decision.encoding)), dtype=np.bool_)
+            for row, hidden in zip(keep, chunk, strict=True):
+                row[[token for place in hidden for token in self.units[place]]] = False
+            kept = self.decision.logits.numel() <= SMALL
+            asker = self.asker if kept else Asker(self.decision.model)
+            before = asker.rows
+            asked = asker.note(self.decision.encoding, keep, self.fill)
+            asker.run()
+            self.rows += asker.rows - before
+            for hidden, logits in zip(chunk, asked.logits, strict=True):
+                self._known[hidden] = self.decision.outcome(logits)
+        return {one: self._known[one] for one in wanted}
+
+    def best(self, sets: Iterable[UnitSet]) -> UnitSet | None:
+        """Of the sets that change the decision, the one that leaves least of the first; None where none does."""
+        found = [(outcome.remaining, hidden) for hidden, outcome in self.ask(sets).items() if outcome.flipped]
+        return min(found)[1] if found else None
+
+    def outcome(self, hidden: UnitSet) -> FlipOutcome:
+        return self.ask([hidden])[hidden]
+
+
+def smallest_of_all(search: FlipSearch) -> UnitSet | None:
+    """Every set is tried, the small ones first."""
+    places = range(len(search.units))
+    sizes = (search.best(combinations(places, size)) for size in range(1, len(search.units)))
+    return next((found for found in sizes if found is not None), None)
+
+
+def smallest_by_scores(search: FlipSearch, scores: Sequence[float] | None) -> UnitSet | None:
+    """A single unit, if one changes the decision. Else units are hidden by falling score until it changes, then each
+    that is not needed is put back.
+
+    scores: of the units; unless given, what the probability loses without each.
+    """
+    places = [(place,) for place in range(len(search.units))]
+    if (alone := search.best(places)) is not None:
+        return alone
+    if scores is None:
+        outcomes = search.ask(places)
+        scores = [-outcomes[one].remaining if one in outcomes else 0.0 for one in places]
+    order = sorted(range(len(search.units)), key=lambda place: -scores[place])
+    sizes, step = iter(range(2, len(order))), FIRST_PREFIXES
+    found = None
+    while found is None and (prefixes := [tuple(sorted(order[:size])) for size in islice(sizes, step)]):
+        outcomes = search.ask(prefixes)
+        found = next((one for one in prefixes if one in outcomes and outcomes[one].flipped), None)
+        step *= 2
+    return None if found is None else _pruned(search, found)
+
+
+def _pruned(search: FlipSearch, hidden: UnitSet) -> UnitSet:
+    """The set without what it does not need: the decision comes back with any one of the rest."""
+    while len(hidden) > 1:
+        smaller = search.best(tuple(one for one in hidden if one != place) for place in hidden)
+        if smaller is None:
+            return hidden
+        hidden = smaller
+    return hidden
+
+
+def find_flip(
+    model: TextModel,
+    encoding: Encoding,
+    to: TargetSpec,
+    choice: Configured[Method] | None,
+    level: Level,
+    fill: str,
+) -> Flip:
+    """The smallest set of units whose hiding changes the decision, as far as the search can tell.
+
+    choice: the method whose scores are followed; unless given, what hiding each unit alone does.
+    """
+    started = time.perf_counter()
+    if fill != "delete":
+        model.filler(fill)  # raises where the tokenizer has no such token
+    wanted = None if to is None else model.task.fixed_target(model, to)
+    if to is not None and (wanted is None or wanted.versus is not None):
+        raise BadOption("A decision can be asked to become one label or token of the model, nothing else.")
+    units = [group for group in encoding.members(level) if encoding.segment[group[0]] >= 0]
+    if len(units) < 2:
+        raise EmptyText(f"The text is one {level}: without it there is none, so that nothing can be hidden.")
+    by_scores = len(units) > EXACT
+    passes = Passes(model, [encoding])
+    if by_scores and choice is not None:
+        passes.announce(choice.row.needs(choice.options))
+    cases = cases_of(passes, [0], [None], level)[0]
+    decision = Decision(model, encoding, [case.target for case in cases], cases[0].logits, wanted)
+    if wanted is not None and not wanted.independent and wanted.label == decision.label:
+        raise BadOption(f"The model decides {decision.label!r} already: choose what it should become instead.")
+    search = FlipSearch(decision, units, fill, passes.asker)
+    rows = passes.count.forwards
+    if by_scores:
+        scores = None if choice is None else _scores(cases, choice, encoding.members(level), units)
+        rows = passes.count.forwards + passes.asker.rows
+        hidden = smallest_by_scores(search, scores)
+        certain = hidden is not None and len(hidden) <= 2  # every single unit was asked about
+    else:
+        hidden, certain = smallest_of_all(search), True
+    rows += search.rows
+    method: str = "" if not by_scores else "occlusion" if choice is None else choice.row.name
+    options: Mapping[str, Any] = {} if not by_scores else {"fill": fill} if choice is None else choice.options
+    return _result(decision, search, hidden, level, certain, method, options, rows, started)
+
+
+def _scores(
+    cases: Sequence[Case],
+    choice: Configured[Method],
+    members: Sequence[Sequence[int]],
+    units: Sequence[Sequence[int]],
+) -> list[float]:
+    """A method's scores of the units that can be hidden."""
+    total = np.zeros(len(members))
+    for case, given in zip(cases, attributions(cases, choice.row, choice.options), strict=True):
+        total += unit_scores(case, choice.row, given).numpy()
+    return [float(score) for score, group in zip(total, members, strict=True) if group in units]
+
+
+def _result(
+    decision: Decision,
+    search: FlipSearch,
+    hidden: UnitSet | None,
+    level: Level,
+    certain: bool,
+    method: str,
+    options: Mapping[str, Any],
+    rows: int,
+    started: float,
+) -> Flip:
+    encoding = decision.encoding
+    outcome = None if hidden is None else search.outcome(hidden)
+    return Flip(
+        text=encoding.text,
+        pair=encoding.pair,
+        decision=decision.label,
+        probability=decision.probability(decision.logits),
+        hidden=tuple(_unit(encoding, search.units[place]) for place in hidden or ()),
+        becomes=outcome and outcome.becomes,
+        becomes_probability=outcome and outcome.becomes_probability,
+        remaining=outcome and outcome.remaining,
+        smallest=certain,
+        level=level,
+        units=len(search.units),
+        fill=search.fill,
+        method=method,
+        params=dict(options) if method else {},
+        rows=rows,
+        seconds=time.perf_counter() - started,
+        model=decision.model.name,
+    )
+
+
+def _unit(encoding: Encoding, group: Sequence[int]) -> HiddenUnit:
+    start, end = min(encoding.offsets[i][0] for i in group), max(encoding.offsets[i][1] for i in group)
+    segment = encoding.segment[group[0]]
+    written = (encoding.text, encoding.pair or "")[segment][start:end]
+    blank = len(written) - len(written.lstrip())
+    return HiddenUnit(written.strip(), start + blank, start + len(written.rstrip()), segment)

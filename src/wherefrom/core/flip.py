@@ -1,0 +1,146 @@
+"""A flip: the words without which a model decides otherwise. Plain values, to be shown and saved without a model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from wherefrom.core.files import FilePath, write_atomically
+from wherefrom.core.units import Level, Span
+from wherefrom.errors import BadFile
+
+FORMAT = 1
+
+
+class HiddenUnit(NamedTuple):
+    """A unit that was hidden, and where it stands: in the text, or in its pair where `segment` is 1."""
+
+    text: str
+    start: int
+    end: int
+    segment: int
+
+
+@dataclass(frozen=True)
+class Flip:
+    """The smallest set of units that was found whose hiding changes the decision.
+
+    Attributes:
+        text: what the model read.
+        decision: what it decides with the whole text.
+        probability: its probability of that.
+        hidden: the units whose hiding changes it, in the order of the text; none where no set was found.
+        becomes: what it decides without them; None where no set was found.
+        becomes_probability: its probability of that, then.
+        remaining: its probability of the first decision, then.
+        smallest: True where it is certain that no smaller set does, or, without a set, that none does at all.
+        level: token, word, sentence or span.
+        units: how many there are, special tokens not counted.
+        fill: how units were hidden: "delete", or the kind of token that was put in their place.
+        method: the method whose scores the search followed; empty where every set was tried.
+        params: its options.
+        rows: how many rows were sent through the model.
+        seconds: how long it took.
+        pair: the second text, if there was one.
+        model: the model's name.
+
+    Example:
+        ```python
+        found = model.flip("A gorgeous, witty film, but the plot drags.")
+        print(found.decision, "becomes", found.becomes, "without", [unit.text for unit in found.hidden])
+        ```
+    """
+
+    text: str
+    decision: str
+    probability: float
+    hidden: tuple[HiddenUnit, ...] = ()
+    becomes: str | None = None
+    becomes_probability: float | None = None
+    remaining: float | None = None
+    smallest: bool = False
+    level: Level = "word"
+    units: int = 0
+    fill: str = "delete"
+    method: str = ""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    rows: int = 0
+    seconds: float = 0.0
+    pair: str | None = None
+    model: str = ""
+
+    @property
+    def found(self) -> bool:
+        """Whether a set was found."""
+        return bool(self.hidden)
+
+    def spans(self, segment: int = 0) -> list[Span]:
+        """Characters of the hidden units in the text, or in its pair."""
+        return [(unit.start, unit.end) for unit in self.hidden if unit.segment == segment]
+
+    def left(self, segment: int = 0) -> str:
+        """What is left of the text, or of its pair, without the hidden units; spaces are closed up."""
+        text, reached, parts = (self.text, self.pair or "")[segment], 0, []
+        for start, end in self.spans(segment):
+            parts.append(text[reached:start])
+            reached = end
+        return " ".join("".join([*parts, text[reached:]]).split())
+
+    def show(self) -> None:
+        """Print the text with the hidden units struck out, and what the model decides without them."""
+        from wherefrom.report.flip import print_flip
+
+        print_flip(self)
+
+    def to_html(self) -> str:
+        """A page that needs nothing else."""
+        from wherefrom.report.flip import page
+
+        return page(self)
+
+    def _repr_html_(self) -> str:
+        from wherefrom.report.flip import fragment
+
+        return fragment(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything in plain Python, as `to_json` writes it."""
+        plain = asdict(self) | {"hidden": [unit._asdict() for unit in self.hidden]}
+        return {"wherefrom_flip": FORMAT, **plain}
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """The flip as JSON."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
+
+    def save(self, path: FilePath) -> None:
+        """Write JSON to a file: wholly, or not at all.
+
+        Args:
+            path: the file.
+        """
+        write_atomically(path, self.to_json(), "flip")
+
+    @classmethod
+    def load(cls, path: FilePath) -> Flip:
+        """A flip that was saved to a file; needs no model and no torch.
+
+        Args:
+            path: the file.
+
+        Returns:
+            The flip as it was.
+        """
+        try:
+            data = json.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise BadFile(f"{path} cannot be read: {error}.") from error
+        if not isinstance(data, dict) or data.pop("wherefrom_flip", None) != FORMAT:
+            raise BadFile(f"{path} is not a flip saved by this version of Wherefrom.")
+        try:
+            hidden = tuple(HiddenUnit(**unit) for unit in data.pop("hidden"))
+            return cls(**data, hidden=hidden)
+        except (KeyError, TypeError) as error:
+            raise BadFile(f"{path} is damaged: {type(error).__name__} {error}.") from error

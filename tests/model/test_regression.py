@@ -176,5 +176,10 @@ def test_what_is_a_regression_model() -> None:
     assert len(several.predicted("the film was good")) == 3
 
 
+def test_there_is_no_decision_to_change(model: Model) -> None:
+    with pytest.raises(BadOption, match="decides for nothing"):
+        model.flip(TEXT)
+
+
 def test_the_doctor_says_that_it_is_one() -> None:
     assert "regression" in examine(Model(additive_regression(**WEIGHTS)))["facts"]["labels exclude each other"]

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
-
-from wherefrom.errors import BadFile
+from typing import Literal
 
 Verdict = Literal["supported", "weak", "not supported", "too short"]
 # A regression model's value has no range to measure changes by. Where a probability has to move by a point (0.01), a
@@ -76,19 +73,3 @@ class Check:
         return max(
             (abs(self.whole - one.hidden) for one in (self.strongest, self.against) if one is not None), default=0.0
         )
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Check:
-        """What `dataclasses.asdict` gave, read back; raises `BadFile` where something is missing."""
-        try:
-            parts = {name: _hiding(data[name]) for name in ("strongest", "against")}
-            known = {name: data[name] for name in cls.__dataclass_fields__ if name != "spread"}
-            return cls(**{**known, **parts, "spread": data.get("spread")})  # files of older versions have no spread
-        except (KeyError, TypeError) as error:
-            raise BadFile(f"The check of this explanation is damaged: {error}.") from error
-
-
-def _hiding(data: Mapping[str, Any] | None) -> Hiding | None:
-    if data is None:
-        return None
-    return Hiding(**{**data, "units": tuple(data["units"]), "texts": tuple(data["texts"])})

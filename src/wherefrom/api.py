@@ -13,12 +13,12 @@ from wherefrom.case.explain import explain_targets, explain_texts
 from wherefrom.case.flip import find_flip
 from wherefrom.core.comparison import Comparison
 from wherefrom.core.encoding import ChosenSpan, Encoding, TextOrPair
-from wherefrom.core.explanation import Explanation
+from wherefrom.core.explanation import Explanation, ExplanationList
 from wherefrom.core.flip import Flip
 from wherefrom.core.flow import Flow
 from wherefrom.core.target import written_value
 from wherefrom.core.units import Level, Span
-from wherefrom.errors import BadOption, TextWasCut, UnknownName
+from wherefrom.errors import BadOption, EmptyText, TextWasCut, UnknownName
 from wherefrom.grading.compare import Comparer, Query, chosen_methods, chosen_metrics
 from wherefrom.model.loading import DeviceSpec, DtypeSpec, load_model
 from wherefrom.model.tasks import TargetSpec
@@ -144,12 +144,24 @@ class Model:
             if several is not None:
                 raise BadOption("Several targets are explained for one text at a time, not for a list of texts.")
             with torch.inference_mode(False):
-                return explain_targets(
-                    model, self._read(text, units), target, chosen_method, chosen_options, level, check=check
+                return ExplanationList(
+                    explain_targets(
+                        model, self._read(text, units), target, chosen_method, chosen_options, level, check=check
+                    )
                 )
-        encodings = [self._read(one, units) for one in ([text] if several is None else several)]
+        encodings = [self._read(text, units)] if several is None else self._read_all(several)
         found = explain_texts(model, encodings, target, chosen_method, chosen_options, level, check=check)
-        return found[0] if several is None else found
+        return found[0] if several is None else ExplanationList(found)
+
+    def _read_all(self, texts: Iterable[TextOrPair]) -> list[Encoding]:
+        """Every text of a list; one that is empty is named by its place in it, from 0 as Python counts."""
+        found = []
+        for place, text in enumerate(texts):
+            try:
+                found.append(self._read(text, None))
+            except EmptyText as error:
+                raise EmptyText(f"Text number {place} of the list (counted from 0) is empty or blank.") from error
+        return found
 
     def predicted(self, text: TextOrPair) -> list[str]:
         """The labels that the model predicts.

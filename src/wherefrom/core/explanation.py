@@ -308,15 +308,17 @@ class Explanation:
     # Views. The one place where a lower layer calls a higher one, when a person asks to see something.
 
     def show(self, *, special: bool = False, theme: Theme = "auto") -> None:
-        """Print the explanation in colour.
+        """Print the explanation in colour; in a notebook, show its HTML view.
 
         Args:
             special: show the tokens that the tokenizer added, too.
             theme: "light" or "dark", as the terminal's background is; "none" for no colour; "auto" to find out.
         """
+        from wherefrom.report.notebook import shown_in_notebook
         from wherefrom.report.terminal import print_explanation
 
-        print_explanation(self, special=special, theme=theme)
+        if special or not shown_in_notebook(self):  # its view in a notebook has no special tokens
+            print_explanation(self, special=special, theme=theme)
 
     def to_html(self, *, special: bool = False) -> str:
         """A page that needs nothing else: no network, no other file.
@@ -467,6 +469,50 @@ class Explanation:
             return cls.from_json(text)
         except BadFile as error:
             raise BadFile(f"{path}: {error}") from error
+
+
+class ExplanationList(list[Explanation]):
+    """Explanations of several texts or targets: a list that can be looked at.
+
+    Example:
+        ```python
+        model.explain(["A fine film.", "A dull one."]).show()
+        ```
+    """
+
+    def show(self, *, special: bool = False, theme: Theme = "auto") -> None:
+        """Print every explanation in colour; in a notebook, show their HTML views.
+
+        Args:
+            special: show the tokens that the tokenizer added, too.
+            theme: as for `Explanation.show`.
+        """
+        from wherefrom.report.notebook import shown_in_notebook
+
+        if not special and shown_in_notebook(self):
+            return
+        for number, one in enumerate(self):
+            if number:
+                print()
+            one.show(special=special, theme=theme)
+
+    def to_html(self, *, special: bool = False) -> str:
+        """One page of all of them, which needs nothing else.
+
+        Args:
+            special: show the tokens that the tokenizer added, too.
+
+        Returns:
+            HTML.
+        """
+        from wherefrom.report.html import page
+
+        return page(self, special=special)
+
+    def _repr_html_(self) -> str:
+        from wherefrom.report.html import fragments
+
+        return fragments(self)
 
 
 def _hidings(check: Check | None) -> list[Hiding]:

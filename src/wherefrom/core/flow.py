@@ -85,10 +85,14 @@ class Flow:
         return row
 
     def show(self) -> None:
-        """Print what the deciding position holds of each token behind each layer; layers are counted from 1."""
+        """Print what the deciding position holds of each token behind each layer; layers are counted from 1; in a
+        notebook, show the HTML view.
+        """
         from wherefrom.report.flow_terminal import print_flow
+        from wherefrom.report.notebook import shown_in_notebook
 
-        print_flow(self)
+        if not shown_in_notebook(self):
+            print_flow(self)
 
     def _repr_html_(self) -> str:
         from wherefrom.report.flow import fragment

@@ -31,6 +31,7 @@ from wherefrom.report.wording import (
 )
 
 TOP = 10
+MANY = 20  # explanations of a list that a notebook shows
 TOLD = {
     "unassigned": "the part of the decision that went to no token: to biases or positions",
     "gap": "what the scores should add up to, less what they do",
@@ -287,6 +288,13 @@ class ExplanationView:
 def fragment(explanation: Explanation, special: bool = False) -> str:
     """The coloured text with its headline, for a notebook's output: brings its own style, needs nothing else."""
     return render_fragment("fragment.html", view=view(explanation, special=special))
+
+
+def fragments(explanations: Sequence[Explanation]) -> str:
+    """Several of them below each other; of many, the first."""
+    shown = "\n".join(fragment(explanation) for explanation in explanations[:MANY])
+    left = len(explanations) - MANY
+    return shown if left <= 0 else f"{shown}\n<p>and {left:,} more</p>"
 
 
 def page(explanations: Sequence[Explanation], *, special: bool = False, title: str | None = None) -> str:

@@ -33,6 +33,7 @@ from wherefrom.report.wording import (
 
 TOP = 6  # rows of the table below a coloured text
 TOP_PLAIN = 24  # rows where there is no colour, so that the table is all there is
+DIVIDER = 24  # the width of the line between the two texts of a pair
 CELLS = 14  # the width of the bars on one side
 FAINT = 0.08  # a background below this strength is not visible, or looks like a dark box on a grey terminal
 BOXED = 0.3  # where the background is not known, weaker words have coloured letters instead of a box, which might glare
@@ -52,10 +53,11 @@ class BarCharacters(NamedTuple):
     axis: str
     dot: str
     hollow: str
+    rule: str
 
 
-BLOCKS = BarCharacters("█", "▌", "▐", "│", " · ", "░")
-ASCII = BarCharacters("#", "", "", "|", " | ", ":")
+BLOCKS = BarCharacters("█", "▌", "▐", "│", " · ", "░", "─")
+ASCII = BarCharacters("#", "", "", "|", " | ", ":", "-")
 
 
 class Terminal(NamedTuple):
@@ -150,7 +152,9 @@ def print_explanation(
     if warned:
         console.print(terminal.text(warned, "bold"))
     console.print()
-    for line in lines(explanation, shown):
+    for place, line in enumerate(lines(explanation, shown)):
+        if place:  # the second text of a pair, which might be taken for another line of the first
+            console.print(terminal.text(terminal.characters.rule * DIVIDER, "dim"))
         console.print(Text.assemble(*(_run(run, scale, terminal) for run in line)), overflow="fold")
     console.print()
     if scale.full:

@@ -32,8 +32,8 @@ class Flow:
             position j before it. Rows sum to one.
         read: how much of each position the decision reads.
         method: alti, globenc, norms or attention_rollout.
-        prediction: what the model says.
-        probability: its probability.
+        prediction: what the model says; of a regression model its value in digits.
+        probability: its probability; None for a regression model.
         pair: the second text, if there was one.
         params: every option of the method, as it was settled.
         notes: what the method has to say about this text.
@@ -54,7 +54,7 @@ class Flow:
     read: tuple[float, ...]  # how much of each position the decision reads
     method: str
     prediction: str = ""
-    probability: float = 0.0
+    probability: float | None = 0.0
     pair: str | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from wherefrom.core.explanation import Explanation
 from wherefrom.report.colour import ColourScale, Side, coloured, largest, scale_of, shade
 from wherefrom.report.document import render_fragment, render_page
-from wherefrom.report.effect import effect_of, loudness_of, points, warning
+from wherefrom.report.effect import effect_of, loudness_of, moved_by, warning
 from wherefrom.report.pieces import Piece, TextRun, lines, pieces, visible
 from wherefrom.report.selection import CandidateTable, OperationMap, candidate_tables, operation_maps
 from wherefrom.report.wording import (
@@ -22,9 +22,11 @@ from wherefrom.report.wording import (
     notes_of,
     number,
     options,
+    output,
     percent,
     plus_minus,
     predicted,
+    predicts,
     unassigned,
 )
 
@@ -88,7 +90,7 @@ class ExplanationView:
             "method": visible(explanation.method),
             "options": visible(options(explanation.params)),
             "target": visible(explanation.target),
-            "probability": percent(explanation.probability),
+            "probability": predicts(explanation),
             "predicted": visible(predicted(explanation) or ""),
         }
 
@@ -153,7 +155,8 @@ class ExplanationView:
         found = None if self.versus else effect_of(self.explanation)
         if found is None or found.measured:
             return ""
-        return f"together they could move {percent(self.explanation.probability)} by {points(found.size)}"
+        whole = output(self.explanation.output, self.explanation)
+        return f"together they could move {whole} by {moved_by(found, self.explanation)}"
 
     @property
     def classes_heading(self) -> str:

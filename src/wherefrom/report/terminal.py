@@ -15,7 +15,7 @@ from rich.text import Text
 
 from wherefrom.core.explanation import Explanation, Theme
 from wherefrom.report.colour import DARK, LIGHT, Colour, ColourScale, Shade, blend, coloured, largest, scale_of, shade
-from wherefrom.report.effect import effect_of, loudness_of, points, warning
+from wherefrom.report.effect import effect_of, loudness_of, moved_by, warning
 from wherefrom.report.pieces import Piece, TextRun, lines, pieces, visible
 from wherefrom.report.selection import CandidateTable, candidate_tables
 from wherefrom.report.wording import (
@@ -24,9 +24,10 @@ from wherefrom.report.wording import (
     notes_of,
     number,
     options,
-    percent,
+    output,
     plus_minus,
     predicted,
+    predicts,
     unassigned,
 )
 
@@ -180,7 +181,7 @@ def _headline(explanation: Explanation, terminal: Terminal) -> Text:
         terminal.text(about, "dim"),
         terminal.text(" explains "),
         terminal.text(explanation.target, "bold"),
-        terminal.text(f" ({percent(explanation.probability)})"),
+        terminal.text(f" ({predicts(explanation)})"),
     )
     instead = predicted(explanation)
     return line.append_text(terminal.text(f"; the model predicts {instead}", "yellow")) if instead else line
@@ -196,7 +197,8 @@ def _scale_line(explanation: Explanation, scale: ColourScale, *, special: bool) 
     found = effect_of(explanation, special=special)
     if found is None or found.measured:
         return line
-    return f"{line}; together they could move {percent(explanation.probability)} by {points(found.size)}"
+    whole = output(explanation.output, explanation)
+    return f"{line}; together they could move {whole} by {moved_by(found, explanation)}"
 
 
 def _print_check(explanation: Explanation, terminal: Terminal) -> None:

@@ -12,14 +12,28 @@ import typer
 from rich.text import Text
 
 from wherefrom import __version__
-from wherefrom.cli import compare, doctor, explain, flip, flow, heads, methods, metrics, optimus, run, sample, study
+from wherefrom.cli import (
+    compare,
+    doctor,
+    explain,
+    flip,
+    flow,
+    generate,
+    heads,
+    methods,
+    metrics,
+    optimus,
+    run,
+    sample,
+    study,
+)
 from wherefrom.cli.arguments import app, problems
 from wherefrom.errors import WherefromError
 
 __all__ = ["app", "main"]
 
 # Importing a module registers its command with the application.
-COMMANDS = (explain, compare, flip, flow, run, heads, optimus, study, sample, methods, metrics, doctor)
+COMMANDS = (explain, compare, flip, flow, generate, run, heads, optimus, study, sample, methods, metrics, doctor)
 
 
 def _version(asked: bool) -> None:

@@ -1,5 +1,5 @@
 # Every target does its own set-up: a virtual environment in .venv, pinned by constraints.txt.
-.PHONY: demo test fuzz test-default-cpu test-portable check docs pictures dist dist-test clean
+.PHONY: demo explore test fuzz test-default-cpu test-portable check docs pictures dist dist-test clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -20,6 +20,12 @@ endif
 demo: $(VENV)/.wherefrom
 	$(BIN)/wherefrom explain "A gorgeous, witty film, but the plot drags and the ending is a mess." --html demo.html
 	@echo "The same as a page: demo.html"
+	@echo "To try it yourself, hide words and compare methods: make explore"
+
+# The explorer: a page on this machine on which a person tries a text. Ctrl-C ends it.
+explore: $(VENV)/.wherefrom
+	@$(PIP) install --no-compile -c constraints.txt -e '.[explorer]'
+	$(BIN)/wherefrom serve
 
 test: check
 	$(BIN)/pytest

@@ -47,7 +47,7 @@ VIEWS = {
     ("core.comparison", "report.comparison_terminal"),
 }
 # What the screen side may see: plain data.
-PLAIN = ("errors", "core", "report", "benchmark.summary", "benchmark.statistics")
+PLAIN = ("errors", "core", "report", "benchmark.summary", "benchmark.statistics", "benchmark.recommendation")
 
 
 def package(module: str) -> str:

@@ -34,6 +34,53 @@ def photograph(page: Path, picture: Path, size: tuple[int, int], profile: Path) 
     subprocess.run([browser, *flags, *own, page.as_uri()], check=True, capture_output=True)
 
 
+EXPLORER_FLAGS = ["--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-background-networking"]
+WAIT = 600_000  # milliseconds
+
+
+def explorer(run: Path) -> None:
+    """The explorer at work: a word hidden, a method's words vanishing, the inside, a run."""
+    from playwright.sync_api import sync_playwright
+
+    from wherefrom.explorer.serve import ExplorerServer
+
+    server = ExplorerServer(["embedded"], [run], port=0)
+    server.start()
+    with sync_playwright() as playwright:
+        chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+        browser = playwright.chromium.launch(executable_path=chromium, args=EXPLORER_FLAGS)
+        page = browser.new_page(viewport={"width": 1100, "height": 900}, color_scheme="light")
+        page.set_default_timeout(WAIT)
+        page.goto(server.address)
+        page.wait_for_selector("body[data-ready]")
+        page.locator(".best:not(:empty)").wait_for()
+        page.locator("#words .w").nth(15).click()
+        page.locator("#change b").wait_for()
+        page.locator("#claims tr").first.wait_for()
+        page.mouse.move(5, 5)
+        page.evaluate("scrollTo(0, 0)")
+        last = page.locator(".row").nth(2).bounding_box()
+        assert last is not None
+        page.set_viewport_size({"width": 1100, "height": round(last["y"] + last["height"])})
+        page.screenshot(path=PICTURES / "explorer.png")
+        page.locator(".hide-top summary").nth(1).click()
+        page.locator(".band").wait_for()
+        page.locator(".topk input").nth(1).evaluate("e => { e.value = 3; e.dispatchEvent(new Event('input')); }")
+        page.mouse.move(5, 5)
+        page.locator("#methods").screenshot(path=PICTURES / "explorer-methods.png")
+        page.locator("#inside-details summary").first.click()
+        page.locator("#flow-told").wait_for()
+        page.locator("[data-head='2.3']").click()
+        page.locator("#switch-head").click()
+        page.locator("#heads-change b").wait_for()
+        page.mouse.move(5, 5)
+        page.locator("#inside").screenshot(path=PICTURES / "explorer-inside.png")
+        page.locator("#only-disagree").check()
+        page.locator("#runs").screenshot(path=PICTURES / "explorer-runs.png")
+        browser.close()
+    server.stop()
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -47,6 +94,7 @@ def main() -> None:
         run = ("--methods", METHODS, "--metrics", METRICS + ",auprc", "--out", str(folder / "run"))
         wherefrom("run", "sample:reviews", *run)
         wherefrom("report", str(folder / "run"), "--html", str(folder / "benchmark.html"))
+        explorer(folder / "run")
         sizes = {
             "explain": (1100, 990),
             "saturated": (1100, 450),

@@ -92,9 +92,9 @@ def test_json_gives_back_the_same(tmp_path: Path) -> None:
         ('{"wherefrom": 1, "text": "a', "cut short"),
         ("[1, 2]", "no explanation"),
         ('{"text": "a"}', "not an explanation"),
-        ('{"wherefrom": 1, "text": "a"}', "lacks something"),
+        ('{"wherefrom": 1, "text": "a"}', "tokens is missing"),
         (example(scores=(1.0,)).to_json(), "damaged"),
-        (b"\xff\xfe", "cannot be read"),
+        (b"\xff\xfe", "is not UTF-8"),
     ],
 )
 def test_a_damaged_file_says_so(content: str | bytes, message: str, tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_damaged_file_says_so(content: str | bytes, message: str, tmp_path: Pa
 
 
 def test_a_missing_file_and_a_missing_folder_say_so(tmp_path: Path) -> None:
-    with pytest.raises(BadFile, match="cannot be read"):
+    with pytest.raises(BadFile, match="There is no file"):
         Explanation.load(tmp_path / "none.json")
     with pytest.raises(BadFile, match="could not be written"):
         example().save(tmp_path / "no" / "such" / "folder.json")

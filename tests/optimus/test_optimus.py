@@ -232,7 +232,7 @@ def test_what_is_written_can_be_read() -> None:
         ({"combination": "A, head 9, layer 0, to"}, "no head 9: the model has 4"),
         ({"combination": "A, head 0, layer 3, to"}, "no layer 3: the model has 3"),
         ({"combination": Combination("A*", "multi", 0, "to")}, "sign says nothing"),
-        ({"combination": "missing.json"}, "cannot be read as a combination"),
+        ({"combination": "missing.json"}, "There is no file missing.json. Combinations are"),
     ],
 )
 def test_options_that_do_not_fit(options: dict[str, Any], message: str) -> None:

@@ -22,6 +22,7 @@ from wherefrom.benchmark.store import Run, schemas
 from wherefrom.benchmark.thermostat import read_thermostat
 from wherefrom.core.comparison import Comparison
 from wherefrom.errors import MissingExtra, TooOld, WherefromError
+from wherefrom.explorer.serve import ExplorerServer
 from wherefrom.heads.trees import Tree, parse
 from wherefrom.report import plots
 from wherefrom.report.benchmark import check_extra
@@ -44,6 +45,8 @@ NEEDS: list[tuple[str, str, Callable[[], object]]] = [
     ("bench", "pyarrow", lambda: list(read_parquet(NOWHERE, None))),
     ("datasets", "datasets", lambda: list(read_hub("imdb", None))),
     ("datasets", "datasets", lambda: list(read_hugging_face(NOWHERE, None))),
+    ("explorer", "fastapi", ExplorerServer),
+    ("explorer", "uvicorn", ExplorerServer),
     ("perturbation", "captum", lambda: Model(tiny("bert")).explain("dull", "lime")),
     ("perturbation", "sklearn", lambda: Model(tiny("bert")).explain("dull", "lime")),
     ("ray", "ray", lambda: list(on_ray(lambda part: part, [], 1))),  # type: ignore[arg-type]

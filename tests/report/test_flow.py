@@ -69,7 +69,7 @@ def test_a_bad_file_is_refused(content: str, tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text(content, encoding="utf-8")
     with pytest.raises(BadFile, match=r"bad\.json"):
         Flow.load(tmp_path / "bad.json")
-    with pytest.raises(BadFile, match="cannot be read"):
+    with pytest.raises(BadFile, match="There is no file"):
         Flow.load(tmp_path / "missing.json")
 
 

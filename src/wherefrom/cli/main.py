@@ -25,6 +25,7 @@ from wherefrom.cli import (
     optimus,
     run,
     sample,
+    serve,
     study,
 )
 from wherefrom.cli.arguments import app, problems
@@ -33,7 +34,7 @@ from wherefrom.errors import WherefromError
 __all__ = ["app", "main"]
 
 # Importing a module registers its command with the application.
-COMMANDS = (explain, compare, flip, flow, generate, run, heads, optimus, study, sample, methods, metrics, doctor)
+COMMANDS = (explain, compare, serve, flip, flow, generate, run, heads, optimus, study, sample, methods, metrics, doctor)
 
 
 def _version(asked: bool) -> None:

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -227,7 +228,14 @@ def report(
     thermostat: Annotated[
         Path | None, typer.Option(help="Write the explanations as JSON lines, as Thermostat has them.")
     ] = None,
-    power: Annotated[float, typer.Option(help="Watts, for the estimate of energy.")] = 271.0,
+    watts: Annotated[
+        float | None,
+        typer.Option(
+            "--watts",
+            "--power",
+            help="What this machine draws while it works, as measured: then energy and CO2e are estimated, too.",
+        ),
+    ] = None,
     pue: Annotated[float, typer.Option(help="Overhead of the building.")] = 1.10,
     intensity: Annotated[float, typer.Option(help="kg CO2e per kWh.")] = 0.429,
     seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
@@ -238,7 +246,9 @@ def report(
     from wherefrom.benchmark.summary import summarise, with_distinct_names
     from wherefrom.report.leaderboard_files import as_csv, as_latex
 
-    energy = Energy(power, pue, intensity)
+    if watts is not None and not 0 < watts < inf:
+        raise BadOption(f"--watts takes what the machine draws, more than 0, not {watts:g}.")
+    energy = None if watts is None else Energy(watts, pue, intensity)
     check_open(html, open_page)
     for folder in folders:
         check_run(folder)
@@ -303,11 +313,17 @@ def _mean(one: Standing | None) -> Text:
 
 def _show(summaries: list[Summary]) -> None:
     """A table for every run, folded where the terminal is too narrow for it: no number is ever cut off."""
+    from wherefrom.benchmark.recommendation import recommend
     from wherefrom.report.columns import TerminalColumn, heading, print_columns
     from wherefrom.report.leaderboard_files import metric_title
     from wherefrom.report.pieces import visible
+    from wherefrom.report.recommendation import recommended, seconds_per_example
 
     console = Console(highlight=False)
+    told = recommended(recommend([summary.redrawn for summary in summaries]), seconds_per_example(summaries))
+    if told is not None:
+        console.print(Text.assemble((told.headline, "bold"), " ", told.sentence))
+        console.print()
     for summary in summaries:
         console.print(Text(f"{summary.name}: {summary.examples} examples", "italic"))
         methods = list(zip(summary.ranks.methods, summary.ranks.overall, strict=True))

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
-
-from wherefrom.errors import BadFile
+from typing import Literal
 
 Verdict = Literal["supported", "weak", "not supported", "too short"]
 
@@ -70,18 +67,3 @@ class Check:
         return max(
             (abs(self.whole - one.hidden) for one in (self.strongest, self.against) if one is not None), default=0.0
         )
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Check:
-        """What `dataclasses.asdict` gave, read back; raises `BadFile` where something is missing."""
-        try:
-            parts = {name: _hiding(data[name]) for name in ("strongest", "against")}
-            return cls(**{**{name: data[name] for name in cls.__dataclass_fields__}, **parts})
-        except (KeyError, TypeError) as error:
-            raise BadFile(f"The check of this explanation is damaged: {error}.") from error
-
-
-def _hiding(data: Mapping[str, Any] | None) -> Hiding | None:
-    if data is None:
-        return None
-    return Hiding(**{**data, "units": tuple(data["units"]), "texts": tuple(data["texts"])})

@@ -5,11 +5,12 @@ torch.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from wherefrom.core.explanation import Explanation
 from wherefrom.core.files import FilePath, json_text, read_json, write_atomically
+from wherefrom.core.plain import from_plain
 from wherefrom.errors import BadFile, MissingExtra
 
 if TYPE_CHECKING:
@@ -324,15 +325,17 @@ class Comparison:
                 "This is not a comparison saved by this version of Wherefrom (its field"
                 " 'wherefrom_comparison' is missing or another)."
             )
-        try:
-            known = {name: data[name] for name in cls.__dataclass_fields__}
-            known["explanations"] = tuple(Explanation.from_dict(one) for one in known["explanations"])
-            known["grades"] = tuple(tuple(Grade(**grade) for grade in grades) for grades in known["grades"])
-            comparison = cls(**known | {"names": tuple(known["names"])})
-        except (KeyError, TypeError, AttributeError) as error:
-            raise BadFile(f"This comparison is damaged: {type(error).__name__} {error}.") from error
+        # Explanations look at themselves; the rest is plain.
+        inner = data.get("explanations")
+        rest = from_plain(cls, {**data, "explanations": []}, "comparison", finite=False)
+        if not isinstance(inner, (list, tuple)) or not all(isinstance(one, Mapping) for one in inner):
+            raise BadFile("This comparison is damaged: its explanations are not a list of explanations.")
+        comparison = replace(rest, explanations=tuple(Explanation.from_dict(one) for one in inner))
         if not len(comparison.explanations) == len(comparison.grades) == len(comparison.names):
             raise BadFile("This comparison is damaged: it does not have as many grades and names as explanations.")
+        metrics = {tuple((grade.metric, grade.better) for grade in grades) for grades in comparison.grades}
+        if len(metrics) > 1:
+            raise BadFile("This comparison is damaged: its explanations are not all graded by the same metrics.")
         return comparison
 
     @classmethod

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from wherefrom.core.check import Check
-from wherefrom.core.files import FilePath, json_text, write_atomically
+from wherefrom.core.check import Check, Hiding
+from wherefrom.core.files import FilePath, json_text, reading, write_atomically
+from wherefrom.core.plain import from_plain
+from wherefrom.core.selection import selection_problems
 from wherefrom.core.units import POOL, Level, Pool, pool
 from wherefrom.errors import BadFile, MissingExtra, WherefromError
 
@@ -388,23 +390,34 @@ class Explanation:
                 "This is not an explanation saved by this version of Wherefrom (its"
                 " field 'wherefrom' is missing or another)."
             )
-        known = {name: _frozen(value) for name, value in data.items() if name in cls.__dataclass_fields__}
-        try:
-            if known.get("check") is not None:
-                known["check"] = Check.from_dict(known["check"])
-            explanation = cls(**known)
-        except TypeError as error:
-            raise BadFile(f"This explanation lacks something: {error}.") from error
-        if (
-            not len(explanation.tokens)
-            == len(explanation.scores)
-            == len(explanation.offsets)
-            == len(explanation.segment)
-        ):
-            raise BadFile("This explanation is damaged: its tokens, scores, offsets and segments are not equally many.")
-        if explanation.standard_errors is not None and len(explanation.standard_errors) != len(explanation.scores):
-            raise BadFile("This explanation is damaged: it has not as many standard errors as scores.")
+        explanation = from_plain(cls, data, "explanation")
+        for problem in explanation._problems():
+            raise BadFile(f"This explanation is damaged: {problem}.")
         return explanation
+
+    def _problems(self) -> Iterator[str]:
+        """What does not fit together, where it comes from a file."""
+        count, texts = len(self.tokens), {0: self.text, 1: self.pair}
+        if not count == len(self.scores) == len(self.offsets) == len(self.segment):
+            yield "its tokens, scores, offsets and segments are not equally many"
+        for (start, end), part in zip(self.offsets, self.segment, strict=False):
+            text = "" if part == -1 else texts.get(part)
+            if text is None:
+                yield f"a segment is {part}; 0 is in the text, 1 in its pair where it has one, -1 in neither"
+            elif not 0 <= start <= end <= len(text) and part >= 0:
+                yield f"its text has no characters {start} to {end}"
+        for name, numbers in (("words", self.word_of), ("sentences", self.sentence_of)):
+            if len(numbers) not in (0, count):
+                yield f"it has not as many {name} as tokens"
+        if any(len(layer) != count for layer in self.layers or ()):
+            yield "a layer has not as many scores as there are tokens"
+        if self.standard_errors is not None and len(self.standard_errors) != count:
+            yield "it has not as many standard errors as scores"
+        places = [place for one in _hidings(self.check) for place in one.units]
+        if any(not 0 <= place < count for place in places):
+            yield "its check names units that it does not have"
+        for chosen in self.selection:
+            yield from selection_problems(chosen)
 
     @classmethod
     def from_json(cls, text: str) -> Explanation:
@@ -413,6 +426,8 @@ class Explanation:
             data = json.loads(text)
         except ValueError as error:
             raise BadFile(f"This is not JSON, or it was cut short: {error}.") from error
+        except RecursionError as error:
+            raise BadFile("This JSON is nested too deeply to be read.") from error
         if not isinstance(data, dict):
             raise BadFile("This JSON holds no explanation.")
         return cls.from_dict(data)
@@ -427,13 +442,13 @@ class Explanation:
         Returns:
             The explanation as it was.
         """
+        with reading(path):
+            text = Path(path).read_text(encoding="utf-8")
         try:
-            return cls.from_json(Path(path).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            raise BadFile(f"{path} cannot be read: {error}.") from error
+            return cls.from_json(text)
         except BadFile as error:
             raise BadFile(f"{path}: {error}") from error
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(_frozen(one) for one in value) if isinstance(value, list) else value
+def _hidings(check: Check | None) -> list[Hiding]:
+    return [] if check is None else [one for one in (check.strongest, check.against) if one is not None]

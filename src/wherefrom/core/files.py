@@ -36,10 +36,12 @@ def reading(path: FilePath) -> Iterator[None]:
         raise BadFile(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}.") from error
     except OSError as error:
         raise BadFile(f"{path} cannot be read: {error.strerror or error}.") from error
+    except UnicodeEncodeError as error:
+        raise BadFile(f"{str(path)!a} is no path: it has half of a character in it (a lone surrogate).") from error
     except ValueError as error:
         if "null" not in str(error):
             raise
-        raise BadFile(f"{str(path)!r} is no path: there is a null byte in it.") from error
+        raise BadFile(f"{str(path)!a} is no path: it has a null byte in it.") from error
 
 
 def read_json(path: FilePath) -> Any:
@@ -116,7 +118,7 @@ def write_atomically(path: FilePath, content: str | bytes, what: str, *, durable
             unfinished.write_bytes(content.encode() if isinstance(content, str) else content)
     except UnicodeEncodeError as error:
         raise BadFile(
-            f"The {what} could not be written to {path}: it has half of a character in it (a lone surrogate)."
+            f"The {what} could not be written to {str(path)!a}: there is half of a character (a lone surrogate)."
         ) from error
     except (OSError, ValueError) as error:  # ValueError: a path with a null byte in it
         raise BadFile(

@@ -4,16 +4,15 @@ model.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from wherefrom.core.arrays import Numbers
-from wherefrom.core.files import FilePath, json_text, write_atomically
+from wherefrom.core.files import FilePath, json_text, read_json, write_atomically
+from wherefrom.core.plain import from_plain
 from wherefrom.errors import BadFile
 
 FORMAT = 1
@@ -125,27 +124,44 @@ class Flow:
         Returns:
             The flow, its shares rounded to eight digits.
         """
-        try:
-            data = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise BadFile(f"{path} cannot be read: {error}.") from error
+        data = read_json(path)
         if not isinstance(data, dict) or data.get("wherefrom_flow") != FORMAT:
             raise BadFile(
                 f"{path} is not a flow saved by this version of Wherefrom (its field"
                 " 'wherefrom_flow' is missing or another)."
             )
         try:
-            known = {name: data[name] for name in cls.__dataclass_fields__}
-            for name in ("tokens", "segment", "read", "notes"):
-                known[name] = tuple(known[name])
-            known["offsets"] = tuple((start, end) for start, end in known["offsets"])
-            flow = cls(**known | {"layers": np.asarray(known["layers"], dtype=np.float64)})
-        except (KeyError, TypeError, ValueError) as error:
-            raise BadFile(f"{path} is damaged: {type(error).__name__} {error}.") from error
-        count = len(flow.tokens)
-        if (
-            flow.layers.shape[1:] != (count, count)
-            or not len(flow.offsets) == len(flow.segment) == len(flow.read) == count
-        ):
+            plain = from_plain(_PlainFlow, data, "flow")
+        except BadFile as error:
+            raise BadFile(f"{path}: {error}") from error
+        count = len(plain.tokens)
+        sizes = {len(plain.offsets), len(plain.segment), len(plain.read)}
+        sizes |= {len(layer) for layer in plain.layers} | {len(row) for layer in plain.layers for row in layer}
+        if sizes != {count} or not plain.layers:
             raise BadFile(f"{path} is damaged: its tokens and contributions are not equally many.")
-        return flow
+        texts = {-1: "", 0: plain.text, 1: plain.pair}
+        for (start, end), part in zip(plain.offsets, plain.segment, strict=True):
+            text = texts.get(part)
+            if text is None or (part >= 0 and not 0 <= start <= end <= len(text)):
+                raise BadFile(f"{path} is damaged: its text {part} has no characters {start} to {end}.")
+        known = {name: getattr(plain, name) for name in cls.__dataclass_fields__}
+        return cls(**known | {"layers": np.asarray(plain.layers, dtype=np.float64)})
+
+
+@dataclass(frozen=True)
+class _PlainFlow:
+    """A flow as it is in a file."""
+
+    text: str
+    tokens: tuple[str, ...]
+    offsets: tuple[tuple[int, int], ...]
+    segment: tuple[int, ...]
+    layers: tuple[tuple[tuple[float, ...], ...], ...]
+    read: tuple[float, ...]
+    method: str
+    prediction: str
+    probability: float
+    pair: str | None
+    params: Mapping[str, Any]
+    notes: tuple[str, ...]
+    model: str

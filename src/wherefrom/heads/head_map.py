@@ -4,13 +4,12 @@ masks.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
-from wherefrom.core.files import FilePath, json_text, write_atomically
+from wherefrom.core.files import FilePath, json_text, read_json, write_atomically
+from wherefrom.core.plain import from_plain
 from wherefrom.errors import BadFile, BadOption
 
 FORMAT = 1
@@ -81,22 +80,22 @@ class HeadMap:
     @classmethod
     def load(cls, path: FilePath) -> HeadMap:
         try:
-            data = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise BadFile(f"{path} cannot be read as a head map: {error}. Write one with 'wherefrom heads'.") from error
+            data = read_json(path)
+        except BadFile as error:
+            raise BadFile(f"{error} Head maps are written by 'wherefrom heads'.") from error
         if not isinstance(data, dict) or data.get("wherefrom_heads") != FORMAT:
             raise BadFile(f"{path} is not a head map of this version of Wherefrom. Write one with 'wherefrom heads'.")
         try:
-            relations = {
-                name: Relation(**{**row, "follows": by_head(row["follows"])}) for name, row in data["relations"].items()
-            }
-            known = {name: data[name] for name in cls.__dataclass_fields__}
-            offset = tuple(tuple(map(int, row)) for row in data["offset"])
-            return cls(**{**known, "offset": offset, "frequency": by_head(data["frequency"]), "relations": relations})
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            found = from_plain(cls, data, "head map")
+        except BadFile as error:
+            raise BadFile(f"{path}: {error} Write it again with 'wherefrom heads'.") from error
+        tables = (found.offset, found.frequency, *(relation.follows for relation in found.relations.values()))
+        if len({tuple(map(len, table)) for table in tables}) > 1 or len(set(map(len, found.frequency))) != 1:
             raise BadFile(
-                f"{path}: this head map is damaged ({error}). Write it again with 'wherefrom heads'."
-            ) from error
+                f"{path}: this head map is damaged: its tables are not all of one number for every layer and head."
+                " Write it again with 'wherefrom heads'."
+            )
+        return found
 
 
 def by_head(rows: Any) -> ByHead:

@@ -4,14 +4,13 @@ file.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import asdict, dataclass
 from os import PathLike
-from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
-from wherefrom.core.files import json_text, write_atomically
+from wherefrom.core.files import json_text, read_json, write_atomically
+from wherefrom.core.plain import from_plain
 from wherefrom.errors import BadFile, BadOption
 
 FORMAT = 1
@@ -107,23 +106,20 @@ class Fitted:
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Fitted:
         try:
-            data: Any = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise BadFile(
-                f"{path} cannot be read as a combination: {error}. Write one with 'wherefrom optimus'."
-            ) from error
-        if not isinstance(data, dict) or data.pop("wherefrom_optimus", None) != FORMAT:
+            data = read_json(path)
+        except BadFile as error:
+            raise BadFile(f"{error} Combinations are written by 'wherefrom optimus'.") from error
+        if not isinstance(data, dict) or data.get("wherefrom_optimus") != FORMAT:
             raise BadFile(
                 f"{path} is not a combination saved by this version of Wherefrom. Write one with 'wherefrom optimus'."
             )
         try:
-            combination = Combination(**data.pop("combination"))
-            if combination.raw not in get_args(Raw) or combination not in combinations(
-                combination.raw, data["layers"], data["heads"]
-            ):
-                raise ValueError(f"there is no {combination}")
-            return cls(combination, **data)
-        except (KeyError, TypeError, ValueError) as error:
+            found = from_plain(cls, data, "combination")
+            found.combination.check(found.layers, found.heads)
+        except BadFile as error:
+            raise BadFile(f"{path}: {error} Write it again with 'wherefrom optimus'.") from error
+        except BadOption as error:
             raise BadFile(
-                f"{path}: this combination is damaged ({error}). Write it again with 'wherefrom optimus'."
+                f"{path}: this combination is damaged: {error} Write it again with 'wherefrom optimus'."
             ) from error
+        return found

@@ -1,0 +1,70 @@
+"""The command `wherefrom serve`."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wherefrom.cli.arguments import app, examples, problems
+from wherefrom.errors import BadFile, BadOption
+
+
+@app.command(
+    rich_help_panel="Explain one text",
+    epilog=examples(
+        "wherefrom serve",
+        "wherefrom serve ./my-model --port 9000 --no-open",
+        "wherefrom serve embedded ./my-model",
+        "wherefrom serve runs/reviews",
+    ),
+)
+def serve(
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="'embedded', folders of models, hub ids, or folders of runs.",
+            metavar="[MODEL ...]",
+            show_default="embedded",
+        ),
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="The port.", show_default="8421, or another if it is taken")
+    ] = None,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Do not open the page in a browser.")] = False,
+    host: Annotated[
+        str,
+        typer.Option(help="Where to listen. Others than this machine reach it only by the token in its address."),
+    ] = "127.0.0.1",
+) -> None:
+    """Open a page on which you try a text: hide words, compare methods, look inside."""
+    from wherefrom.explorer.serve import ExplorerServer
+
+    models, runs = split_sources(sources or [])
+    server = ExplorerServer(models, runs, host=host, port=port)
+    sys.stdout.write(f"The explorer: {server.address}\n")
+    sys.stdout.flush()
+    problems.print("Ctrl-C ends it.", style="dim")
+    if not no_open:
+        threading.Thread(target=webbrowser.open, args=(server.address,), daemon=True).start()
+    server.run()
+
+
+def split_sources(given: list[str]) -> tuple[list[str], list[Path]]:
+    """The models and the runs among what was named. A run alone brings the model that it was made with."""
+    runs = [Path(one) for one in given if (Path(one) / "manifest.json").is_file()]
+    models = [one for one in given if Path(one) not in runs]
+    if len(set(given)) < len(given):
+        raise BadOption("A model or a run is named twice.")
+    if runs and not models:
+        from wherefrom.benchmark.store import read_manifest
+
+        planned = read_manifest(runs[0])["configuration"]["plan"].get("model")
+        if not isinstance(planned, str):
+            raise BadFile(f"{runs[0]} does not say which model it was made with: name the model as well.")
+        models = [planned]
+    return models or ["embedded"], runs

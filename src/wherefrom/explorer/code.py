@@ -1,0 +1,67 @@
+"""What is seen, as Python and as a command that give the same numbers."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from wherefrom.core.encoding import Encoding
+from wherefrom.explorer.questions import CodeQuestion
+from wherefrom.explorer.sheet import PageUnits
+
+
+def as_python(question: CodeQuestion, encoding: Encoding, source: str) -> str:
+    """A program that explains the text by the same methods, and asks about the same hidden words."""
+    text = repr(question.text) if question.pair is None else repr((question.text, question.pair))
+    lines = ["import wherefrom", "", f"model = wherefrom.load({source!r})", f"text = {text}"]
+    target = "" if question.spec is None else f", target={question.spec!r}"
+    if question.methods:
+        methods = f"[{', '.join(map(repr, question.methods))}]"
+        lines += [f"found = model.compare(text, {methods}{target}, level={question.level!r})", "found.show()"]
+    if question.replaced:
+        texts, _ = PageUnits(encoding, question.level).replaced(question.replaced)
+        changed = repr(texts[0]) if len(texts) == 1 else repr(tuple(texts))
+        target = f", target={question.spec!r}" if question.spec is not None else ""
+        lines += [
+            "",
+            "# with other words",
+            f"changed = model.explain({changed}{target})",
+            "print(changed.target, changed.probability)",
+        ]
+    elif question.hidden:
+        lines += ["", *_hidden(question, encoding)]
+    return "\n".join(lines) + "\n"
+
+
+def _hidden(question: CodeQuestion, encoding: Encoding) -> Sequence[str]:
+    tokens = sorted(PageUnits(encoding, question.level).tokens(question.hidden))
+    return [
+        "# without the words that were hidden",
+        "import numpy as np",
+        "from wherefrom.case.asking import Asker",
+        "",
+        "inside = model.text_model",
+        f"encoding = inside.encode({'text' if question.pair is None else '*text'})",
+        "keep = np.ones((2, len(encoding)), dtype=bool)",
+        f"keep[1, {tokens}] = False",
+        "asker = Asker(inside)",
+        f"answers = asker.note(encoding, keep, {question.fill!r})",
+        "asker.run()",
+        f"targets = inside.task.targets(inside, {question.spec!r}, answers.logits[0], encoding)",
+        "print(answers.probability(targets))  # of the whole text, and without them",
+    ]
+
+
+def as_command(question: CodeQuestion, source: str) -> str:
+    """The methods as a command. Hidden words have none."""
+    words = ["wherefrom", "compare", "--level", question.level]
+    if source != "embedded":
+        words += ["--model", source]
+    if question.methods:
+        words += ["--methods", ",".join(question.methods)]
+    if question.pair is not None:
+        words += ["--pair", question.pair]
+    for option, value in (("--target", question.target), ("--versus", question.versus)):
+        if value is not None:
+            words += [option, str(value)]
+    return shlex.join([*words, "--", question.text])

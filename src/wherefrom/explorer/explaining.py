@@ -1,0 +1,224 @@
+"""Long computations: explanations by several methods with their tests, the verdict on them, and curves of hiding."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import random
+import types
+import typing
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from wherefrom.case.case import Case
+from wherefrom.case.check import ToCheck
+from wherefrom.case.explain import cases_toward, checked, explained
+from wherefrom.case.passes import Passes
+from wherefrom.core.encoding import Encoding
+from wherefrom.core.explanation import Explanation
+from wherefrom.errors import BadFile, BadOption, WherefromError
+from wherefrom.explorer.hiding import targets_of
+from wherefrom.explorer.questions import CurveQuestion, ExplainingQuestion, TextQuestion
+from wherefrom.explorer.service import ModelService, PlainData
+from wherefrom.explorer.sheet import PageUnits, best_data, comparison_of, explanation_data, verdict_data
+from wherefrom.explorer.turns import Stopped
+from wherefrom.grading.compare import SLOW
+from wherefrom.registry import Configured, Method, choose, options_of
+from wherefrom.report.comparison import page
+
+log = logging.getLogger(__name__)
+BEST = "best"
+POINTS = 24  # of a curve
+ORDERS = 10  # random ones beside a method's own
+SIMPLE = (int, float, bool, types.NoneType)
+
+
+def choose_method(asked: str) -> Configured[Method]:
+    """A method as the page asked for it. Options that may name a file are refused: a request reads no file."""
+    name, *given = asked.split(":")
+    found: Configured[Method] = choose("method", name)
+    known = options_of(found.row.function)
+    for pair in given:
+        option = pair.partition("=")[0].strip()
+        if option in known and not _simple(known[option].annotation):
+            raise BadOption(
+                f"{option} of {name} cannot be set from the page. Use the command line:"
+                f" wherefrom explain --method {name} -o {option}=..."
+            )
+    return choose("method", asked) if given else found
+
+
+def _simple(annotation: object) -> bool:
+    """Whether an option is a number, a switch or a choice among given words."""
+    origin = typing.get_origin(annotation)
+    if origin in (typing.Union, types.UnionType):
+        return all(map(_simple, typing.get_args(annotation)))
+    return origin is typing.Literal or annotation in SIMPLE
+
+
+def simple_options(row: Method) -> dict[str, PlainData]:
+    """The options of a method that the page may set: their default, and the words to choose among."""
+    found: dict[str, PlainData] = {}
+    for name, parameter in options_of(row.function).items():
+        if _simple(parameter.annotation):
+            words = typing.get_args(parameter.annotation) if typing.get_origin(parameter.annotation) else ()
+            choices = [word for word in words if isinstance(word, str)]
+            if parameter.annotation is bool:
+                choices = ["true", "false"]
+            found[name] = {"default": _written(parameter.default), "choices": choices}
+    return found
+
+
+def _written(value: object) -> str:
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
+
+
+class Explainer:
+    """One text and one target: explanations that were asked for before are at hand, the others share their passes."""
+
+    def __init__(self, service: ModelService, question: TextQuestion) -> None:
+        self.service, self.question = service, question
+        self.encoding = service.encode(question.text, question.pair)
+        self.units = PageUnits(self.encoding, question.level)
+        self.passes = Passes(service.model, [self.encoding], service.asker())
+        self._cases: list[Case] | None = None
+
+    def _key(self, asked: str) -> object:
+        question = self.question
+        return question.text, question.pair, question.level, question.spec, asked
+
+    def known(self, asked: str) -> Explanation | None:
+        return self.service.kept.get(self._key(asked))
+
+    def announce(self, choices: Sequence[Configured[Method]]) -> None:
+        """Say which methods will be asked for, so that one pass serves them all."""
+        for choice in choices:
+            if self.known(choice.asked) is None:
+                self.passes.announce(choice.row.needs(choice.options))
+
+    @property
+    def cases(self) -> list[Case]:
+        """One for every component of the target."""
+        if self._cases is None:
+            targets = targets_of(self.service, self.question, self.passes.logits[0], self.encoding)
+            self._cases = cases_toward(self.passes, [0], [targets], self.question.level)[0]
+        return self._cases
+
+    def explain(self, choice: Configured[Method], *, check: bool = True) -> Explanation:
+        """One method's explanation with its test; kept for the next who asks."""
+        found = self.known(choice.asked)
+        if found is None:
+            found = explained({0: self.cases}, choice.row, choice.options)[0]
+            if check:
+                (found,) = checked([ToCheck.of(found, self.cases)], self.passes.asker)
+            kept = self.service.kept
+            kept[self._key(choice.asked)] = found
+            while len(kept) > self.service.limits.explanations:
+                kept.popitem(last=False)
+        return found
+
+
+def explain_steps(
+    service: ModelService, question: ExplainingQuestion, choices: Sequence[Configured[Method]]
+) -> Iterator[PlainData]:
+    """The rows of the methods, the quick ones first; then the verdict; then what `best` takes."""
+    explainer = Explainer(service, question)
+    ordered = sorted(choices, key=lambda choice: (explainer.known(choice.asked) is None, choice.row.name in SLOW))
+    explainer.announce(ordered)
+    found: dict[str, Explanation] = {}
+    for choice in ordered:
+        try:
+            found[choice.asked] = explainer.explain(choice)
+        except Stopped:
+            raise
+        except Exception as error:
+            yield {"failed": choice.asked, "why": told(error)}
+            continue
+        yield {"row": explanation_data(found[choice.asked], explainer.units, choice.asked)}
+    if found:
+        listed = {choice.asked: found[choice.asked] for choice in choices if choice.asked in found}
+        yield {"verdict": verdict_data(listed)}
+    if question.best:
+        choice = choose_method(BEST)
+        explainer.announce([choice])
+        try:
+            yield {"best": best_data(explainer.explain(choice))}
+        except Stopped:
+            raise
+        except Exception as error:
+            yield {"best": {"why": told(error)}}
+    yield {"done": True}
+
+
+def page_steps(
+    service: ModelService, question: ExplainingQuestion, choices: Sequence[Configured[Method]]
+) -> Iterator[PlainData]:
+    """The same as a page that stands alone."""
+    explainer = Explainer(service, question)
+    explainer.announce(choices)
+    found, failed = dict[str, Explanation](), dict[str, str]()
+    for choice in choices:
+        try:
+            found[choice.asked] = explainer.explain(choice)
+        except Stopped:
+            raise
+        except Exception as error:
+            failed[choice.asked] = told(error)
+    if not found:
+        raise BadOption("No method could explain this text, so there is nothing to save.")
+    yield {"html": page(comparison_of(found, failed))}
+
+
+def curve_steps(service: ModelService, question: CurveQuestion, choice: Configured[Method]) -> Iterator[PlainData]:
+    """The probability while a method's units are hidden, the strongest first; then beside random orders."""
+    explainer = Explainer(service, question)
+    explainer.announce([choice])
+    explanation = explainer.explain(choice)
+    units, encoding = explainer.units, explainer.encoding
+    scores = units.pooled(explanation.scores)
+    order = sorted(range(len(scores)), key=lambda place: -scores[place])
+    sizes = points_of(len(scores))
+    own = _curve(explainer, order, sizes, question.fill)
+    yield {"curve": {"sizes": sizes, "order": order, "values": own}}
+    drawn = [_curve(explainer, one, sizes, question.fill) for one in random_orders(encoding, len(scores))]
+    columns = np.asarray(drawn)  # (order, size)
+    low, high = np.percentile(columns, [25, 75], axis=0)  # the middle half of them
+    band = {"low": low.tolist(), "mean": columns.mean(0).tolist(), "high": high.tolist()}
+    yield {"band": band, "orders": len(drawn)}
+
+
+def points_of(units: int) -> list[int]:
+    """How many units are hidden at every point of a curve: one more each time, or in larger steps for long texts."""
+    if units <= POINTS:
+        return list(range(units + 1))
+    return sorted({round(units * step / POINTS) for step in range(POINTS + 1)})
+
+
+def random_orders(encoding: Encoding, units: int) -> list[list[int]]:
+    """The same orders for all methods, so that they share their questions."""
+    told_text = f"{encoding.text}\0{encoding.pair or ''}".encode("utf-8", "surrogatepass")
+    chance = random.Random(hashlib.sha256(told_text).hexdigest())
+    return [chance.sample(range(units), units) for _ in range(ORDERS)]
+
+
+def _curve(explainer: Explainer, order: Sequence[int], sizes: Sequence[int], fill: str) -> list[float]:
+    encoding, asker = explainer.encoding, explainer.passes.asker
+    keep = np.ones((len(sizes), len(encoding)), dtype=np.bool_)
+    for row, size in zip(keep, sizes, strict=True):
+        row[explainer.units.tokens(order[:size])] = False
+    pending = asker.note(encoding, keep, fill)
+    asker.run()
+    targets = [case.target for case in explainer.cases]
+    found: list[float] = pending.probability(targets).tolist()
+    return found
+
+
+def told(error: Exception) -> str:
+    """An error for a reader of the page: no path, and nothing of the inside of the program."""
+    if isinstance(error, BadFile):
+        return "A file could not be read. The terminal in which `wherefrom serve` runs says which."
+    if isinstance(error, WherefromError):
+        return str(error)
+    log.error("while explaining", exc_info=error)
+    return f"This went wrong inside of Wherefrom ({type(error).__name__}). The terminal of `wherefrom serve` says more."

@@ -1,0 +1,56 @@
+"""How a language model goes on, token by token, and what to ask to have each of them explained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from wherefrom.errors import BadOption
+from wherefrom.explorer.questions import GeneratingQuestion
+from wherefrom.explorer.service import ModelService, PlainData
+from wherefrom.model.text_model import PassCount
+from wherefrom.report.pieces import visible
+
+GENERATES = "causal_lm"
+
+
+def generate_steps(service: ModelService, question: GeneratingQuestion) -> Iterator[PlainData]:
+    """The likeliest token, again and again. Each comes with the text before it: the model's decision is explained
+    there.
+    """
+    model = service.model
+    if model.task.name != GENERATES:
+        raise BadOption("Only a causal language model goes on with a text.")
+    encoding = service.encode(question.text, None)
+    if encoding.cut:
+        raise BadOption(f"The text is longer than the {model.limit} tokens that the model reads.")
+    ids = list(encoding.input_ids)
+    start, before = _text(service, ids), question.text
+    for _ in range(min(question.count, service.limits.generated)):
+        if model.limit is not None and len(ids) >= model.limit:
+            return
+        with torch.no_grad():
+            logits = model.logits(model.padded([ids], [None]), PassCount())[0]
+        token = int(logits.argmax())
+        if token == model.tokenizer.eos_token_id:
+            yield {"end": True}
+            return
+        ids.append(token)
+        after = question.text + _text(service, ids)[len(start) :]
+        yield {
+            "token": {
+                "id": token,
+                "text": visible(after[len(before) :] or str(model.tokenizer.convert_ids_to_tokens(token))),
+                "probability": float(logits.double().softmax(-1)[token]),
+                "before": before,
+                # A text that is cut into other tokens than those that were generated is another question.
+                "exact": service.encode(before, None).input_ids == tuple(ids[:-1]),
+            }
+        }
+        before = after
+
+
+def _text(service: ModelService, ids: list[int]) -> str:
+    with service.model.reading:
+        return str(service.model.tokenizer.decode(ids, clean_up_tokenization_spaces=False))

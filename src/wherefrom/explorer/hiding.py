@@ -1,0 +1,163 @@
+"""Clicks: what the model answers to a text with some of its words hidden or replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from wherefrom.case.asking import PendingAnswers
+from wherefrom.core.encoding import Encoding
+from wherefrom.core.target import Target
+from wherefrom.errors import BadOption, NotSeen, WherefromError
+from wherefrom.explorer.answers import CachingAsker
+from wherefrom.explorer.limits import TooMuch
+from wherefrom.explorer.questions import HeadsQuestion, HidingQuestion, TextQuestion
+from wherefrom.explorer.service import Finish, ModelService, PlainData, Prepare
+from wherefrom.explorer.sheet import PageUnits, text_data, tokens_at
+from wherefrom.model.recording import recording
+from wherefrom.model.text_model import PassCount, TextModel
+from wherefrom.report.pieces import visible
+
+SHOWN = 40  # labels with their probabilities, the likeliest first
+
+
+def reading(service: ModelService, question: TextQuestion) -> Prepare:
+    """A text as the model reads it, and what it predicts."""
+
+    def prepare(asker: CachingAsker) -> Finish:
+        encoding = service.encode(question.text, question.pair)
+        whole = _whole(asker, encoding)
+        units = PageUnits(encoding, question.level)
+
+        def finish() -> PlainData:
+            targets = targets_of(service, question, whole.logits[0], encoding)
+            return {"text": text_data(units)} | answer_data(service.model, targets, whole.logits[0], encoding)
+
+        return finish
+
+    return prepare
+
+
+def hiding(service: ModelService, question: HidingQuestion) -> Prepare:
+    """The probability of the target without some of the words, or with others in their place."""
+
+    def prepare(asker: CachingAsker) -> Finish:
+        encoding = service.encode(question.text, question.pair)
+        units = PageUnits(encoding, question.level)
+        changed, tokens = _changed(service, units, question)
+        keep = np.ones((1, len(changed)), dtype=np.bool_)
+        keep[0, tokens] = False
+        whole, part = _whole(asker, encoding), asker.note(changed, keep, question.fill)
+
+        def finish() -> PlainData:
+            targets = targets_of(service, question, whole.logits[0], encoding)
+            before = probability(targets, whole.logits[0])
+            if changed is not encoding:
+                targets = _moved(service, targets, part.logits[0], changed)
+            return answer_data(service.model, targets, part.logits[0], changed) | {"whole": before}
+
+        return finish
+
+    return prepare
+
+
+def without_heads(service: ModelService, question: HeadsQuestion) -> Prepare:
+    """The probability of the target when some heads add nothing to what their layer writes."""
+
+    def prepare(asker: CachingAsker) -> Finish:
+        encoding = service.encode(question.text, question.pair)
+        whole = _whole(asker, encoding)
+        logits = logits_without(service.model, encoding, question.off)
+
+        def finish() -> PlainData:
+            targets = targets_of(service, question, whole.logits[0], encoding)
+            before = probability(targets, whole.logits[0])
+            return answer_data(service.model, targets, logits, encoding) | {"whole": before}
+
+        return finish
+
+    return prepare
+
+
+def logits_without(model: TextModel, encoding: Encoding, off: Sequence[tuple[int, int]]) -> Tensor:
+    """The logits of a text when these heads' contexts are zero: (layer, head), both from 0."""
+    reached = set[tuple[int, int]]()
+
+    def hook(point: str, layer: int, x: Tensor) -> Tensor:
+        own = [head for at, head in off if at == layer]
+        if point != "context" or not own:
+            return x
+        heads = x.shape[-3]  # some families fold the batch, which is one text here, and the heads into one dimension
+        if max(own) >= heads:
+            raise BadOption(f"Layer {layer + 1} has {heads} heads; there is no head {max(own) + 1}.")
+        reached.update((layer, head) for head in own)
+        kept = torch.ones(heads, dtype=x.dtype, device=x.device)
+        kept[own] = 0
+        return x * kept[:, None, None]
+
+    blocks = model.anatomy.blocks
+    with torch.no_grad(), recording([b.module for b in blocks], [b.attention for b in blocks], hook, scores=False):
+        logits = model.logits(model.batch([encoding]), PassCount(), whole=True)
+    if reached != set(off):
+        raise NotSeen("Some of these heads were not seen in the pass, so they could not be switched off.")
+    return logits[0]
+
+
+def _whole(asker: CachingAsker, encoding: Encoding) -> PendingAnswers:
+    return asker.note(encoding, np.ones((1, len(encoding)), dtype=np.bool_), "delete")
+
+
+def _changed(service: ModelService, units: PageUnits, question: HidingQuestion) -> tuple[Encoding, list[int]]:
+    """The text with its replacements, and which of its tokens are hidden."""
+    count, limits = len(units.groups), service.limits
+    if len(question.hidden) + len(question.replaced) > limits.hidden:
+        raise TooMuch(f"At most {limits.hidden:,} words can be hidden or replaced.")
+    for place in (*question.hidden, *question.replaced):
+        if place >= count:
+            raise BadOption(f"The text has {count} {question.level}s; there is no number {place + 1}.")
+    if not question.replaced:
+        return units.encoding, units.tokens(question.hidden)
+    texts, spans = units.replaced(question.replaced)
+    limits.check_text(*texts)
+    changed = service.encode(texts[0], texts[1] if len(texts) > 1 else None)
+    return changed, tokens_at(changed, [span for place in question.hidden if (span := spans[place]) is not None])
+
+
+def targets_of(service: ModelService, question: TextQuestion, logits: Tensor, encoding: Encoding) -> Sequence[Target]:
+    """The components of what is asked about."""
+    with service.model.reading:
+        return service.model.task.targets(service.model, question.spec, logits, encoding)
+
+
+def _moved(service: ModelService, targets: Sequence[Target], logits: Tensor, changed: Encoding) -> Sequence[Target]:
+    """The same targets in a text that was changed: an answer may stand elsewhere, or not at all."""
+    if all(target.position is None for target in targets):
+        return targets
+    task = service.model.task
+    with service.model.reading:
+        try:
+            return task.targets(service.model, targets[0].label, logits, changed)
+        except WherefromError:
+            return task.targets(service.model, None, logits, changed)
+
+
+def probability(targets: Sequence[Target], logits: Tensor) -> float:
+    return prod(float(target.probability(logits[None])[0]) for target in targets)
+
+
+def answer_data(model: TextModel, targets: Sequence[Target], logits: Tensor, encoding: Encoding) -> dict[str, Any]:
+    """What a model answers: the target's probability, and those of all labels, the likeliest first."""
+    labels = sorted(model.task.probabilities(model, logits).items(), key=lambda row: -row[1])
+    return {
+        "target": visible(targets[0].label),
+        "probability": probability(targets, logits),
+        "prediction": visible(model.task.predicted(model, logits, encoding).label),
+        "probabilities": [[visible(label), chance] for label, chance in labels[:SHOWN]],
+        "more": max(0, len(labels) - SHOWN),
+        "independent": targets[0].independent,
+    }

@@ -1,0 +1,483 @@
+// The explorer's page: what is typed, hidden and chosen goes to the server, and what it answers is shown.
+
+import { get, onConnection, post, Refused, stream } from "./api.js";
+import { $, either, el, fill, listed, number, options, percent, points } from "./dom.js";
+import { startGeneration } from "./generate.js";
+import { Inside } from "./inside.js";
+import { Panel } from "./panel.js";
+import { startRuns } from "./runs.js";
+import { hiding, question, readAddress, state, writeAddress } from "./state.js";
+import { drawWords, onWords, outline, showWords } from "./words.js";
+
+const HISTORY = "wherefrom-history";
+let known = null;          // what the server says of itself
+let read = [];             // the answers to the whole text, by model
+let measured = [];         // and without the hidden words
+let panels = [];
+let inside = null;
+let undone = [];           // what was hidden and replaced before
+let reading = null, hidingNow = null, explaining = null;   // so that a newer request ends an older one
+let typing = 0, resting = 0;
+
+const facts = (model = state.model) => known.models[model] ?? known.models[0];
+const shownModels = () => state.both && known.models.length > 1
+  ? [state.model, known.models.findIndex((_, place) => place !== state.model)] : [state.model];
+
+// Drawing what does not depend on an answer
+
+function drawModels() {
+  const several = known.models.length > 1;
+  fill($("models"), several ? el("label", { class: "pick" }, el("span", { class: "name" }, "Model"),
+    el("select", { id: "model", onchange: event => { state.model = Number(event.target.value); state.target = state.versus = null; drawControls(); textChanged(0); } },
+      known.models.map((one, place) => el("option", { value: place, selected: place === state.model }, one.name))))
+    : el("span", {}, "model ", el("b", {}, known.models[0].name)),
+  several ? el("label", { class: "pick" }, el("input", { type: "checkbox", id: "both", checked: state.both,
+    onchange: event => { state.both = event.target.checked; drawControls(); textChanged(0); } }), "two side by side") : null);
+}
+
+function drawControls() {
+  const model = facts(), ready = model.ready;
+  drawModels();
+  $("text").value = state.text;
+  $("pair").value = state.pair ?? "";
+  const asks = model.task === "question_answering";
+  $("pair-field").hidden = state.pair === null && !asks;
+  $("add-pair").hidden = asks || model.task === "masked_lm" || model.task === "causal_lm";
+  $("add-pair").textContent = state.pair === null ? "+ second text" : "− second text";
+  $("text-name").textContent = asks ? "Question" : model.task === "masked_lm" ? `Text with one ${model.mask}` : model.task === "causal_lm" ? "Text to go on from" : "Text";
+  $("pair-name").textContent = asks ? "Context" : "Second text";
+  options($("examples"), [["", "choose …"], ...(model.examples ?? []).map((one, place) => [String(place), short(one.text)])], "");
+  drawHistory();
+  either($("level"), "level", [["word", "words"], ["token", "tokens"], ["sentence", "sentences"]], state.level, value => {
+    state.level = value; forget(); textChanged(0);
+  });
+  either($("scale"), "scale", [["own", "own scale", "Every method's largest score has its full colour"],
+    ["common", "common scale", "The largest score of all methods has the full colour; their units differ"]], state.scale, value => {
+    state.scale = value; writeAddress(); for (const one of panels) one.redraw();
+  });
+  options($("fill"), (model.fills ?? ["delete"]).map(one => [one, one === "delete" ? "deleting it" : `its ${one} token`]), state.fill);
+  drawTargets();
+  $("version").textContent = `Wherefrom ${known.version}.`;
+  drawChips();
+  $("decision-name").textContent = ready ? (shownModels().length > 1 ? `${model.name} says` : "The model says") : "The model is loading …";
+}
+
+function drawTargets() {
+  const model = facts(), names = model.task === "question_answering" ? ["span", "start", "end"] : model.labels ?? [];
+  const tokens = model.task === "masked_lm" || model.task === "causal_lm";
+  const likely = tokens ? (read[0]?.probabilities ?? []).map(([label]) => label) : [];
+  const rows = [...new Set([...names, ...likely, ...[state.target, state.versus].filter(one => one !== null).map(String)])];
+  options($("target-pick"), [["", model.task === "question_answering" ? "the answer" : "what is predicted"], ...rows.map(one => [one, one])], state.target === null ? "" : String(state.target));
+  options($("versus-pick"), [["", "all others"], ...rows.map(one => [one, one])], state.versus === null ? "" : String(state.versus));
+  $("versus-pick").parentElement.hidden = model.task === "question_answering" || model.independent === true || rows.length < 2;
+  $("versus-pick").disabled = state.target === null;
+  $("versus-pick").title = state.target === null ? "Choose first what is explained" : "";
+  $("token-field").hidden = !tokens;
+}
+
+const short = text => text.length > 60 ? `${text.slice(0, 58)}…` : text;
+
+function drawHistory() {
+  options($("history"), [["", "choose …"], ...past().map((one, place) => [String(place), short(one.text)])], "");
+}
+
+function past() {
+  try { return JSON.parse(localStorage.getItem(HISTORY) ?? "[]"); } catch { return []; }
+}
+
+function remember() {
+  const now = { text: state.text, pair: state.pair };
+  const others = past().filter(one => one.text !== now.text || one.pair !== now.pair);
+  try { localStorage.setItem(HISTORY, JSON.stringify([now, ...others].slice(0, 30))); } catch { /* private window */ }
+  drawHistory();
+}
+
+let openOptions = null;
+
+function drawChips() {
+  const rows = known.methods, by = Map.groupBy ? Map.groupBy(rows, one => one.family) : new Map([["methods", rows]]);
+  const adding = el("select", { id: "add-method", "aria-label": "Add a method", onchange: event => {
+    if (event.target.value) addMethod(event.target.value);
+  } }, el("option", { value: "" }, "+ method …"), [...by].map(([family, methods]) => el("optgroup", { label: family },
+    methods.map(one => el("option", { value: one.name, title: one.summary ?? "" }, one.slow ? `${one.name} (slow)` : one.name)))));
+  fill($("chips"), state.methods.map(asked => {
+    const name = asked.split(":")[0], row = rows.find(one => one.name === name);
+    const has = row?.options && Object.keys(row.options).length;
+    return el("span", { class: "chip", title: row?.summary ?? "" }, asked,
+      has ? el("button", { type: "button", "aria-label": `Options of ${asked}`, "aria-expanded": String(openOptions === asked),
+        onclick: () => { openOptions = openOptions === asked ? null : asked; drawChips(); } }, "⚙") : null,
+      el("button", { type: "button", "aria-label": `Remove ${asked}`, onclick: () => { setMethods(state.methods.filter(one => one !== asked)); } }, "×"));
+  }), adding, openOptions && state.methods.includes(openOptions) ? optionsOf(openOptions) : null);
+}
+
+function optionsOf(asked) {
+  const [name, ...given] = asked.split(":"), row = known.methods.find(one => one.name === name);
+  const values = Object.fromEntries(given.map(one => one.split("=")));
+  const apply = () => {
+    const chosen = [...form.querySelectorAll("[data-option]")].filter(one => one.value.trim() && one.value.trim() !== one.dataset.usual)
+      .map(one => `${one.dataset.option}=${one.value.trim()}`);
+    const now = [name, ...chosen].join(":");
+    openOptions = null;
+    setMethods(state.methods.map(one => one === asked ? now : one).filter((one, place, all) => all.indexOf(one) === place));
+  };
+  const form = el("div", { class: "options", role: "group", "aria-label": `Options of ${name}` },
+    Object.entries(row.options).map(([option, { default: usual, choices }]) => el("label", {}, option,
+      choices.length ? el("select", { "data-option": option, "data-usual": usual }, [...new Set([usual, ...choices])].map(one =>
+        el("option", { value: one, selected: one === (values[option] ?? usual) }, one)))
+        : el("input", { "data-option": option, "data-usual": usual, value: values[option] ?? usual, onkeydown: event => { if (event.key === "Enter") apply(); } }))),
+    el("button", { type: "button", onclick: apply }, "Use"));
+  return form;
+}
+
+function addMethod(name) {
+  if (state.methods.length >= known.limits.methods) { say(`At most ${known.limits.methods} methods at once: remove one first.`); drawChips(); return; }
+  setMethods([...new Set([...state.methods, name])]);
+}
+
+function setMethods(methods) {
+  state.methods = methods;
+  drawChips();
+  writeAddress();
+  explain();
+}
+
+// Asking
+
+function say(text, spinning = false) { fill($("progress"), spinning ? el("span", { class: "spin" }) : null, text); }
+
+function mistake(error) {
+  if (error.name === "AbortError") return;
+  if (error instanceof Refused) {
+    $("text-error").textContent = error.message;
+    $("text-error").hidden = false;
+  }
+}
+
+function forget() {
+  state.hidden = [];
+  state.replaced = {};
+  undone = [];
+}
+
+function textChanged(delay = 250) {
+  clearTimeout(typing);
+  explaining?.abort();
+  $("chance").classList.add("stale");
+  typing = setTimeout(readText, delay);
+}
+
+async function readText() {
+  reading?.abort();
+  const mine = reading = new AbortController();
+  $("text-error").hidden = true;
+  writeAddress();
+  if (!known.models.some(one => one.ready)) return;
+  try {
+    const found = await Promise.all(shownModels().map(model => post("/api/read", question(model), mine.signal)));
+    if (mine !== reading) return;
+    read = found;
+    measured = found;
+  } catch (error) {
+    if (mine !== reading) return;
+    read = [];
+    for (const one of panels) one.begin({ lines: [], units: [] });
+    fill($("words"));
+    fill($("classes"));
+    fill($("target"), "…");
+    $("chance").textContent = "";
+    $("change").textContent = "";
+    say("");
+    mistake(error);
+    return;
+  }
+  const units = read[0].text.units.length;
+  state.hidden = state.hidden.filter(place => place < units);
+  state.replaced = Object.fromEntries(Object.entries(state.replaced).filter(([place]) => Number(place) < units));
+  $("text-note").hidden = !read[0].text.cut;
+  $("text-note").textContent = read[0].text.cut ? `The model reads ${facts().limit} tokens: the last ${read[0].text.cut} were cut and are not explained.` : "";
+  drawTargets();
+  drawWords(read[0].text);
+  drawPanels();
+  showAnswer();
+  if (state.hidden.length || Object.keys(state.replaced).length) hide();
+  clearTimeout(resting);
+  resting = setTimeout(() => { remember(); explain(); }, 350);
+  inside?.changed();
+}
+
+function drawPanels() {
+  const models = shownModels();
+  if (panels.length !== models.length || panels.some((one, place) => one.model !== models[place])) {
+    panels = models.map(model => new Panel(model, known.models[model].name));
+    fill($("panels"), panels.map(one => one.root));
+    $("panels").classList.toggle("two", models.length > 1);
+  }
+  panels.forEach((one, place) => { one.title.hidden = models.length < 2; one.begin(read[place].text); });
+}
+
+async function explain() {
+  if (!panels.length || !read.length) return;
+  explaining?.abort();
+  if (!state.methods.length) { for (const one of panels) one.drop(); say("Choose a method."); return; }
+  const mine = explaining = new AbortController();
+  $("stop").hidden = false;
+  say("Explaining …", true);
+  try {
+    await Promise.all(panels.map(one => one.explain(mine.signal, text => say(text, true))));
+    if (mine === explaining) say("");
+  } catch (error) {
+    if (mine !== explaining) return;
+    if (error.name !== "AbortError") say(error instanceof Refused ? error.message : "");
+  } finally {
+    if (mine === explaining) { $("stop").hidden = true; drawClaims(); }
+  }
+}
+
+function remembered() { return { hidden: state.hidden, replaced: state.replaced }; }
+
+function hideThese(hidden, replaced = state.replaced, { undoable = true } = {}) {
+  if (undoable) undone.push(remembered());
+  state.hidden = hidden;
+  state.replaced = replaced;
+  showWords();
+  writeAddress();
+  hide();
+}
+
+async function hide() {
+  hidingNow?.abort();
+  const mine = hidingNow = new AbortController();
+  $("undo").disabled = !undone.length;
+  $("reset").disabled = !state.hidden.length && !Object.keys(state.replaced).length;
+  $("chance").classList.add("stale");
+  try {
+    const found = await Promise.all(shownModels().map(model => post("/api/hide", hiding(model), mine.signal)));
+    if (mine !== hidingNow) return;
+    measured = found;
+    $("text-error").hidden = true;
+    showAnswer();
+  } catch (error) {
+    if (mine === hidingNow) mistake(error);
+  }
+}
+
+// Showing answers
+
+function bars(answer, whole, model) {
+  const before = Object.fromEntries(whole.probabilities);
+  return answer.probabilities.map(([label, chance]) => el("button", {
+    class: "class", type: "button", "aria-pressed": String(label === answer.target || answer.target.startsWith(`${label} rather`)),
+    title: `Explain ${label}`, "--p": chance, "--w": answer === whole || before[label] === undefined ? -1 : before[label],
+    onclick: () => { if (model === state.model) setTarget(label); },
+  }, el("span", {}, label), el("i", {}), el("em", {}, percent(chance))));
+}
+
+function showAnswer() {
+  if (!read.length || !measured.length) return;
+  const answer = measured[0], whole = read[0];
+  fill($("target"), answer.target);
+  $("chance").textContent = percent(answer.probability);
+  $("chance").classList.remove("stale");
+  fill($("classes"), bars(answer, whole, state.model));
+  fill($("change"), changeOf(answer, whole));
+  $("undo").disabled = !undone.length;
+  $("reset").disabled = !state.hidden.length && !Object.keys(state.replaced).length;
+  $("second").hidden = read.length < 2;
+  if (read.length > 1 && measured.length > 1) {
+    const other = shownModels()[1];
+    fill($("second"), el("div", {}, el("p", { class: "eyebrow" }, `${known.models[other].name} says`),
+      el("p", { class: "big" }, measured[1].target, " ", el("span", { class: "chance" }, percent(measured[1].probability))),
+      el("p", { class: "change" }, changeOf(measured[1], read[1]))),
+    el("div", { class: "classes" }, bars(measured[1], read[1], other)));
+  }
+  drawClaims();
+}
+
+function changeOf(answer, whole) {
+  const without = state.hidden.map(place => read[0].text.units[place]), replaced = Object.entries(state.replaced);
+  if (!without.length && !replaced.length) {
+    return answer.prediction !== answer.target && !answer.target.startsWith(`${answer.prediction} rather`) ? `It predicts ${answer.prediction}.` : "";
+  }
+  const difference = answer.probability - whole.probability;
+  const what = [without.length ? `without ${listed(without)}` : "",
+    replaced.length ? `with ${listed(replaced.map(([, word]) => word || "nothing"))} for ${listed(replaced.map(([place]) => read[0].text.units[place]))}` : ""].filter(Boolean).join(", ");
+  return [`${percent(whole.probability)} → `, el("b", {}, percent(answer.probability)), " ",
+    el("span", { class: difference < 0 ? "down" : "up" }, points(difference)), ` ${what}`,
+    answer.prediction !== whole.prediction ? `. It now predicts ${answer.prediction}.` : ""];
+}
+
+// What the methods had said of the words that are hidden, beside what was measured.
+function drawClaims() {
+  const places = [...new Set([...state.hidden, ...Object.keys(state.replaced).map(Number)])];
+  const rows = panels[0] ? [...panels[0].rows.values()] : [];
+  $("claims").hidden = !places.length || !rows.length || !measured.length;
+  if ($("claims").hidden) return;
+  const difference = measured[0].probability - read[0].probability;
+  const names = listed(places.map(place => read[0].text.units[place]));
+  fill($("claims"), el("p", {}, `What the methods had said of ${names}; measured: `, el("span", { class: "measured" }, points(difference))),
+    el("div", { class: "scroll" }, el("table", {}, rows.map(row => {
+      const sum = places.reduce((total, place) => total + row.scores[place], 0);
+      const share = Math.abs(sum) / (row.scores.reduce((total, one) => total + Math.abs(one), 0) || 1);
+      return el("tr", { "data-claim": row.asked }, el("th", {}, row.asked), el("td", {}, `says ${number(sum, row.full, row.signed)}`),
+        el("td", {}, `${(100 * share).toFixed(0)}% of all it gives`), el("td", {}, agreeing(sum, difference, row)));
+    }))));
+}
+
+function agreeing(sum, difference, row) {
+  if (!row.signed || Math.abs(difference) < 0.01 || sum === 0) return "";
+  return (sum > 0) === (difference < 0) ? "✓ the sign is right" : "✗ the sign is wrong";
+}
+
+function setTarget(target, versus = state.versus) {
+  state.target = target;
+  state.versus = target === null || versus === target ? null : versus;
+  drawTargets();
+  textChanged(0);
+}
+
+// Keeping and sharing
+
+async function copied(text, what) {
+  $("code").textContent = text;
+  $("code").hidden = what === "The address";
+  try {
+    await navigator.clipboard.writeText(text);
+    $("shared").textContent = `${what} is in the clipboard.`;
+  } catch {
+    $("code").hidden = false;
+    $("shared").textContent = `${what} is below: the browser did not let it be copied.`;
+  }
+}
+
+async function code(kind) {
+  try {
+    const found = await post("/api/code", { ...hiding(), methods: state.methods });
+    await copied(found[kind], kind === "python" ? "The Python" : "The command");
+  } catch (error) {
+    if (error instanceof Refused) $("shared").textContent = error.message;
+  }
+}
+
+async function savePage() {
+  $("shared").textContent = "Making the page …";
+  try {
+    await stream("/api/page", { ...question(), methods: state.methods }, undefined, found => {
+      if (!found.html) return;
+      const address = URL.createObjectURL(new Blob([found.html], { type: "text/html" }));
+      el("a", { href: address, download: "wherefrom.html" }).click();
+      setTimeout(() => URL.revokeObjectURL(address), 10000);
+      $("shared").textContent = "Saved: wherefrom.html needs nothing else.";
+    });
+  } catch (error) {
+    if (error instanceof Refused) $("shared").textContent = error.message;
+  }
+}
+
+// Starting
+
+export function open(text, pair = null, target = null) {
+  Object.assign(state, { text, pair, target, versus: null });
+  forget();
+  drawControls();
+  textChanged(0);
+  writeAddress({ replace: false });
+}
+
+function listen() {
+  $("text").addEventListener("input", event => { state.text = event.target.value; forget(); textChanged(); });
+  $("pair").addEventListener("input", event => { state.pair = event.target.value; forget(); textChanged(); });
+  $("add-pair").addEventListener("click", () => {
+    state.pair = state.pair === null ? "" : null;
+    forget();
+    drawControls();
+    if (state.pair === null) textChanged(0);
+    else $("pair").focus();
+  });
+  $("examples").addEventListener("change", event => {
+    const one = facts().examples[Number(event.target.value)];
+    if (event.target.value !== "") open(one.text, one.pair);
+  });
+  $("history").addEventListener("change", event => {
+    const one = past()[Number(event.target.value)];
+    if (event.target.value !== "") open(one.text, one.pair);
+  });
+  $("target-pick").addEventListener("change", event => setTarget(event.target.value || null));
+  $("versus-pick").addEventListener("change", event => setTarget(state.target, event.target.value || null));
+  $("token").addEventListener("change", event => setTarget(event.target.value.trim() || null));
+  $("fill").addEventListener("change", event => { state.fill = event.target.value; writeAddress(); hide(); });
+  $("undo").addEventListener("click", () => {
+    const before = undone.pop();
+    if (before) hideThese(before.hidden, before.replaced, { undoable: false });
+  });
+  $("reset").addEventListener("click", () => hideThese([], {}));
+  $("stop").addEventListener("click", () => { explaining?.abort(); for (const one of panels) one.stopped(); say("Stopped."); $("stop").hidden = true; });
+  $("copy-address").addEventListener("click", () => copied(location.href, "The address"));
+  $("copy-python").addEventListener("click", () => code("python"));
+  $("copy-command").addEventListener("click", () => code("command"));
+  $("save-page").addEventListener("click", savePage);
+  onWords(hidden => hideThese(hidden), (place, word) => {
+    const replaced = { ...state.replaced };
+    if (word === undefined) delete replaced[place];
+    else replaced[place] = word;
+    hideThese(state.hidden, replaced);
+  });
+  outline($("words"));
+  addEventListener("hashchange", () => { if (readAddress(location.hash)) { if (!state.methods.length) state.methods = known.first_methods; undone = []; drawControls(); textChanged(0); } });
+  addEventListener("keydown", event => {
+    if ((event.ctrlKey || event.metaKey) && event.key === "z" && !/^(INPUT|TEXTAREA)$/.test(document.activeElement.tagName)) { event.preventDefault(); $("undo").click(); }
+    if ((event.ctrlKey || event.metaKey) && event.key === "Enter") { clearTimeout(typing); readText(); }
+  });
+  onConnection(there => {
+    $("banner").hidden = there;
+    $("banner").textContent = there ? "" : "The server does not answer. Start it again with `wherefrom serve`: this page goes on by itself.";
+    if (there) begin();
+  });
+}
+
+// Ask what the server has until its models are loaded, then read the text.
+async function begin() {
+  for (;;) {
+    try {
+      known = await get("/api/state");
+    } catch (error) {
+      if (error instanceof Refused) { $("banner").hidden = false; $("banner").textContent = error.message; }
+      return;
+    }
+    if (state.model >= known.models.length) state.model = 0;
+    if (!state.methods.length) state.methods = known.first_methods;
+    drawControls();
+    if (known.ready) break;
+    await new Promise(resolve => setTimeout(resolve, 250));
+  }
+  if (!state.text) {
+    const first = facts().examples[0];
+    state.text = first.text;
+    state.pair = first.pair;
+    drawControls();
+  }
+  if (!facts().fills.includes(state.fill)) state.fill = "delete";
+  startGeneration(facts, open);
+  startRuns(known, open);
+  inside ??= new Inside(() => panels[0], () => read[0]);
+  document.body.dataset.ready = "true";
+  textChanged(0);
+  readOptions();
+}
+
+// The options of the methods come a little later than the models.
+async function readOptions() {
+  while (!known.complete) {
+    await new Promise(resolve => setTimeout(resolve, 500));
+    try {
+      const found = await get("/api/state");
+      known.methods = found.methods;
+      known.complete = found.complete;
+    } catch { return; }
+  }
+  drawChips();
+}
+
+readAddress(location.hash);
+$("text").value = state.text;
+listen();
+begin();

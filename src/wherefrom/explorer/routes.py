@@ -1,0 +1,106 @@
+"""What the page may ask for. Modules that bring torch are imported when they are first needed: the page comes first."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse, Response
+
+from wherefrom.explorer.app import answered, streamed
+from wherefrom.explorer.loading import Shelf
+from wherefrom.explorer.questions import (
+    CodeQuestion,
+    CurveQuestion,
+    ExplainingQuestion,
+    GeneratingQuestion,
+    HeadsQuestion,
+    HidingQuestion,
+    TextQuestion,
+)
+
+
+def add_routes(app: FastAPI, shelf: Shelf) -> None:
+    limits = shelf.limits
+
+    @app.post("/api/read")
+    async def _read(question: TextQuestion) -> Response:
+        limits.check_text(question.text, question.pair)
+        service = shelf.service(question.model)
+        from wherefrom.explorer.hiding import reading
+
+        return await answered(service, reading(service, question))
+
+    @app.post("/api/hide")
+    async def _hide(question: HidingQuestion) -> Response:
+        limits.check_text(question.text, question.pair)
+        service = shelf.service(question.model)
+        from wherefrom.explorer.hiding import hiding
+
+        return await answered(service, hiding(service, question))
+
+    @app.post("/api/explain")
+    async def _explain(request: Request, question: ExplainingQuestion) -> Response:
+        limits.check_text(question.text, question.pair)
+        limits.check_methods(len(question.methods))
+        service = shelf.service(question.model)
+        from wherefrom.explorer.explaining import choose_method, explain_steps
+
+        choices = [choose_method(asked) for asked in dict.fromkeys(question.methods)]
+        return streamed(request, service, explain_steps(service, question, choices))
+
+    @app.post("/api/curve")
+    async def _curve(request: Request, question: CurveQuestion) -> Response:
+        limits.check_text(question.text, question.pair)
+        service = shelf.service(question.model)
+        from wherefrom.explorer.explaining import choose_method, curve_steps
+
+        return streamed(request, service, curve_steps(service, question, choose_method(question.method)))
+
+    @app.post("/api/page")
+    async def _page(request: Request, question: ExplainingQuestion) -> Response:
+        limits.check_text(question.text, question.pair)
+        limits.check_methods(len(question.methods))
+        service = shelf.service(question.model)
+        from wherefrom.explorer.explaining import choose_method, page_steps
+
+        choices = [choose_method(asked) for asked in dict.fromkeys(question.methods)]
+        return streamed(request, service, page_steps(service, question, choices))
+
+    @app.post("/api/code")
+    async def _code(question: CodeQuestion) -> Response:
+        limits.check_text(question.text, question.pair)
+        service = shelf.service(question.model)
+        from wherefrom.explorer.code import as_command, as_python
+
+        encoding, name = service.encode(question.text, question.pair), shelf.models[question.model].source
+        source = name if isinstance(name, str) else "MODEL"
+        return JSONResponse({"python": as_python(question, encoding, source), "command": as_command(question, source)})
+
+    @app.post("/api/inside")
+    async def _inside(request: Request, question: TextQuestion) -> Response:
+        limits.check_text(question.text, question.pair)
+        service = shelf.service(question.model)
+        from wherefrom.explorer.inside import inside_steps
+
+        return streamed(request, service, inside_steps(service, question))
+
+    @app.post("/api/heads")
+    async def _heads(question: HeadsQuestion) -> Response:
+        limits.check_text(question.text, question.pair)
+        service = shelf.service(question.model)
+        from wherefrom.explorer.hiding import without_heads
+
+        return await answered(service, without_heads(service, question))
+
+    @app.post("/api/generate")
+    async def _generate(request: Request, question: GeneratingQuestion) -> Response:
+        limits.check_text(question.text, question.pair)
+        service = shelf.service(question.model)
+        from wherefrom.explorer.generating import generate_steps
+
+        return streamed(request, service, generate_steps(service, question))
+
+    @app.get("/api/runs/{number}")
+    async def _run(number: int) -> Response:
+        if not 0 <= number < len(shelf.runs):
+            return JSONResponse({"error": f"There is no run {number + 1}."}, 404)
+        return JSONResponse(shelf.runs[number].data)

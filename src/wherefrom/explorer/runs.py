@@ -1,0 +1,86 @@
+"""Runs as the page shows them: the leaderboard, faithfulness against cost, and examples that can be filtered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wherefrom.benchmark.statistics import Energy
+from wherefrom.benchmark.store import Run
+from wherefrom.benchmark.summary import Summary, summarise
+from wherefrom.report.pieces import visible
+
+MOST_EXAMPLES = 2000
+
+
+@dataclass(frozen=True)
+class ShownRun:
+    """A run as plain data, made once when the server starts."""
+
+    name: str
+    data: dict[str, Any]
+
+    @classmethod
+    def read(cls, folder: Path) -> ShownRun:
+        run = Run.load(folder)
+        summary = summarise(run, Energy())
+        name = f"{summary.name} ({folder.name})"
+        return cls(visible(name), {"name": visible(name)} | _numbers(summary) | {"examples": _examples(run, summary)})
+
+
+def _numbers(summary: Summary) -> dict[str, Any]:
+    """The leaderboard by every metric, and what each method costs alone."""
+    ranks, costs = summary.ranks, {one.method: one for one in summary.costs}
+    boards = {metric: {one.method: one for one in board} for metric, board in summary.boards.items()}
+    return {
+        "finished": summary.finished,
+        "count": summary.examples,
+        "accuracy": summary.accuracy,
+        "model": visible(str(summary.manifest["model"]["name"])),
+        "metrics": [{"name": visible(metric), "better": summary.better[metric]} for metric in boards],
+        "methods": [
+            {
+                "name": visible(method),
+                "rank": rank,
+                "values": [_value(board.get(method)) for board in boards.values()],
+                "seconds": costs[method].per_example if method in costs else None,
+            }
+            for method, rank in zip(ranks.methods, ranks.overall, strict=True)
+        ],
+    }
+
+
+def _value(standing: Any) -> dict[str, Any] | None:
+    if standing is None or standing.mean is None:
+        return None
+    interval = standing.interval
+    return {
+        "mean": standing.mean,
+        "low": None if interval is None else interval.low,
+        "high": None if interval is None else interval.high,
+        "best": standing.behind == 0,
+        "as_good": standing.as_good_as_the_best,
+    }
+
+
+def _examples(run: Run, summary: Summary) -> list[dict[str, Any]]:
+    """Every example and target once, those on which methods agree least first."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in run.rows("explanations"):
+        key = (row["example"], row["target"])
+        if key in found or len(found) >= MOST_EXAMPLES:
+            continue
+        label = row["label"]
+        found[key] = {
+            "id": visible(str(row["example"])),
+            "text": row["text"],
+            "pair": row["pair"],
+            "target": row["target"],
+            "prediction": row["prediction"],
+            "probability": row["probability"],
+            "label": label,
+            "wrong": label is not None and row["prediction"] not in (label, *label.split(", ")),
+            "agreement": summary.agreement.by_example.get(key),
+        }
+    return sorted(found.values(), key=lambda one: (one["agreement"] is None, one["agreement"]))

@@ -1,0 +1,181 @@
+"""A model that several people ask at once: clicks are answered together and first, long computations in turns."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from typing import Any
+
+from wherefrom.core.encoding import Encoding
+from wherefrom.explorer.answers import AnswerCache, CachingAsker
+from wherefrom.explorer.limits import Limits, TooBusy
+from wherefrom.explorer.turns import ServedModel, Stopped
+from wherefrom.model.text_model import TextModel
+
+PlainData = dict[str, Any]  # what JSON can hold
+Finish = Callable[[], PlainData]  # gives the answer, once the asker ran
+Prepare = Callable[[CachingAsker], Finish]  # notes the questions of a click
+Send = Callable[[PlainData | BaseException | None], None]  # a result, an error, or None for the end
+
+AT_ONCE = 32  # clicks that are answered by one run of the asker
+TEXTS = 256  # whose encodings are kept
+
+
+@dataclass(frozen=True, eq=False)
+class Computation:
+    """Something that takes long: its results are sent one by one."""
+
+    steps: Iterator[PlainData]
+    send: Send
+    stopped: threading.Event = field(default_factory=threading.Event)
+
+    def stop(self) -> None:
+        """Nobody waits for it any more: it ends before its next pass."""
+        self.stopped.set()
+
+
+class ModelService:
+    """One model, its answers, and the two threads that ask it."""
+
+    def __init__(self, model: TextModel, limits: Limits) -> None:
+        self.model, self.limits = ServedModel.of(model), limits
+        self.answers = AnswerCache(limits.cache)
+        self.kept: OrderedDict[object, Any] = OrderedDict()  # explanations, by what was asked
+        self._texts: OrderedDict[tuple[str, str | None], Encoding] = OrderedDict()
+        self._clicks: SimpleQueue[tuple[Prepare, Future[PlainData]] | None] = SimpleQueue()
+        self._changed = threading.Condition()
+        self._waiting: deque[Computation] = deque()
+        self._going: deque[Computation] = deque()
+        self._closed = False
+        self._threads = [
+            threading.Thread(target=work, name=f"wherefrom-{name}", daemon=True)
+            for name, work in (("clicks", self._answer_clicks), ("computations", self._compute))
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def close(self) -> None:
+        """End both threads; what is under way ends before its next pass."""
+        with self._changed:
+            self._closed = True
+            for one in (*self._waiting, *self._going):
+                one.stop()
+            self._changed.notify_all()
+        self._clicks.put(None)
+        for thread in self._threads:
+            thread.join(timeout=30)
+
+    # Reading
+
+    def encode(self, text: str, pair: str | None) -> Encoding:
+        """A text as the model reads it. Kept, because every click is about the same one."""
+        key = (text, pair)
+        with self.model.reading:
+            found = self._texts.pop(key, None) or self.model.encode(text, pair)
+            self._texts[key] = found
+            while len(self._texts) > TEXTS:
+                self._texts.popitem(last=False)
+        return found
+
+    def asker(self) -> CachingAsker:
+        """A new asker, for one thread, that knows every answer that is kept."""
+        return CachingAsker(self.model, self.answers)
+
+    # Clicks
+
+    def click(self, prepare: Prepare) -> Future[PlainData]:
+        """A quick question. All that wait are noted with one asker, and answered by the same passes."""
+        if self._clicks.qsize() >= self.limits.clicks:
+            raise TooBusy(f"{self.limits.clicks} questions wait for an answer already. Try again in a moment.")
+        future: Future[PlainData] = Future()
+        self._clicks.put((prepare, future))
+        return future
+
+    def _answer_clicks(self) -> None:
+        while True:
+            waiting = [self._clicks.get()]
+            while len(waiting) < AT_ONCE and not self._clicks.empty():
+                waiting.append(self._clicks.get())
+            asked = [one for one in waiting if one is not None and one[1].set_running_or_notify_cancel()]
+            self._answer(asked)
+            if None in waiting:
+                return
+
+    def _answer(self, asked: Sequence[tuple[Prepare, Future[PlainData]]]) -> None:
+        asker, noted = self.asker(), list[tuple[Prepare, Finish, Future[PlainData]]]()
+        for prepare, future in asked:
+            try:
+                noted.append((prepare, prepare(asker), future))
+            except Exception as error:
+                future.set_exception(error)
+        try:
+            asker.run()
+        except Exception as error:
+            if len(noted) == 1:
+                noted[0][2].set_exception(error)
+                return
+            for prepare, _, future in noted:  # one of them is to blame, and the others shall not pay for it
+                self._answer([(prepare, future)])
+            return
+        for _, finish, future in noted:
+            try:
+                future.set_result(finish())
+            except Exception as error:
+                future.set_exception(error)
+
+    # Long computations
+
+    def compute(self, steps: Iterator[PlainData], send: Send) -> Computation:
+        """Something that takes long. Some go on at the same time, a step each in turn; others wait, and are told so."""
+        one = Computation(steps, send)
+        with self._changed:
+            if len(self._waiting) >= self.limits.computations:
+                raise TooBusy(
+                    f"{self.limits.computations} computations wait for their turn already. Try again in a moment."
+                )
+            self._waiting.append(one)
+            before = len(self._waiting) + len(self._going) - 1
+            self._changed.notify_all()
+        if before >= self.limits.turns:
+            send({"waiting": before})
+        return one
+
+    def _compute(self) -> None:
+        while True:
+            with self._changed:
+                while not self._closed and not self._waiting and not self._going:
+                    self._changed.wait()
+                if self._closed:
+                    for one in (*self._waiting, *self._going):
+                        one.send(None)
+                    return
+                while self._waiting and len(self._going) < self.limits.turns:
+                    self._going.append(self._waiting.popleft())
+                one = self._going[0]
+            ended = self._step(one)
+            with self._changed:
+                self._going.popleft()
+                if not ended:
+                    self._going.append(one)
+
+    def _step(self, one: Computation) -> bool:
+        """One result of a computation; whether it was the last."""
+        if one.stopped.is_set():
+            one.send(None)
+            return True
+        self.model.current.stopped = one.stopped
+        try:
+            found = next(one.steps, None)
+        except Stopped:
+            found = None
+        except Exception as error:
+            one.send(error)
+            return True
+        finally:
+            self.model.current.stopped = None
+        one.send(found)
+        return found is None

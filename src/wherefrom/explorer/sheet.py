@@ -1,0 +1,220 @@
+"""What the page shows, as plain data: texts cut into units, explanations with their tests, verdicts in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from wherefrom.core.comparison import FLOOR, Comparison
+from wherefrom.core.encoding import Encoding
+from wherefrom.core.explanation import Explanation
+from wherefrom.core.units import Level
+from wherefrom.report.colour import scale_of
+from wherefrom.report.comparison_sheet import in_words
+from wherefrom.report.effect import loudness_of, warning
+from wherefrom.report.pieces import visible
+from wherefrom.report.wording import duration, findings, notes_of, options, unassigned
+
+
+@dataclass(frozen=True)
+class PageUnits:
+    """A text as the page shows it: stretches that can be hidden, and what stands between them.
+
+    Units that share a character, as the bytes of an emoji do, are one stretch. Special tokens are none.
+    """
+
+    encoding: Encoding
+    level: Level
+
+    @cached_property
+    def members(self) -> tuple[tuple[int, ...], ...]:
+        """The token positions of every unit of the level, special tokens among them."""
+        return self.encoding.members(self.level)
+
+    @cached_property
+    def groups(self) -> list[list[int]]:
+        """The units of every stretch, by their place among `members`."""
+        found: list[list[int]] = []
+        edge = (-1, 0)  # the part of the text, and the last character that is taken
+        for place, group in enumerate(self.members):
+            part, (start, end) = self.encoding.segment[group[0]], self._span(group)
+            if part < 0:
+                continue
+            if edge[0] == part and start < edge[1] and found:
+                found[-1].append(place)
+                edge = (part, max(edge[1], end))
+            else:
+                found.append([place])
+                edge = (part, end)
+        return found
+
+    def _span(self, group: Sequence[int]) -> tuple[int, int]:
+        return (
+            min(self.encoding.offsets[token][0] for token in group),
+            max(self.encoding.offsets[token][1] for token in group),
+        )
+
+    @cached_property
+    def spans(self) -> list[tuple[int, int, int]]:
+        """Of every stretch: which part of the text it stands in, its first character and the one behind its last."""
+        found = []
+        for group in self.groups:
+            tokens = [token for place in group for token in self.members[place]]
+            part, (start, end) = self.encoding.segment[tokens[0]], self._span(tokens)
+            text = self.texts[part][start:end]
+            if text.strip():
+                start, end = start + len(text) - len(text.lstrip()), end - (len(text) - len(text.rstrip()))
+            found.append((part, start, end))
+        return found
+
+    @property
+    def texts(self) -> list[str]:
+        return [self.encoding.text] if self.encoding.pair is None else [self.encoding.text, self.encoding.pair]
+
+    def tokens(self, stretches: Sequence[int]) -> list[int]:
+        """The token positions of these stretches."""
+        return [token for one in stretches for place in self.groups[one] for token in self.members[place]]
+
+    def pooled(self, scores: Sequence[float]) -> list[float]:
+        """Scores of units as those of stretches."""
+        return [sum(scores[place] for place in group) for group in self.groups]
+
+    @property
+    def lines(self) -> list[list[PlainRun]]:
+        """Every part of the text in runs: its text, the number of its stretch, whether the model did not read it."""
+        found = []
+        for part, text in enumerate(self.texts):
+            reached, runs = 0, list[PlainRun]()
+            for number, (own, start, end) in enumerate(self.spans):
+                if own != part:
+                    continue
+                start = max(start, reached)
+                runs += [(visible(text[reached:start]), None, False), (visible(text[start:end]), number, False)]
+                reached = max(end, reached)
+            runs.append((visible(text[reached:]), None, self.encoding.cut > 0))
+            found.append([run for run in runs if run[0]])
+        return found
+
+    def replaced(self, replacements: Mapping[int, str]) -> tuple[list[str], list[tuple[int, int, int] | None]]:
+        """The texts with other words in the place of some stretches, and where every stretch then stands; None for one
+        that is replaced by nothing.
+        """
+        texts, spans = [""] * len(self.texts), list[tuple[int, int, int] | None]()
+        reached = [0] * len(self.texts)
+        for number, (part, start, end) in enumerate(self.spans):
+            start = max(start, reached[part])
+            texts[part] += self.texts[part][reached[part] : start]
+            new = replacements.get(number, self.texts[part][start:end])
+            spans.append((part, len(texts[part]), len(texts[part]) + len(new)) if new else None)
+            texts[part] += new
+            reached[part] = max(end, start)
+        return [text + self.texts[part][reached[part] :] for part, text in enumerate(texts)], spans
+
+
+PlainRun = tuple[str, int | None, bool]
+
+
+def tokens_at(encoding: Encoding, spans: Sequence[tuple[int, int, int]]) -> list[int]:
+    """The tokens that share characters with these stretches of text: (part, start, end)."""
+    return [
+        token
+        for token, (part, (start, end)) in enumerate(zip(encoding.segment, encoding.offsets, strict=True))
+        if any(part == own and start < last and first < end for own, first, last in spans)
+    ]
+
+
+def text_data(units: PageUnits) -> dict[str, Any]:
+    """A text as the page draws it."""
+    encoding = units.encoding
+    return {
+        "lines": units.lines,
+        "units": [visible(" ".join(units.texts[part][start:end].split())) or "·" for part, start, end in units.spans],
+        "tokens": len(encoding),
+        "cut": encoding.cut,
+    }
+
+
+def explanation_data(explanation: Explanation, units: PageUnits, asked: str) -> dict[str, Any]:
+    """A method's row: its scores by stretch and how they are coloured, its test, its cost, its doubts."""
+    scores = units.pooled(explanation.scores)
+    scale = scale_of(scores, signed=explanation.signed, loudness=loudness_of(explanation))
+    check = explanation.check
+    return {
+        "asked": asked,
+        "method": explanation.method,
+        "options": visible(options(explanation.params)),
+        "signed": explanation.signed,
+        "scores": scores,
+        "full": scale.full,
+        "start": scale.start,
+        "loudness": scale.loudness,
+        "target": visible(explanation.target),
+        "probability": explanation.probability,
+        "verdict": None if check is None else check.verdict,
+        "findings": [visible(f"{one.sentence} {one.which}".strip()) for one in findings(explanation)],
+        "warning": warning(explanation),
+        "notes": [visible(note) for note in notes_of(explanation)],
+        "apart": [[name, value] for name, value in unassigned(explanation)],
+        "seconds": duration(explanation.seconds),
+        "forwards": explanation.forwards,
+        "backwards": explanation.backwards,
+        "check_rows": 0 if check is None else check.rows,
+        "layers": None if explanation.layers is None else [units.pooled(layer) for layer in explanation.layers],
+    }
+
+
+def comparison_of(explanations: Mapping[str, Explanation], failed: Mapping[str, str] | None = None) -> Comparison:
+    """The explanations of one text side by side, without grades: their own tests decide."""
+    return Comparison(
+        tuple(explanations.values()), tuple(() for _ in explanations), tuple(explanations), dict(failed or {})
+    )
+
+
+def verdict_data(explanations: Mapping[str, Explanation]) -> dict[str, Any]:
+    """What the methods agree on and where they differ, in words."""
+    comparison = comparison_of(explanations)
+    found = comparison.conclusion()
+    words = in_words(comparison)
+    floor = next((one.check for one in explanations.values() if one.method == FLOOR), None)
+    if words and found.basis == "checks" and floor is not None:
+        words = f"{words} {FLOOR}, which knows nothing of the text, is {floor.verdict}."
+    checks = [one.check for one in explanations.values() if one.check is not None]
+    if not words and checks and all(check.verdict == "too short" for check in checks):
+        words = (
+            "The text is too short to tell: random choices of words are few, and mostly share those that are tested."
+        )
+    return {
+        "words": visible(words),
+        "supported": list(found.supported),
+        "weak": list(found.weak),
+        "not_supported": list(found.not_supported),
+    }
+
+
+def best_data(explanation: Explanation) -> dict[str, Any]:
+    """Which method `best` took and why, graded by metrics that did not choose."""
+    report = explanation.selection[0]
+    chooser, *judges = report["metrics"]
+    first, second = report["chosen"], report["runner_up"]
+    graded = [report["grades"][name] if name is not None else [] for name in (first, second)]
+    return {
+        "chosen": str(first),
+        "by": str(chooser),
+        "better": report["better"][0],
+        "score": report["score"],
+        "runner_up": second,
+        "runner_up_score": report["runner_up_score"],
+        "candidates": report["candidates"],
+        "equals": report["equals"],
+        "judges": [
+            {
+                "metric": judge,
+                "better": report["better"][1 + number],
+                "chosen": graded[0][1 + number],
+                "runner_up": graded[1][1 + number] if len(graded[1]) > 1 + number else None,
+            }
+            for number, judge in enumerate(judges)
+        ],
+    }

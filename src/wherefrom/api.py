@@ -22,7 +22,7 @@ from wherefrom.core.units import Level, Span
 from wherefrom.errors import BadOption, TextWasCut, UnknownName
 from wherefrom.grading.compare import Comparer, Query, chosen_methods, chosen_metrics
 from wherefrom.grading.generation import grade_generation
-from wherefrom.model.generating import Message, generate, read_prompt, several_tokens, tokens_of, with_turns
+from wherefrom.model.generating import ChatMessage, generate, read_prompt, several_tokens, tokens_of, with_turns
 from wherefrom.model.loading import DeviceSpec, DtypeSpec, load_model
 from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
@@ -284,7 +284,7 @@ class Model:
 
     def generate_and_explain(
         self,
-        prompt: str | Sequence[Message],
+        prompt: str | Sequence[ChatMessage],
         method: str = "saliency",
         *,
         tokens: int = 20,

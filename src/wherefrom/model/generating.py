@@ -14,11 +14,11 @@ from wherefrom.model.tasks.continuation import Continuation
 from wherefrom.model.tasks.next_token import NextToken
 from wherefrom.model.text_model import TextModel
 
-Message = Mapping[str, str]  # role and content
+ChatMessage = Mapping[str, str]  # role and content
 Turn = tuple[str, int, int]  # a role, and the characters of what it says
 
 
-def read_prompt(model: TextModel, prompt: str | Sequence[Message]) -> tuple[Encoding, tuple[Turn, ...]]:
+def read_prompt(model: TextModel, prompt: str | Sequence[ChatMessage]) -> tuple[Encoding, tuple[Turn, ...]]:
     """The prompt as the model reads it; of a chat also who says what, where the tokens of the template are special."""
     if not isinstance(model.task, NextToken):
         raise WrongModel(f"Only a causal language model goes on with a text; this one was made for {model.task.name}.")

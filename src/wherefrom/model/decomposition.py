@@ -204,19 +204,25 @@ def decompose(
     """
     attended = block.attend(probs, value)
     mixed = block.mixed(x, attended)
-    weight, bias = _matrix(block.attention_out)  # (head * size, hidden), (hidden,)
+    weight, bias = (part * block.scale for part in _matrix(block.attention_out))  # (head * size, hidden), (hidden,)
+    start: Tensor = block.enter(x)
     exact = torch.promote_types(x.dtype, torch.float32)  # half precision is not enough to tell parts apart
     parts = BlockContributions(
         probs=probs.to(exact),
-        scale=torch.ones_like(x[:, :1], dtype=exact),
+        scale=torch.ones_like(start[:, :1], dtype=exact),
         value=value.to(exact),
-        project=weight.to(exact).reshape(len(value), -1, x.shape[-1]),
-        residual=x.to(exact),
+        project=weight.to(exact).reshape(len(value), -1, start.shape[-1]),
+        residual=start.to(exact),
         output=mixed.to(exact),
-        rest=bias.to(exact).expand(x.shape),
+        rest=bias.to(exact).expand(start.shape),
     )
     if block.order == "post":
-        parts = _through(block.attention_norm, parts, x + attended, mixed)
+        parts = _through(block.attention_norm, parts, start + attended, mixed)
+        if second_norm and block.between:
+            raise NotSeen(
+                "Not defined for blocks with further feed-forward parts between the attention and the second norm, as"
+                " MobileBERT's: what each token brought is not followed through these. Take norms or alti."
+            )
         if second_norm:
             summed = mixed + block.through_mlp(mixed)
             parts = _through(block.mlp_norm, parts, summed, block.mlp_norm(summed))

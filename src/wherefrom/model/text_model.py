@@ -50,6 +50,7 @@ class TextModel:
     batch_tokens: int = 4096  # how many tokens, with padding, go through the model at once
     # Where a classification head reads the last hidden states; None where nobody knows.
     decision_position: DecisionPosition | None = field(init=False, default=None)
+    pads: bool = field(init=False, default=True)  # whether padding changes nothing, so that texts may share a batch
     skips_unread: bool = field(init=False, default=False)  # whether what the decision does not read is left out
     # The module that gives a logit to every word of the vocabulary, where it can be run at the positions read alone.
     vocabulary_head: nn.Module | None = field(init=False, default=None)
@@ -62,6 +63,7 @@ class TextModel:
         self.check_mode()
         # Found out once, when the model is loaded, so that no explanation pays for it and no recording sees it.
         object.__setattr__(self, "decision_position", self._find_decision_position())
+        object.__setattr__(self, "pads", self._may_pad())
         object.__setattr__(self, "vocabulary_head", self._find_vocabulary_head())
         object.__setattr__(self, "skips_unread", self._may_skip_unread())
 
@@ -90,16 +92,17 @@ class TextModel:
         its logits at the last hidden states is asked.
         """
         try:
-            expected, last = self.anatomy.reads, self.anatomy.blocks[-1].module
+            expected, last = self.anatomy.reads, self.anatomy.blocks[-1].output
         except WrongModel:
             return None
         if expected == "every" or not self.task.position_depends_on_family:
             return expected
         hidden: list[Tensor] = []
+        turned = self.anatomy.family.tokens_first
 
         def cut_off(_: nn.Module, __: Any, output: Any) -> Any:
             states = (output[0] if isinstance(output, tuple) else output).detach().requires_grad_()
-            hidden[:] = [states]
+            hidden[:] = [states.transpose(0, 1) if turned else states]
             return (states, *output[1:]) if isinstance(output, tuple) else states
 
         handle = last.register_forward_hook(cut_off)
@@ -153,8 +156,12 @@ class TextModel:
 
     @property
     def takes_batches(self) -> bool:
-        """Decoders that classify find the last token by the padding id; without one they answer one row at a time."""
-        return not self.task.finds_end_by_padding or self.network.config.get_text_config().pad_token_id is not None
+        """Decoders that classify find the last token by the padding id; without one they answer one row at a time. So
+        do models whose answer padding changes.
+        """
+        if self.task.finds_end_by_padding and self.network.config.get_text_config().pad_token_id is None:
+            return False
+        return self.pads
 
     # Reading
 
@@ -336,6 +343,25 @@ class TextModel:
             return None
         read = full[torch.arange(len(full), device=full.device), positions]
         return head if short.shape[1] == 1 and _same_answer(short[:, 0], read) else None
+
+    def _may_pad(self) -> bool:
+        """Whether a text is answered alike alone and beside a longer one. Tried, because padding that is masked in the
+        attention may still be convolved or pooled with its neighbours, or be read as the last token.
+        """
+        if not self.takes_batches:
+            return True
+        try:
+            sample = self.task.sample.format(mask=self.tokenizer.mask_token)
+            short, long = self.encode(sample), self.encode(f"Well, well, well. {sample}")
+            with torch.no_grad():
+                alone, padded = (
+                    self._logits(self.batch(some), None, skip_unread=False)[0] for some in ([short], [short, long])
+                )
+        except Exception:  # whatever the model makes of a text that it cannot read: then it says so when it is asked
+            return True
+        padded = padded[..., : alone.shape[-1]]
+        room = max(1e-3, 10 * torch.finfo(alone.dtype).eps)  # half precision rounds another way in another batch
+        return torch.allclose(padded, alone, rtol=room, atol=room * float(alone[alone.isfinite()].abs().max()))
 
     def _may_skip_unread(self) -> bool:
         """Whether leaving out what is not read gives the same answer. Tried, because a model may have a head unlike its

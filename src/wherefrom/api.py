@@ -11,14 +11,19 @@ import torch
 from wherefrom.case.case import Attribution, make_cases
 from wherefrom.case.explain import explain_targets, explain_texts
 from wherefrom.case.flip import find_flip
-from wherefrom.core.comparison import Comparison
+from wherefrom.case.generation import explain_generation
+from wherefrom.core.comparison import Comparison, Grade
 from wherefrom.core.encoding import ChosenSpan, Encoding, TextOrPair
-from wherefrom.core.explanation import Explanation
+from wherefrom.core.explanation import Explanation, ExplanationList
 from wherefrom.core.flip import Flip
 from wherefrom.core.flow import Flow
+from wherefrom.core.generation import Generation
+from wherefrom.core.target import written_value
 from wherefrom.core.units import Level, Span
-from wherefrom.errors import BadOption, TextWasCut, UnknownName
+from wherefrom.errors import BadOption, EmptyText, TextWasCut, UnknownName
 from wherefrom.grading.compare import Comparer, Query, chosen_methods, chosen_metrics
+from wherefrom.grading.generation import grade_generation
+from wherefrom.model.generating import ChatMessage, generate, read_prompt, several_tokens, tokens_of, with_turns
 from wherefrom.model.loading import DeviceSpec, DtypeSpec, load_model
 from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
@@ -114,7 +119,8 @@ class Model:
                 array, which are batched and give a list.
             method: a name from `wherefrom methods`.
             target: the label, or its number, that is explained; the predicted one unless given. A tuple of two explains
-                why one rather than the other. For language models a token; for question answering start, end, span, or
+                why one rather than the other. For language models a token, or a continuation of several (see
+                `Model.generate_and_explain`), whose scores are added up; for question answering start, end, span, or
                 an answer in the context. A list of targets gives one explanation for each, from the same passes:
                 `Model.predicted` lists all predicted labels.
             level: "token", "word" or "sentence".
@@ -143,12 +149,29 @@ class Model:
             if several is not None:
                 raise BadOption("Several targets are explained for one text at a time, not for a list of texts.")
             with torch.inference_mode(False):
-                return explain_targets(
-                    model, self._read(text, units), target, chosen_method, chosen_options, level, check=check
+                return ExplanationList(
+                    explain_targets(
+                        model, self._read(text, units), target, chosen_method, chosen_options, level, check=check
+                    )
                 )
-        encodings = [self._read(one, units) for one in ([text] if several is None else several)]
+        if several is None and several_tokens(model, target):
+            if level != "token":
+                raise BadOption("A continuation of several tokens is explained by token.")
+            chosen_text: Any = text
+            return self.generate_and_explain(chosen_text, method, continuation=str(target), **chosen_options).total()
+        encodings = [self._read(text, units)] if several is None else self._read_all(several)
         found = explain_texts(model, encodings, target, chosen_method, chosen_options, level, check=check)
-        return found[0] if several is None else found
+        return found[0] if several is None else ExplanationList(found)
+
+    def _read_all(self, texts: Iterable[TextOrPair]) -> list[Encoding]:
+        """Every text of a list; one that is empty is named by its place in it, from 0 as Python counts."""
+        found = []
+        for place, text in enumerate(texts):
+            try:
+                found.append(self._read(text, None))
+            except EmptyText as error:
+                raise EmptyText(f"Text number {place} of the list (counted from 0) is empty or blank.") from error
+        return found
 
     def predicted(self, text: TextOrPair) -> list[str]:
         """The labels that the model predicts.
@@ -157,7 +180,8 @@ class Model:
             text: one text, or a (text, pair) tuple.
 
         Returns:
-            Of a multi-label model all labels that are likelier than not; else the likeliest alone.
+            Of a multi-label model all labels that are likelier than not, or the likeliest if none is; else the
+            likeliest alone.
 
         Example:
             ```python
@@ -166,7 +190,9 @@ class Model:
         """
         model, encoding = self.text_model, self._read(text)
         (cases,) = make_cases(model, [encoding], [None])
-        return model.task.predicted_labels(model, cases[0].logits, encoding)
+        logits = cases[0].logits
+        found = model.task.predicted_labels(model, logits, encoding)
+        return found or [model.task.predicted(model, logits, encoding).label]
 
     def compare(
         self,
@@ -272,6 +298,74 @@ class Model:
         with bar("asking", wanted=progress) as moved:
             return comparer.evaluate(given, Query(encoding, None, marked, answer), progress=moved)
 
+    def generate_and_explain(
+        self,
+        prompt: str | Sequence[ChatMessage],
+        method: str = "saliency",
+        *,
+        tokens: int = 20,
+        continuation: str | None = None,
+        rather_than: str | None = None,
+        **options: Any,
+    ) -> Generation:
+        """What a causal language model goes on with, and what each of its tokens came from.
+
+        Args:
+            prompt: a text; or the messages of a chat, each with a role and a content, which go through the tokenizer's
+                chat template. Tokens of the template count as special.
+            method: a name from `wherefrom methods`.
+            tokens: how many are generated at most, the likeliest each time.
+            continuation: what follows the prompt, if it is not to be generated.
+            rather_than: another continuation: each token is explained rather than the token at the same place of this
+                one, given the tokens before it in the first. Where the two are equal, or this one has ended, a token is
+                explained by itself.
+            **options: the method's own.
+
+        Returns:
+            A `Generation`: a matrix with a row for every generated token. Where the method allows, all of it comes from
+            one forward pass; methods that hide words hide those of the prompt.
+
+        Example:
+            ```python
+            found = model.generate_and_explain("The keys to the cabinet", "attn_lrp", tokens=5)
+            found.show()
+            ```
+        """
+        row = find_method(method)
+        chosen = check_options(method, row.function, options)
+        model = self.text_model
+        encoding, turns = read_prompt(model, prompt)
+        with torch.inference_mode(False):
+            ids = (
+                generate(model, encoding, tokens) if continuation is None else tokens_of(model, encoding, continuation)
+            )
+            other = () if rather_than is None else tokens_of(model, encoding, rather_than)
+            pairs = zip(ids, [*other, *[None] * len(ids)], strict=False)
+            versus = [None if b is None or a == b else b for a, b in pairs]
+            return explain_generation(model, encoding, ids, versus, row, chosen, turns)
+
+    def evaluate_generation(
+        self, generation: Generation, metrics: str | Sequence[str] = ("comprehensiveness", "sufficiency")
+    ) -> list[list[Grade]]:
+        """Measure the explanation of every generated token by hiding tokens of the prompt.
+
+        Args:
+            generation: what `generate_and_explain` gave.
+            metrics: names from `wherefrom metrics` that need nothing but the model.
+
+        Returns:
+            A list of grades, one for each metric, for every generated token.
+
+        Example:
+            ```python
+            grades = model.evaluate_generation(found, ["comprehensiveness"])
+            ```
+        """
+        encoding = self.text_model.encode(generation.text)
+        if generation.turns:
+            encoding = with_turns(self.text_model, generation.text, generation.turns)
+        return grade_generation(self.text_model, encoding, generation, chosen_metrics(metrics, offered=()))
+
     def flip(
         self,
         text: TextOrPair,
@@ -350,6 +444,8 @@ class Model:
                 f"{method} does not hand on from token to token, so it has no flow. Take"
                 " alti, globenc, norms or attention_rollout."
             )
+        output = case.target.probability(case.logits[None]).item()
+        regression = case.target.regression
         return Flow(
             text=encoding.text,
             pair=encoding.pair,
@@ -360,8 +456,8 @@ class Model:
             read=tuple(case.row_read.tolist()),
             method=method,
             params=chosen | given.params,
-            prediction=case.target.label,
-            probability=case.target.probability(case.logits[None]).item(),
+            prediction=written_value(output) if regression else case.target.label,
+            probability=None if regression else output,
             notes=given.notes,
             model=self.text_model.name,
         )
@@ -435,6 +531,7 @@ def load(
     device: DeviceSpec | None = None,
     dtype: DtypeSpec | None = None,
     task: str | None = None,
+    spread: float | None = None,
 ) -> Model:
     """Load a model to explain.
 
@@ -444,6 +541,8 @@ def load(
         dtype: its precision, such as "float64". A model that is handed over is never cast.
         task: what it was made for, where its files do not say: "classification", "question_answering", "masked_lm" or
             "causal_lm".
+        spread: of a regression model, what changes of its value are measured in, such as the standard deviation of its
+            values over a data set; unless given, the deviation over random maskings of each text.
 
     Returns:
         A `Model`. Nothing is changed on a model that is handed over.
@@ -453,7 +552,7 @@ def load(
         model = wherefrom.load("./my-model")
         ```
     """
-    return Model(load_model(source, device=device, dtype=dtype, task=task))
+    return Model(load_model(source, device=device, dtype=dtype, task=task, spread=spread))
 
 
 def flow(text: TextOrPair, *, model: Any = "embedded", method: str = "alti", **options: Any) -> Flow:

@@ -159,7 +159,9 @@ def on_ray(plan: RunPlan, chunks: Iterable[Chunk], workers: int, address: str | 
 
 
 def _connect(ray: Any, workers: int, address: str | None) -> None:
-    where = {"num_cpus": workers, "include_dashboard": False} if address is None else {"address": address}
+    # "local": not some cluster that happens to run on this machine already
+    own = {"address": "local", "num_cpus": workers, "include_dashboard": False}
+    where = own if address is None else {"address": address}
     main = threading.current_thread() is threading.main_thread()
     usual = signal.getsignal(signal.SIGTERM) if main else None
     try:

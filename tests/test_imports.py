@@ -36,6 +36,10 @@ ORDER = [
 ]
 # A result shows itself when a person asks for it: the only imports that point down, all of them inside functions.
 VIEWS = {
+    ("core.explanation", "report.notebook"),
+    ("core.flow", "report.notebook"),
+    ("core.comparison", "report.notebook"),
+    ("core.flip", "report.notebook"),
     ("core.explanation", "report.terminal"),
     ("core.explanation", "report.html"),
     ("core.explanation", "report.bars"),

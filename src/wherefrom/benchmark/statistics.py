@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -123,6 +123,18 @@ def bootstrap(values: Numbers, *, seed: int = 0, rounds: int = ROUNDS) -> list[I
         few = known[:, column].sum() < 2
         found.append(None if few else Interval(*(float(edge) for edge in np.quantile(kept, [0.025, 0.975]))))
     return found
+
+
+def macro_f1(known: Sequence[Collection[str]], predicted: Sequence[Collection[str]]) -> float | None:
+    """The mean over labels of F1, the harmonic mean of precision and recall: each text has one label or several, known
+    and predicted. Labels that are neither known nor predicted of any text do not count; None where there are none.
+    """
+    found = []
+    for label in sorted({label for labels in (*known, *predicted) for label in labels}):
+        hits = sum(label in one and label in other for one, other in zip(known, predicted, strict=True))
+        named = sum(label in one for one in known) + sum(label in one for one in predicted)
+        found.append(2 * hits / named)
+    return sum(found) / len(found) if found else None
 
 
 class Ranks(NamedTuple):

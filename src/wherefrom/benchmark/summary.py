@@ -23,9 +23,10 @@ from wherefrom.benchmark.statistics import (
     costs,
     curves,
     leaderboard,
+    macro_f1,
     winners,
 )
-from wherefrom.core.explanation import Explanation
+from wherefrom.core.explanation import SMALL_GAP, Explanation
 from wherefrom.errors import BadFile, BadOption
 
 if TYPE_CHECKING:
@@ -57,12 +58,15 @@ class Summary:
     finished: bool
     examples: int
     accuracy: float | None  # of the model, where labels are known
+    macro_f1: float | None  # of the model, where labels are known: the mean over labels
+    values: tuple[float, float, float] | None  # what a regression model predicts: the least, the mean, the largest
     boards: dict[str, list[Standing]]  # metric -> leaderboard
     better: dict[str, Better]
     curves: dict[str, dict[str, Curve]]  # metric -> method -> curve
     costs: list[MethodCost]
     agreement: MethodAgreement
     winners: dict[str, list[tuple[str, int]]]  # method -> operation and how often it was chosen
+    gaps: dict[str, int]  # method -> explanations whose scores do not add up to what they should
     disputed: list[Disputed]  # the examples that are shown, those on which methods agree least first
     redrawn: RedrawnRanks | None  # for the recommendation
     errors: list[dict[str, Any]]
@@ -97,8 +101,13 @@ def summarise(run: Run, energy: Energy | None = None, *, seed: int = 0) -> Summa
     better: dict[str, Better] = {row["asked"]: row["better"] for row in run.manifest["metrics"]}
     metrics = [metric for metric in better if metric in set(run.scores["metric"])]
     agreed = agreement(run.rows("explanations"), run.manifest["configuration"]["plan"]["methods"])
-    frame = run.explanations[["example", "label", "prediction"]].drop_duplicates("example")
+    frame = run.explanations[["example", "label", "prediction", "predicted"]].drop_duplicates("example")
     labelled = frame[frame["label"].notna()]
+    predicted = [  # runs of earlier versions have the likeliest label alone
+        [likeliest] if every is None else list(every)
+        for likeliest, every in zip(labelled["prediction"], labelled["predicted"], strict=True)
+    ]
+    values = run.explanations.drop_duplicates(["example", "target"])["value"].dropna()
     right = [_right(*pair) for pair in zip(labelled["label"], labelled["prediction"], strict=True)]
     return Summary(
         name=run.name,
@@ -106,6 +115,8 @@ def summarise(run: Run, energy: Energy | None = None, *, seed: int = 0) -> Summa
         finished=run.finished,
         examples=len(frame),
         accuracy=sum(right) / len(right) if right else None,
+        macro_f1=macro_f1([label.split(", ") for label in labelled["label"]], predicted),
+        values=None if values.empty else (float(values.min()), float(values.mean()), float(values.max())),
         boards={metric: leaderboard(run.scores, metric, better[metric], seed=seed) for metric in metrics},
         better=better,
         curves={
@@ -116,11 +127,22 @@ def summarise(run: Run, energy: Energy | None = None, *, seed: int = 0) -> Summa
         costs=costs(run.alone, energy),
         agreement=agreed,
         winners={method: counted.most_common() for method, counted in winners(run.rows("explanations")).items()},
+        gaps=_gaps(run),
         disputed=_disputed(run, agreed),
         redrawn=redrawn_ranks(run.scores[run.scores["metric"].isin(metrics)], better, seed=seed),
         errors=list(run.rows("errors")),
         counts={name: float(run.costs[name].sum()) for name in run.costs.columns if name != "part"},
     )
+
+
+def _gaps(run: Run) -> dict[str, int]:
+    """How many explanations of each method miss a part of what they should add up to, where any do."""
+    rows = run.explanations[run.explanations["gap"].notna()]
+    moved = [
+        max(sum(map(abs, scores)), abs(sum(scores) + gap))
+        for scores, gap in zip(rows["scores"], rows["gap"], strict=True)
+    ]
+    return dict(Counter(rows["method"][(rows["gap"].abs() > [SMALL_GAP * one for one in moved]).to_numpy()]))
 
 
 def _right(label: str, predicted: str) -> bool:

@@ -15,6 +15,7 @@ from wherefrom.cli.arguments import (
     MetricsOption,
     ModelOption,
     OpenOption,
+    SpreadOption,
     UnitsOption,
     app,
     check_names,
@@ -64,6 +65,7 @@ def compare(
     ] = True,
     html: HtmlOption = None,
     open_page: OpenOption = False,
+    spread: SpreadOption = None,
     device: DeviceOption = None,
 ) -> None:
     """Explain one text by many methods, and measure how faithful each is."""
@@ -78,7 +80,7 @@ def compare(
     from wherefrom.api import load
 
     asked: Any = words if pair is None else (words, pair)
-    found = load(model, device=device).compare(
+    found = load(model, device=device, spread=spread).compare(
         asked,
         methods,
         metrics,

@@ -14,6 +14,7 @@ from wherefrom.cli.arguments import (
     JsonOption,
     ModelOption,
     OpenOption,
+    SpreadOption,
     UnitsOption,
     app,
     check_names,
@@ -73,6 +74,7 @@ def explain(
     theme: Annotated[
         str, typer.Option(help="The terminal's background: light, dark, none (no colour), or auto to find out.")
     ] = "auto",
+    spread: SpreadOption = None,
     device: DeviceOption = None,
 ) -> None:
     """Show which tokens made the model decide so."""
@@ -89,7 +91,7 @@ def explain(
     from wherefrom.api import load
 
     asked: Any = words if pair is None else (words, pair)
-    loaded = load(model, device=device)
+    loaded = load(model, device=device, spread=spread)
     depth = cast("Level", level)  # explain() says what is wrong with it
     aim = target if versus is None else (target_of_versus(target), versus)
     if each:

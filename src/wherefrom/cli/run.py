@@ -9,7 +9,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,7 +24,9 @@ from wherefrom.cli.arguments import (
     MetricsOption,
     ModelOption,
     OpenOption,
+    SpreadOption,
     app,
+    check_data,
     check_names,
     check_open,
     check_target,
@@ -63,7 +64,11 @@ def run(
     methods: MethodsOption = "fast",
     metrics: MetricsOption = "all",
     target: Annotated[
-        str, typer.Option(help="What is explained: predicted, label (the data set's), or a label's name.")
+        str,
+        typer.Option(
+            help="What is explained: predicted; all-predicted (every label of a multi-label model); label (the data"
+            " set's, rather than its foil where it has one); or a label's name."
+        ),
     ] = "predicted",
     level: Annotated[str, typer.Option(help="token, word or sentence.")] = "token",
     limit: Annotated[int | None, typer.Option(help="Take the first N examples.", metavar="N")] = None,
@@ -73,6 +78,7 @@ def run(
     labels: Annotated[
         str | None, typer.Option(help="The data set's labels in the model's words: 0=NEGATIVE,1=POSITIVE; or 'none'.")
     ] = None,
+    spread: SpreadOption = None,
     engine: Annotated[str, typer.Option(help="local, or ray.")] = "local",
     workers: Annotated[
         int | None, typer.Option(help="How many work at once.", show_default="one a core; one on a GPU")
@@ -112,6 +118,7 @@ def run(
                 "data_dir": data_dir,
                 "columns": _pairs(columns, "--columns"),
                 "labels": label_names,
+                "spread": spread,
                 "device": device,
                 "engine": engine,
                 "workers": workers,
@@ -188,9 +195,22 @@ def _run(plan: dict[str, Any], out: Path, *, resume: bool, kept: _Kept) -> None:
     bad = done.errors["example"].nunique()
     console.print(
         f"{int(counts['examples']):,} examples, {int(counts['asked']):,} questions, {int(counts['rows']):,} rows;"
-        f" {bad} example{'' if bad == 1 else 's'} with errors.\nThe page: wherefrom report {out} --html report.html",
+        f" {bad} example{'' if bad == 1 else 's'} with errors.{_left_out(counts)}\n"
+        f"The page: wherefrom report {out} --html report.html",
         soft_wrap=True,
     )
+
+
+def _left_out(counts: Any) -> str:
+    """What was left out and is no error, in words."""
+    found = ""
+    if counts.get("nothing_predicted"):
+        found += f"\n{int(counts['nothing_predicted'])} texts for which no label is predicted: nothing to explain."
+    if counts.get("unanswerable"):
+        found += (
+            f"\n{int(counts['unanswerable'])} questions without an answer: left out of the metrics that look for it."
+        )
+    return found
 
 
 def _warn_of_damage(damage: Damage) -> None:
@@ -287,17 +307,6 @@ def check_run(folder: Path) -> None:
             )
 
 
-def check_data(data: str) -> None:
-    """Say that a file is missing where a file is meant, instead of listing the data sets that have names."""
-    path = Path(data)
-    named = ":" in data.replace(":\\", "") or "@" in data
-    if not named and (path.suffix or path.parent != Path()) and not path.exists():
-        near = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
-        close = get_close_matches(path.name, near, n=1)
-        hint = f" Did you mean {str(path.parent / close[0])!r}?" if close else ""
-        raise BadFile(f"There is no file or folder {data!r}.{hint}")
-
-
 def _style_of(one: Standing | None) -> str:
     """The best is bold; what the examples do not tell from the best is blue."""
     if one is None or one.mean is None:
@@ -340,6 +349,8 @@ def _show(summaries: list[Summary]) -> None:
             )
         names = TerminalColumn(("method",), tuple(Text(visible(method)) for method, _ in methods))
         print_columns(console, names, columns)
+        for method, count in summary.gaps.items():
+            console.print(Text(f"{method}: {count} explanations do not add up to what they should.", "yellow"))
         console.print()
     if not sys.stdout.isatty():
         return

@@ -253,7 +253,12 @@ def _matrix(module: nn.Module) -> tuple[Tensor, Tensor]:
     if type(module) is nn.Linear or type(module) is Conv1D:
         weight = (module.weight.T if isinstance(module, nn.Linear) else module.weight).detach()
         return weight, torch.zeros_like(weight[0]) if module.bias is None else module.bias.detach()
-    like = next(p for p in module.parameters() if p.is_floating_point())
+    like = next((p for p in module.parameters() if p.is_floating_point()), None)
+    if like is None:
+        raise NotSeen(
+            f"The weights of a layer ({type(module).__name__}) cannot be read, because they are quantised. Load the"
+            " model without quantisation, or take a method that only asks the model, such as occlusion."
+        )
     width = getattr(module, "in_features", None) or like.shape[-1]
     bias = module(like.new_zeros(1, width))
     return module(torch.eye(width).to(like)) - bias, bias[0]

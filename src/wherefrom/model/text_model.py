@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -48,6 +49,8 @@ class TextModel:
     name: str = "model"
     task: Task = TASKS["classification"]
     batch_tokens: int = 4096  # how many tokens, with padding, go through the model at once
+    # What a regression model's values are measured in; None for the deviation of each text's own (see `case/spread`).
+    spread: float | None = None
     # Where a classification head reads the last hidden states; None where nobody knows.
     decision_position: DecisionPosition | None = field(init=False, default=None)
     pads: bool = field(init=False, default=True)  # whether padding changes nothing, so that texts may share a batch
@@ -60,6 +63,8 @@ class TextModel:
             raise WrongModel(
                 "Wherefrom needs a fast tokenizer, because only that says where each token stands in the text."
             )
+        if self.spread is not None and not 0 < self.spread < math.inf:
+            raise BadOption(f"The spread of a model's values is a number above zero, not {self.spread}.")
         self.check_mode()
         # Found out once, when the model is loaded, so that no explanation pays for it and no recording sees it.
         object.__setattr__(self, "decision_position", self._find_decision_position())
@@ -81,7 +86,19 @@ class TextModel:
     @property
     def independent(self) -> bool:
         """True where labels do not exclude each other (multi-label), or there is only one."""
+        if self.regression:
+            return False
         return self.network.config.problem_type == "multi_label_classification" or len(self.labels) == 1
+
+    @property
+    def regression(self) -> bool:
+        """Whether the outputs are values and no probabilities: where the configuration says so, or does not say what a
+        single output is, which transformers then trains as regression, too.
+        """
+        if not self.task.has_labels:
+            return False
+        kind = self.network.config.problem_type
+        return kind == "regression" or (kind is None and len(self.labels) == 1)
 
     @cached_property
     def anatomy(self) -> Anatomy:
@@ -128,6 +145,14 @@ class TextModel:
                 positions = table.num_embeddings - table.padding_idx - 1
         known = [n for n in (positions, self.tokenizer.model_max_length) if n is not None and 0 < n < UNLIMITED]
         return min(known, default=None)
+
+    @cached_property
+    def no_gradient_through(self) -> str | None:
+        """The name of a layer that gradients do not pass, as torch's own quantised ones; None where all do."""
+        for name, module in self.network.named_modules():
+            if ".quantized" in type(module).__module__:
+                return str(name)
+        return None
 
     @property
     def device(self) -> torch.device:

@@ -11,6 +11,7 @@ from wherefrom.benchmark.recommendation import FLOOR, recommend
 from wherefrom.benchmark.statistics import Curve, Energy, Interval, MethodCost, Ranks, Standing, question_of
 from wherefrom.benchmark.summary import Summary, ranks_over_data_sets
 from wherefrom.core.explanation import Explanation
+from wherefrom.core.target import written_value
 from wherefrom.errors import MissingExtra
 from wherefrom.report.document import render_page
 from wherefrom.report.figure import BLUE, GREEN, INK, ORANGE, PURPLE, label, logarithmic, new_axes, svg_of
@@ -18,7 +19,7 @@ from wherefrom.report.html import ExplanationView, view
 from wherefrom.report.leaderboard_files import metric_title
 from wherefrom.report.pieces import visible
 from wherefrom.report.recommendation import recommended, seconds_per_example
-from wherefrom.report.wording import percent
+from wherefrom.report.wording import percent, predicts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -204,6 +205,12 @@ def _view(summary: Summary, energy: Energy | None, colours: Mapping[str, str]) -
     )
 
 
+def _target(explanation: Explanation) -> str:
+    """What is explained; of a regression model with the value that it predicts."""
+    value = explanation.value is not None
+    return f"{explanation.target} ({predicts(explanation)})" if value else explanation.target
+
+
 def _examples(summary: Summary, order: Sequence[str]) -> list[DisputedView]:
     return [
         DisputedView(
@@ -213,7 +220,7 @@ def _examples(summary: Summary, order: Sequence[str]) -> list[DisputedView]:
             visible(one.prediction),
             bool(one.wrong),
             one.agreement < DISAGREE,
-            visible(one.explanations[0].target),
+            visible(_target(one.explanations[0])),
             [(visible(e.method), view(_short(e), special=False)) for e in _side_by_side(one.explanations, order)],
         )
         for one in summary.disputed
@@ -223,8 +230,20 @@ def _examples(summary: Summary, order: Sequence[str]) -> list[DisputedView]:
 def _facts(summary: Summary) -> list[tuple[str, str]]:
     facts = [("examples", f"{summary.examples:,}"), ("level", str(summary.plan["level"]))]
     facts.append(("explained", str(summary.plan["target"])))
+    if summary.values is not None:
+        least, mean, largest = map(written_value, summary.values)
+        facts.append(("the model predicts", f"{least} to {largest}, {mean} on average"))
     if summary.accuracy is not None:
         facts.append(("the model is right in", percent(summary.accuracy)))
+    if summary.macro_f1 is not None:
+        facts.append(("its macro F1", f"{summary.macro_f1:.3f}"))
+    if summary.counts.get("nothing_predicted"):
+        facts.append(("no label is predicted for", f"{summary.counts['nothing_predicted']:,.0f} texts, left out"))
+    if summary.counts.get("unanswerable"):
+        left_out = "left out of the metrics that look for it"
+        facts.append(("questions without an answer", f"{summary.counts['unanswerable']:,.0f}, {left_out}"))
+    for method, count in summary.gaps.items():
+        facts.append((f"{visible(method)} does not add up for", f"{count:,} of its explanations: do not rely on them"))
     if not summary.finished:
         facts.append(("not finished", "some parts are missing; the numbers are those of the others"))
     return facts

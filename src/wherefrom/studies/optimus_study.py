@@ -349,8 +349,10 @@ def judged(found: Mapping[tuple[str, str], Found]) -> list[JudgedClaim]:
     results["O9 token"] = estimate([_passes(one.runs, one.methods) for one in found.values()], difference(1, 0))
     by_sentence = [_passes(one.sentences, one.sentence_methods) for one in found.values() if one.sentences is not None]
     results["O9 sentence"] = estimate(by_sentence, difference(0, 1))
-    why = "no data set that it needs was measured"
-    return [claim.judged(results[name], why) for name, claim in CLAIMS.items()]
+    whys = dict.fromkeys(CLAIMS, "no data set that it needs was measured")
+    if marked:
+        whys["O10"] = "not defined: without ranks all combinations of A have the same FT, because A has no signs"
+    return [claim.judged(results[name], whys[name]) for name, claim in CLAIMS.items()]
 
 
 def winners(one: Found) -> list[str]:

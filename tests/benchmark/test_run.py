@@ -202,8 +202,13 @@ def test_the_command_with_two_processes_is_killed_and_goes_on(
 
 
 @pytest.mark.filterwarnings("ignore")  # Ray's own
-def test_ray_gives_the_same_tables(undisturbed: Run, tmp_path: Path, model_folder: Path, texts: Path) -> None:
+def test_ray_gives_the_same_tables(
+    undisturbed: Run, tmp_path: Path, model_folder: Path, texts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("ray")
+    # By default Ray lets all else go first, and its workers would hardly ever run on a busy machine.
+    monkeypatch.setenv("RAY_worker_niceness", "0")
+    monkeypatch.setenv("RAY_worker_register_timeout_seconds", "600")
     found = run(str(texts), tmp_path / "ray", **settings(model_folder, engine="ray", workers=2))
     same_tables(found, undisturbed)
     assert list(on_ray(None, [], 2)) == []  # type: ignore[arg-type]  # nothing to do, nothing started for it

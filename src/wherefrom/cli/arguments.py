@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from wherefrom.cli.completion import complete_level, complete_methods, complete_metrics
 from wherefrom.errors import BadFile, BadOption, EmptyText
 
 if TYPE_CHECKING:
@@ -32,16 +33,19 @@ MethodsOption = Annotated[
     str,
     typer.Option(
         help="Names between commas, with options as alti:norm=l2; or 'default' (eight of all families), 'fast' (all"
-        " but the slow ones), 'all'."
+        " but the slow ones), 'all'.",
+        autocompletion=complete_methods,
     ),
 ]
 MetricsOption = Annotated[
     str,
     typer.Option(
         help="Names between commas, with options as aopc:fill=pad; or 'default' (four that ask different things) or"
-        " 'all'."
+        " 'all'.",
+        autocompletion=complete_metrics,
     ),
 ]
+LevelOption = Annotated[str, typer.Option(help="token, word or sentence.", autocompletion=complete_level)]
 DeviceOption = Annotated[str | None, typer.Option(help="cpu, cuda, mps, ...")]
 SpreadOption = Annotated[
     float | None,

@@ -11,6 +11,7 @@ from wherefrom.cli.arguments import (
     DeviceOption,
     HtmlOption,
     JsonOption,
+    LevelOption,
     MethodsOption,
     MetricsOption,
     ModelOption,
@@ -49,7 +50,7 @@ def compare(
     versus: Annotated[
         str | None, typer.Option(help="Another label or token: explain why the target rather than this.")
     ] = None,
-    level: Annotated[str, typer.Option(help="token, word or sentence.")] = "token",
+    level: LevelOption = "token",
     units: UnitsOption = None,
     rationale: Annotated[
         str | None, typer.Option(help="What people marked in the text, in characters: 'start:end,start:end'.")

@@ -12,6 +12,7 @@ from wherefrom.cli.arguments import (
     DeviceOption,
     HtmlOption,
     JsonOption,
+    LevelOption,
     ModelOption,
     OpenOption,
     SpreadOption,
@@ -27,6 +28,7 @@ from wherefrom.cli.arguments import (
     target_of_versus,
     write_page,
 )
+from wherefrom.cli.completion import complete_label, complete_method
 from wherefrom.core.files import json_text
 from wherefrom.errors import BadOption, UnknownName
 
@@ -46,12 +48,19 @@ def explain(
     text: Annotated[str | None, typer.Argument(help="The text to explain; '-' reads standard input.")] = None,
     pair: Annotated[str | None, typer.Option(help="The second text, for models that read two.")] = None,
     model: ModelOption = "embedded",
-    method: Annotated[str, typer.Option(help="A name from 'wherefrom methods'.")] = "attcat",
+    method: Annotated[
+        str, typer.Option(help="A name from 'wherefrom methods'.", autocompletion=complete_method)
+    ] = "attcat",
     minus: Annotated[
         str | None, typer.Option(help="A second method: show where the first gives more (+) or less (-).")
     ] = None,
     target: Annotated[
-        str | None, typer.Option(help="The label, token or answer to explain.", show_default="the predicted one")
+        str | None,
+        typer.Option(
+            help="The label, token or answer to explain.",
+            show_default="the predicted one",
+            autocompletion=complete_label,
+        ),
     ] = None,
     versus: Annotated[
         str | None, typer.Option(help="Another label or token: explain why the target rather than this.")
@@ -59,7 +68,7 @@ def explain(
     each: Annotated[
         bool, typer.Option("--each", help="One explanation for every label that a multi-label model predicts.")
     ] = False,
-    level: Annotated[str, typer.Option(help="token, word or sentence.")] = "token",
+    level: LevelOption = "token",
     units: UnitsOption = None,
     option: Annotated[
         list[str] | None, typer.Option("-o", help="An option of the method, as key=value; may be repeated.")

@@ -10,7 +10,16 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from wherefrom.cli.arguments import DeviceOption, JsonOption, ModelOption, app, check_names, examples, read_examples
+from wherefrom.cli.arguments import (
+    DeviceOption,
+    JsonOption,
+    LevelOption,
+    ModelOption,
+    app,
+    check_names,
+    examples,
+    read_examples,
+)
 from wherefrom.core.files import json_text
 from wherefrom.errors import UnknownName
 
@@ -32,7 +41,7 @@ def optimus(
     ] = None,
     raw: Annotated[str, typer.Option(help="A (behind the softmax), A* (before it) or both.")] = "A",
     metric: Annotated[str, typer.Option(help="What makes a combination good.")] = "rft",
-    level: Annotated[str, typer.Option(help="token, word or sentence.")] = "token",
+    level: LevelOption = "token",
     fallback: Annotated[
         str, typer.Option(help="If nothing scores above zero: the maximum all the same, or the baseline.")
     ] = "maximum",

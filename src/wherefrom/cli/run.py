@@ -20,6 +20,7 @@ from rich.text import Text
 from wherefrom.cli.arguments import (
     DeviceOption,
     HtmlOption,
+    LevelOption,
     MethodsOption,
     MetricsOption,
     ModelOption,
@@ -70,7 +71,7 @@ def run(
             " set's, rather than its foil where it has one); or a label's name."
         ),
     ] = "predicted",
-    level: Annotated[str, typer.Option(help="token, word or sentence.")] = "token",
+    level: LevelOption = "token",
     limit: Annotated[int | None, typer.Option(help="Take the first N examples.", metavar="N")] = None,
     seed: Annotated[int | None, typer.Option(help="With --limit: take N at random instead.", metavar="S")] = None,
     data_dir: Annotated[Path | None, typer.Option(help="The folder of data sets with ready names.")] = None,

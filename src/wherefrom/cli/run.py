@@ -33,6 +33,7 @@ from wherefrom.cli.arguments import (
     write_file,
     write_page,
 )
+from wherefrom.core.files import exists
 from wherefrom.errors import BadFile, BadOption
 from wherefrom.progress import bar
 
@@ -230,7 +231,7 @@ def report(
     power: Annotated[float, typer.Option(help="Watts, for the estimate of energy.")] = 271.0,
     pue: Annotated[float, typer.Option(help="Overhead of the building.")] = 1.10,
     intensity: Annotated[float, typer.Option(help="kg CO2e per kWh.")] = 0.429,
-    seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of the bootstrap.", min=0)] = 0,
 ) -> None:
     """Say which methods did best in one or several runs."""
     from wherefrom.benchmark import Run, write_thermostat
@@ -268,7 +269,7 @@ def check_run(folder: Path) -> None:
     """Name the runs inside of a folder that is none itself."""
     from wherefrom.benchmark.store import MANIFEST
 
-    if folder.is_dir() and not (folder / MANIFEST).exists():
+    if exists(folder) and folder.is_dir() and not (folder / MANIFEST).exists():
         inside = sorted(path.parent for path in folder.glob(f"*/{MANIFEST}"))
         if inside:
             raise BadFile(
@@ -281,8 +282,9 @@ def check_data(data: str) -> None:
     """Say that a file is missing where a file is meant, instead of listing the data sets that have names."""
     path = Path(data)
     named = ":" in data.replace(":\\", "") or "@" in data
-    if not named and (path.suffix or path.parent != Path()) and not path.exists():
-        near = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
+    if not named and (path.suffix or path.parent != Path()) and not exists(path):
+        beside = path.parent.iterdir() if exists(path.parent) and path.parent.is_dir() else ()
+        near = [one.name for one in beside]
         close = get_close_matches(path.name, near, n=1)
         hint = f" Did you mean {str(path.parent / close[0])!r}?" if close else ""
         raise BadFile(f"There is no file or folder {data!r}.{hint}")

@@ -52,8 +52,8 @@ class Classification:
         if spec is None:
             return None
         if isinstance(spec, tuple):
-            one, other = (resolve_target(part, model.labels, independent=model.independent) for part in spec)
-            return rather_than(one, other)
+            labels = two_of(spec)
+            return rather_than(*(resolve_target(part, model.labels, independent=model.independent) for part in labels))
         return resolve_target(spec, model.labels, independent=model.independent)
 
     def targets(self, model: TextModel, spec: TargetSpec, logits: Tensor, encoding: Encoding) -> Sequence[Target]:
@@ -97,6 +97,13 @@ class Classification:
 def rather_than(one: Target, other: Target) -> Target:
     """Why the one rather than the other."""
     return replace(one, label=f"{one.label} rather than {other.label}", versus=other.index)
+
+
+def two_of(spec: tuple[Any, ...]) -> tuple[Any, Any]:
+    """The two targets of a difference."""
+    if len(spec) != 2 or None in spec:
+        raise BadOption(f"A target of two, one rather than the other, names both, as in ('good', 'bad'), not {spec!r}.")
+    return spec[0], spec[1]
 
 
 def restored_classes(label: str, saved: Sequence[SavedTarget], classes: int, *, independent: bool) -> list[Target]:

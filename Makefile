@@ -1,5 +1,5 @@
 # Every target does its own set-up: a virtual environment in .venv, pinned by constraints.txt.
-.PHONY: demo explore test fuzz test-default-cpu test-portable check docs pictures dist dist-test clean
+.PHONY: demo explore test fuzz test-default-cpu test-portable check docs families pictures dist dist-test clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -74,6 +74,10 @@ dist-test: dist
 # The site, into site/: strict, so that a broken link or anchor fails; notebooks are executed; nothing from another host.
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 OMP_NUM_THREADS=1 $(BIN)/mkdocs build --strict
+
+# The table of docs/families.md, by trying every method on a small model of every family.
+families: $(VENV)/.dev
+	PYTHONPATH=tests $(BIN)/python tests/family_table.py
 
 # The pictures of docs/pictures, from the pages that the commands write now; needs Chromium.
 pictures: $(VENV)/.dev

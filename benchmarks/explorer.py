@@ -8,6 +8,7 @@ shared with others. A click is one POST to a running server over a kept connecti
 
 import argparse
 import gc
+import json
 import platform
 import resource
 import statistics
@@ -15,22 +16,39 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from itertools import combinations
 
 import httpx
 import numpy as np
 import torch
+import transformers
 
 from wherefrom.case.asking import Asker
 from wherefrom.explorer.app import page_files
 from wherefrom.explorer.serve import ExplorerServer
+from wherefrom.explorer.sheet import PageUnits
 from wherefrom.model.text_model import PassCount
 
 TEXT = "A gorgeous, witty film, but the plot drags and the ending is a mess."
-PEOPLE = 8
-EACH = 40
+# Eight people in a process of their own, each with a connection that stays open.
+CROWD = """
+import http.client, json, sys
+from concurrent.futures import ThreadPoolExecutor
+port, questions = int(sys.argv[1]), json.loads(sys.argv[2])
+def person(own):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
+    for question in own:
+        connection.request("POST", "/api/hide", json.dumps(question), {"content-type": "application/json"})
+        answer = connection.getresponse()
+        assert answer.status == 200, answer.read()
+        answer.read()
+    connection.close()
+with ThreadPoolExecutor(len(questions)) as pool:
+    for line in sys.stdin:
+        list(pool.map(person, questions))
+        print("done", flush=True)
+"""
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -50,8 +68,9 @@ def first_page() -> tuple[float, float]:
     program = (
         "from wherefrom.explorer.serve import ExplorerServer\n"
         "import time, urllib.request\n"
-        "server = ExplorerServer(port=0); server.start(); started = time.perf_counter()\n"
-        "for name in ('', 'style.css', 'main.js'): urllib.request.urlopen(server.address + name).read()\n"
+        "server = ExplorerServer(port=0, patience=1.5); server.start(); started = time.perf_counter()\n"
+        "for name in ('', 'style.css', 'main.js', 'dom.js', 'api.js', 'state.js', 'api/state'):\n"
+        "    urllib.request.urlopen(server.address + name).read()\n"
         "print(time.perf_counter() - started, flush=True)\n"
         "import os; os._exit(0)\n"
     )
@@ -72,7 +91,7 @@ def main() -> None:
     whole, answered = first_page()
     weight = sum(len(file.content) for file in page_files().values())
     print(f"page: {weight / 1000:.0f} kB in {len(page_files())} files; answered in {1000 * answered:.0f} ms")
-    print(f"    while torch is being imported; {whole:.1f} s after the program was started")
+    print(f"    {whole:.1f} s after the program was started, before torch is imported")
 
     server = ExplorerServer(port=0)
     server.start()
@@ -88,8 +107,10 @@ def main() -> None:
         with torch.no_grad():
             model.logits(inputs, PassCount())
 
-    def click() -> None:
-        client.post("/api/hide", json={"text": TEXT, "hidden": next(choices)}).raise_for_status()
+    def click() -> float:
+        """Seconds that the server says it took: until the first byte of the answer is handed on."""
+        answer = client.post("/api/hide", json={"text": TEXT, "hidden": next(choices)}).raise_for_status()
+        return float(answer.headers["server-timing"].partition("dur=")[2]) / 1000
 
     for _ in range(5):
         forward()
@@ -97,8 +118,7 @@ def main() -> None:
     forwards, clicks = [], []
     for _ in range(repeats):
         forwards.append(seconds(forward))
-        clicks.append(seconds(click))
-    bare = statistics.median(forwards)
+        clicks.append(click())
     for name, chosen in (("median", statistics.median), ("least", min)):
         one, two = chosen(clicks), chosen(forwards)
         own = 1000 * (one - 1.5 * two)
@@ -115,42 +135,64 @@ def main() -> None:
         f"memory: 50 clicks more: {resident() - before:+.1f} MB of {before:.0f} MB; {len(service.answers)} answers kept"
     )
 
+    crowd("embedded", server, 40)
+    server.stop()
+    # As large as BERT-base, with random weights: throughput depends on how long a pass takes beside a request.
+    large = transformers.BertForSequenceClassification(transformers.BertConfig(vocab_size=len(model.tokenizer))).eval()
+    server = ExplorerServer([(large, model.tokenizer)], port=0)
+    server.start()
+    server.shelf.ready.wait()
+    crowd("as large as BERT-base", server, 12)
+    server.stop()
+
+
+def crowd(name: str, server: ExplorerServer, each: int) -> None:
+    """Eight people at once, beside the same questions asked by one asker."""
+    service = server.shelf.service(0)
     texts = [TEXT.replace("mess", word) for word in ("mess", "joy", "bore", "fine", "treat", "chore", "gem", "slog")]
     rng = np.random.default_rng(0)
-    hidden = [[sorted(rng.choice(units, 4, replace=False).tolist()) for _ in range(EACH)] for _ in range(PEOPLE)]
+    units = len(PageUnits(service.encode(TEXT, None), "word").groups)
+    hidden = [[sorted(rng.choice(units, 4, replace=False).tolist()) for _ in range(each)] for _ in texts]
 
     def batched() -> None:
-        """The same questions by one asker, all known beforehand, as many in a pass as there are people."""
-        for turn in range(EACH):
-            asker = Asker(model)
+        """All known beforehand, as many in a pass as there are people."""
+        for turn in range(each):
+            asker = Asker(service.model)
             for text, own in zip(texts, hidden, strict=True):
                 read = service.encode(text, None)
                 keep = np.ones((1, len(read)), dtype=bool)
-                keep[0, [1 + place for place in own[turn] if place + 1 < len(read)]] = False
+                keep[0, PageUnits(read, "word").tokens(own[turn])] = False
                 asker.note(read, keep, "delete")
             asker.run()
 
-    def person(number: int) -> None:
-        with httpx.Client(base_url=server.address, timeout=600) as own:
-            for places in hidden[number]:
-                own.post("/api/hide", json={"text": texts[number], "hidden": places}).raise_for_status()
+    asked = json.dumps(
+        [[{"text": text, "hidden": one} for one in own] for text, own in zip(texts, hidden, strict=True)]
+    )
+    running = subprocess.Popen(
+        [sys.executable, "-c", CROWD, str(server.port), asked], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
 
     def people() -> None:
+        """Each asks the next question when the last one is answered; all in another process, as browsers are."""
         service.answers.clear()
-        with ThreadPoolExecutor(PEOPLE) as pool:
-            list(pool.map(person, range(PEOPLE)))
+        assert running.stdin is not None
+        assert running.stdout is not None
+        running.stdin.write("go\n")
+        running.stdin.flush()
+        assert running.stdout.readline() == "done\n"
 
     people()
     batched()
     ratios = []
-    for _ in range(5):
+    for _ in range(3):
         together, alone = seconds(people), seconds(batched)
         ratios.append(alone / together)
+    running.terminate()
+    running.communicate()
     print(
-        f"eight at once: {PEOPLE * EACH} clicks; throughput {statistics.median(ratios):.2f} of batched asking "
-        f"(least {min(ratios):.2f}, most {max(ratios):.2f}); one forward {1000 * bare:.1f} ms"
+        f"eight at once, {name}: {len(texts) * each} clicks; {statistics.median(ratios):.2f} of batched asking's"
+        f" throughput (least {min(ratios):.2f}, most {max(ratios):.2f})"
     )
-    server.stop()
 
 
 if __name__ == "__main__":

@@ -36,6 +36,10 @@ ORDER = [
 ]
 # A result shows itself when a person asks for it: the only imports that point down, all of them inside functions.
 VIEWS = {
+    ("core.explanation", "report.notebook"),
+    ("core.flow", "report.notebook"),
+    ("core.comparison", "report.notebook"),
+    ("core.flip", "report.notebook"),
     ("core.explanation", "report.terminal"),
     ("core.explanation", "report.html"),
     ("core.explanation", "report.bars"),
@@ -46,7 +50,7 @@ VIEWS = {
     ("core.comparison", "report.comparison_terminal"),
 }
 # What the screen side may see: plain data.
-PLAIN = ("errors", "core", "report", "benchmark.summary", "benchmark.statistics")
+PLAIN = ("errors", "core", "report", "benchmark.summary", "benchmark.statistics", "benchmark.recommendation")
 
 
 def package(module: str) -> str:

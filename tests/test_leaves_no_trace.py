@@ -18,7 +18,6 @@ from transformers.utils import logging as transformers_logging
 
 import wherefrom
 from wherefrom.benchmark.datasets import DataSet
-from wherefrom.benchmark.engines import _quiet_ray_data
 from wherefrom.benchmark.plan import RunPlan
 from wherefrom.benchmark.run import run
 from wherefrom.cli.main import main
@@ -106,14 +105,3 @@ def test_explaining_and_comparing() -> None:
     with pytest.raises(WherefromError):
         model.explain("a fine film", "alti", norm="l7")
     assert settings() == before
-
-
-def test_the_settings_of_ray_data() -> None:
-    class Context:
-        enable_progress_bars = True
-
-    context, logger = Context(), logging.getLogger("ray.data")
-    before = logger.level
-    with pytest.raises(ZeroDivisionError), _quiet_ray_data(context):
-        _ = 1 / (logger.level - logging.ERROR + int(context.enable_progress_bars))
-    assert (context.enable_progress_bars, logger.level) == (True, before)

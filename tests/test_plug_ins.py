@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import tiny_models
 from tiny_models import SIZES, make_model
-from toy_family_plugin import PHI, REVIEWS, read_reviews
+from toy_family_plugin import ARCEE, REVIEWS, read_reviews
 
 import wherefrom
 from wherefrom import DataReader, Family, registry
@@ -47,16 +47,16 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return install
 
 
-def phi(monkeypatch: pytest.MonkeyPatch) -> wherefrom.Model:
-    monkeypatch.setitem(tiny_models.CONFIGS, "phi", (SIZES, 0, "none"))
-    return wherefrom.Model(make_model("phi"))
+def arcee(monkeypatch: pytest.MonkeyPatch) -> wherefrom.Model:
+    monkeypatch.setitem(tiny_models.CONFIGS, "arcee", (SIZES, 0, "none"))
+    return wherefrom.Model(make_model("arcee"))
 
 
 def test_a_family_of_another_package(installed: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(NotSeen, match="where the attention of a phi model is"):
-        phi(monkeypatch).explain("the film was not bad", "attcat")
-    installed(families={"phi": "toy_family_plugin:PHI"})
-    model = phi(monkeypatch)
+    with pytest.raises(NotSeen, match="where the attention of a arcee model is"):
+        arcee(monkeypatch).explain("the film was not bad", "attcat")
+    installed(families={"arcee": "toy_family_plugin:ARCEE"})
+    model = arcee(monkeypatch)
     assert len(model.explain("the film was not bad", "attcat").scores) == 5
     found = examine(model)
     assert not found["broken"]
@@ -65,30 +65,30 @@ def test_a_family_of_another_package(installed: Callable[..., None], monkeypatch
 
 
 def test_the_doctor_finds_a_wrong_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    wherefrom.register_family(replace(PHI, order="pre"))
-    found = examine(phi(monkeypatch))
+    wherefrom.register_family(replace(ARCEE, order="parallel"))
+    found = examine(arcee(monkeypatch))
     assert found["broken"]
     assert "NOT what the model computes" in found["facts"]["blocks rebuilt from their parts"]
 
 
 def test_a_name_is_taken_once() -> None:
-    wherefrom.register_family(PHI)
-    assert wherefrom.register_family(replace(PHI)) == PHI  # the same row again is no conflict
-    with pytest.raises(BadOption, match="There is a family called 'phi' already"):
-        wherefrom.register_family(replace(PHI, reads="first"))
+    wherefrom.register_family(ARCEE)
+    assert wherefrom.register_family(replace(ARCEE)) == ARCEE  # the same row again is no conflict
+    with pytest.raises(BadOption, match="There is a family called 'arcee' already"):
+        wherefrom.register_family(replace(ARCEE, reads="first"))
     with pytest.raises(BadOption, match="There is a family called 'bert' already"):
-        wherefrom.register_family(replace(PHI, model_types=("new", "bert")))
+        wherefrom.register_family(replace(ARCEE, model_types=("new", "bert")))
     assert family_of("new") is None  # nothing of a row that was refused is kept
     assert family_of("bert") is FAMILIES[0]
 
 
 def test_a_broken_plug_in_does_no_harm(installed: Callable[..., None]) -> None:
     installed(
-        families={"bad": "no_such_module:ROW", "phi": "toy_family_plugin:PHI"},
+        families={"bad": "no_such_module:ROW", "arcee": "toy_family_plugin:ARCEE"},
         readers={"bad": "toy_family_plugin:NOTHING", "reviews": "toy_family_plugin:REVIEWS"},
     )
     with pytest.warns(UserWarning, match=r"plug-in 'bad' \(no_such_module:ROW\) could not be loaded"):
-        assert {"bert", "phi"} <= set(known_types())
+        assert {"bert", "arcee"} <= set(known_types())
     with pytest.warns(UserWarning, match=r"plug-in 'bad' \(toy_family_plugin:NOTHING\) could not be loaded"):
         assert {"jsonl", "reviews"} <= set(all_readers())
 
@@ -96,7 +96,7 @@ def test_a_broken_plug_in_does_no_harm(installed: Callable[..., None]) -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"model_types": "phi"}, "model_types of a family is a tuple of names"),
+        ({"model_types": "arcee"}, "model_types of a family is a tuple of names"),
         ({"mlp": "mlp"}, "mlp of a family is a tuple of names"),
         ({"order": "before"}, r"order of a family is post \| pre \| parallel \| sandwich, not 'before'"),
         ({"reads": "all"}, r"reads of a family is first \| last \| every, not 'all'"),
@@ -105,7 +105,7 @@ def test_a_broken_plug_in_does_no_harm(installed: Callable[..., None]) -> None:
 )
 def test_a_row_that_cannot_be_right(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(BadOption, match=message):
-        replace(PHI, **wrong)
+        replace(ARCEE, **wrong)
 
 
 def test_a_reader_of_another_package(installed: Callable[..., None], tmp_path: Path) -> None:

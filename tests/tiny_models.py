@@ -115,7 +115,123 @@ CONFIGS: dict[str, tuple[dict[str, Any], int, str]] = {
         "both",
     ),
 }
+# The families above go through every law on its own; those below, which differ from them in names, settings or one
+# detail of their blocks, through one cheap test of everything (tests/methods/test_families.py), and are smaller.
 FAMILIES = list(CONFIGS)
+SMALL = {
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 24,
+    "max_position_embeddings": 64,
+}
+SMALL_ENDS = {"bos_token_id": 1, "eos_token_id": 2}
+SMALL_GROUPED = SMALL | SMALL_ENDS | {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 4}
+# torch's grouped matrix product, which transformers computes experts with by default, knows no double precision.
+SMALL_EXPERTS = SMALL_GROUPED | {"num_experts_per_tok": 2, "experts_implementation": "batched_mm"}
+CONFIGS |= {
+    "ernie": (SMALL, 0, "both"),
+    "data2vec-text": (SMALL, 1, "both"),
+    "roformer": (SMALL | {"embedding_size": 12}, 0, "both"),
+    "rembert": (SMALL | SMALL_ENDS | {"input_embedding_size": 12, "output_embedding_size": 12}, 0, "both"),
+    "luke": (SMALL | {"entity_vocab_size": 5, "entity_emb_size": 8}, 1, "both"),
+    "big_bird": (SMALL | {"attention_type": "original_full"}, 0, "both"),
+    "xlm-roberta-xl": (SMALL, 1, "both"),
+    "roberta-prelayernorm": (SMALL, 1, "both"),
+    "esm": (SMALL | {"mask_token_id": 3}, 1, "both"),
+    "megatron-bert": (SMALL, 0, "both"),
+    "eurobert": (SMALL_GROUPED | {"mask_token_id": 3}, 0, "both"),
+    "gemma": (SMALL_GROUPED, 0, "none"),
+    "gemma3_text": (SMALL_GROUPED | {"sliding_window": 4, "sliding_window_pattern": 2}, 0, "none"),
+    "olmo": (SMALL_GROUPED, 0, "none"),
+    "olmo2": (SMALL_GROUPED, 0, "none"),
+    "phi": (SMALL, 0, "none"),
+    "phi3": (SMALL_GROUPED, 0, "none"),
+    "starcoder2": (SMALL_GROUPED, 0, "none"),
+    "smollm3": (SMALL_GROUPED, 0, "none"),
+    "glm": (SMALL_GROUPED, 0, "none"),
+    "glm4": (SMALL_GROUPED, 0, "none"),
+    "stablelm": (SMALL_GROUPED, 0, "none"),
+    "granite": (SMALL_GROUPED | {"residual_multiplier": 0.4, "embedding_multiplier": 3.0}, 0, "none"),
+    "cohere": (SMALL_GROUPED, 0, "none"),
+    "cohere2": (SMALL_GROUPED | {"sliding_window": 4}, 0, "none"),
+    "opt": (
+        {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "ffn_dim": 24}
+        | {"word_embed_proj_dim": 16, "max_position_embeddings": 64},
+        0,
+        "none",
+    ),
+    "gpt_neo": (
+        {"hidden_size": 16, "num_layers": 2, "num_heads": 2, "attention_types": [[["global", "local"], 1]]}
+        | {"window_size": 4, "max_position_embeddings": 64}
+        | SMALL_ENDS,
+        0,
+        "none",
+    ),
+    "gptj": (
+        {"n_embd": 16, "n_layer": 2, "n_head": 2, "rotary_dim": 4, "n_positions": 64} | SMALL_ENDS,
+        0,
+        "none",
+    ),
+    "bloom": ({"hidden_size": 16, "n_layer": 2, "n_head": 2}, 0, "none"),
+    "falcon": ({"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}, 0, "none"),
+    "mpt": ({"d_model": 16, "n_layers": 2, "n_heads": 2, "max_seq_len": 64}, 0, "none"),
+    "mt5": (
+        {"d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 2, "num_heads": 2}
+        | {"decoder_start_token_id": 0, "eos_token_id": 2},
+        0,
+        "end",
+    ),
+    "mbart": (
+        {"d_model": 16, "encoder_layers": 2, "decoder_layers": 1}
+        | {"encoder_attention_heads": 2, "decoder_attention_heads": 2}
+        | {"encoder_ffn_dim": 24, "decoder_ffn_dim": 24, "max_position_embeddings": 64, "eos_token_id": 2},
+        1,
+        "both",
+    ),
+    "mixtral": (SMALL_EXPERTS | {"num_local_experts": 4}, 0, "none"),
+    "qwen2_moe": (
+        SMALL_EXPERTS
+        | {"num_experts": 4, "moe_intermediate_size": 24}
+        | {"shared_expert_intermediate_size": 16, "decoder_sparse_step": 1},
+        0,
+        "none",
+    ),
+    "qwen3_moe": (
+        SMALL_EXPERTS | {"num_experts": 4, "moe_intermediate_size": 24, "mlp_only_layers": [1]},
+        0,
+        "none",
+    ),
+    "gpt_oss": (
+        SMALL_EXPERTS
+        | {"num_local_experts": 4, "sliding_window": 4}
+        | {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}},
+        0,
+        "none",
+    ),
+    "mobilebert": (
+        # Its own NoNorm does not normalise, so that activations of random weights grow until softmax is saturated.
+        SMALL | {"embedding_size": 12, "intra_bottleneck_size": 8, "normalization_type": "layer_norm"},
+        0,
+        "both",
+    ),
+    "xmod": (SMALL | {"languages": ["de_DE", "en_XX"], "default_language": "en_XX"}, 1, "both"),
+    "xlm": ({"emb_dim": 16, "n_layers": 2, "n_heads": 2, "max_position_embeddings": 64, "n_langs": 1}, 0, "both"),
+    "flaubert": ({"emb_dim": 16, "n_layers": 2, "n_heads": 2, "max_position_embeddings": 64}, 0, "both"),
+    "xlnet": ({"d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 24}, 0, "both"),
+    "longformer": (SMALL | {"attention_window": 8}, 1, "both"),
+    "nystromformer": (SMALL | {"conv_kernel_size": 3}, 0, "both"),
+    "convbert": (SMALL | {"embedding_size": 12, "num_attention_heads": 4}, 0, "both"),
+    "funnel": (
+        {"d_model": 16, "n_head": 2, "d_head": 8, "d_inner": 24, "block_sizes": [1, 1], "num_decoder_layers": 1}
+        | {"max_position_embeddings": 64},
+        0,
+        "both",
+    ),
+}
+CHEAPLY_TESTED = [family for family in CONFIGS if family not in FAMILIES]
+# Families that transformers has no classifier for.
+TASK_OF = dict.fromkeys(("granite", "cohere", "cohere2"), "causal_lm")
 # Options that keep methods cheap in tables of all methods.
 CHEAP: dict[str, dict[str, Any]] = {
     "lime": {"samples": 48},
@@ -148,16 +264,21 @@ def tokenizer(pad: int = 0, ends: str = "both") -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(tokenizer_object=inner, model_input_names=inputs, **names)
 
 
+def task_of(family: str) -> str:
+    return TASK_OF.get(family, "classification")
+
+
 def make_network(
     family: str,
     *,
-    task: str = "classification",
+    task: str | None = None,
     labels: int = 3,
     seed: int = 0,
     dtype: torch.dtype = torch.float32,
     **more: Any,
 ) -> PreTrainedModel:
     settings, pad, ends = CONFIGS[family]
+    task = task or task_of(family)
     size = len(tokenizer(pad, ends))
     config = AutoConfig.for_model(family, **(settings | {"vocab_size": size, "pad_token_id": pad} | more))
     config.num_labels = 2 if task == "question_answering" else labels
@@ -173,7 +294,7 @@ def make_network(
 
 def make_model(family: str, **more: Any) -> TextModel:
     _, pad, ends = CONFIGS[family]
-    task = TASKS[more.get("task", "classification")]
+    task = TASKS[more.get("task", task_of(family))]
     return TextModel(make_network(family, **more), tokenizer(pad, ends), name=f"tiny-{family}", task=task)
 
 

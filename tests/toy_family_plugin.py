@@ -8,15 +8,15 @@ from pathlib import Path
 from wherefrom import DataReader, Family
 from wherefrom.registry import Record
 
-PHI = Family(
-    ("phi",),
+ARCEE = Family(
+    ("arcee",),
     blocks="layers.*",
     attention="self_attn",
-    attention_out="self_attn.dense",
+    attention_out="self_attn.o_proj",
     attention_norm="input_layernorm",
     mlp=("mlp",),
-    mlp_norm="input_layernorm",
-    order="parallel",
+    mlp_norm="post_attention_layernorm",
+    order="pre",
     reads="last",
 )
 

@@ -51,6 +51,42 @@ def additive_model(**weights: float) -> TextModel:
     return TextModel(network, tokenizer(), name="additive")
 
 
+class AdditiveRegression(AdditiveModel):
+    """One output, the sum of the tokens' weights: a value, and no class."""
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, **_: Any) -> SequenceClassifierOutput:
+        total = (self.embeddings(input_ids).sum(-1) * attention_mask).sum(-1, keepdim=True)
+        return SequenceClassifierOutput(logits=total)
+
+
+def additive_regression(*, spread: float | None = None, **weights: float) -> TextModel:
+    """A model whose value is the sum of its words' weights."""
+    network = AdditiveRegression(ToyConfig.from_dict({"num_labels": 1, "pad_token_id": 0})).eval().double()
+    network.load_state_dict(additive_model(**weights).network.state_dict())
+    return TextModel(network, tokenizer(), name="sum", spread=spread)
+
+
+class AdditiveLabels(AdditiveModel):
+    """Three labels by the sum of the words' weights: at least 0.5, at most -0.5, at least 2.5."""
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, **_: Any) -> SequenceClassifierOutput:
+        total = (self.embeddings(input_ids).sum(-1) * attention_mask).sum(-1, keepdim=True)
+        return SequenceClassifierOutput(logits=torch.cat([total - 0.5, -total - 0.5, total - 2.5], -1))  # type: ignore[arg-type]
+
+
+def additive_labels(**weights: float) -> TextModel:
+    """A multi-label model with the labels fine, poor and splendid."""
+    settings = {
+        "num_labels": 3,
+        "id2label": {0: "fine", 1: "poor", 2: "splendid"},
+        "pad_token_id": 0,
+        "problem_type": "multi_label_classification",
+    }
+    network = AdditiveLabels(ToyConfig.from_dict(settings)).eval().double()
+    network.load_state_dict(additive_model(**weights).network.state_dict())
+    return TextModel(network, tokenizer(), name="labels")
+
+
 def additive_case(**weights: float) -> Case:
     """The words of `weights` as a text, in that order, between [CLS] and [SEP]."""
     model = additive_model(**weights)

@@ -13,11 +13,12 @@ from wherefrom.case.explain import explain_targets, explain_texts
 from wherefrom.case.flip import find_flip
 from wherefrom.core.comparison import Comparison
 from wherefrom.core.encoding import ChosenSpan, Encoding, TextOrPair
-from wherefrom.core.explanation import Explanation
+from wherefrom.core.explanation import Explanation, ExplanationList
 from wherefrom.core.flip import Flip
 from wherefrom.core.flow import Flow
+from wherefrom.core.target import written_value
 from wherefrom.core.units import Level, Span
-from wherefrom.errors import BadOption, TextWasCut, UnknownName
+from wherefrom.errors import BadOption, EmptyText, TextWasCut, UnknownName
 from wherefrom.grading.compare import Comparer, Query, chosen_methods, chosen_metrics
 from wherefrom.model.loading import DeviceSpec, DtypeSpec, load_model
 from wherefrom.model.tasks import TargetSpec
@@ -143,12 +144,24 @@ class Model:
             if several is not None:
                 raise BadOption("Several targets are explained for one text at a time, not for a list of texts.")
             with torch.inference_mode(False):
-                return explain_targets(
-                    model, self._read(text, units), target, chosen_method, chosen_options, level, check=check
+                return ExplanationList(
+                    explain_targets(
+                        model, self._read(text, units), target, chosen_method, chosen_options, level, check=check
+                    )
                 )
-        encodings = [self._read(one, units) for one in ([text] if several is None else several)]
+        encodings = [self._read(text, units)] if several is None else self._read_all(several)
         found = explain_texts(model, encodings, target, chosen_method, chosen_options, level, check=check)
-        return found[0] if several is None else found
+        return found[0] if several is None else ExplanationList(found)
+
+    def _read_all(self, texts: Iterable[TextOrPair]) -> list[Encoding]:
+        """Every text of a list; one that is empty is named by its place in it, from 0 as Python counts."""
+        found = []
+        for place, text in enumerate(texts):
+            try:
+                found.append(self._read(text, None))
+            except EmptyText as error:
+                raise EmptyText(f"Text number {place} of the list (counted from 0) is empty or blank.") from error
+        return found
 
     def predicted(self, text: TextOrPair) -> list[str]:
         """The labels that the model predicts.
@@ -157,7 +170,8 @@ class Model:
             text: one text, or a (text, pair) tuple.
 
         Returns:
-            Of a multi-label model all labels that are likelier than not; else the likeliest alone.
+            Of a multi-label model all labels that are likelier than not, or the likeliest if none is; else the
+            likeliest alone.
 
         Example:
             ```python
@@ -166,7 +180,9 @@ class Model:
         """
         model, encoding = self.text_model, self._read(text)
         (cases,) = make_cases(model, [encoding], [None])
-        return model.task.predicted_labels(model, cases[0].logits, encoding)
+        logits = cases[0].logits
+        found = model.task.predicted_labels(model, logits, encoding)
+        return found or [model.task.predicted(model, logits, encoding).label]
 
     def compare(
         self,
@@ -353,6 +369,8 @@ class Model:
                 f"{method} does not hand on from token to token, so it has no flow. Take"
                 " alti, globenc, norms or attention_rollout."
             )
+        output = case.target.probability(case.logits[None]).item()
+        regression = case.target.regression
         return Flow(
             text=encoding.text,
             pair=encoding.pair,
@@ -363,8 +381,8 @@ class Model:
             read=tuple(case.row_read.tolist()),
             method=method,
             params=chosen | given.params,
-            prediction=case.target.label,
-            probability=case.target.probability(case.logits[None]).item(),
+            prediction=written_value(output) if regression else case.target.label,
+            probability=None if regression else output,
             notes=given.notes,
             model=self.text_model.name,
         )
@@ -438,6 +456,7 @@ def load(
     device: DeviceSpec | None = None,
     dtype: DtypeSpec | None = None,
     task: str | None = None,
+    spread: float | None = None,
 ) -> Model:
     """Load a model to explain.
 
@@ -447,6 +466,8 @@ def load(
         dtype: its precision, such as "float64". A model that is handed over is never cast.
         task: what it was made for, where its files do not say: "classification", "question_answering", "masked_lm" or
             "causal_lm".
+        spread: of a regression model, what changes of its value are measured in, such as the standard deviation of its
+            values over a data set; unless given, the deviation over random maskings of each text.
 
     Returns:
         A `Model`. Nothing is changed on a model that is handed over.
@@ -456,7 +477,7 @@ def load(
         model = wherefrom.load("./my-model")
         ```
     """
-    return Model(load_model(source, device=device, dtype=dtype, task=task))
+    return Model(load_model(source, device=device, dtype=dtype, task=task, spread=spread))
 
 
 def flow(text: TextOrPair, *, model: Any = "embedded", method: str = "alti", **options: Any) -> Flow:

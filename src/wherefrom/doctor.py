@@ -10,7 +10,7 @@ from torch import Tensor
 
 from wherefrom.api import Model
 from wherefrom.case.case import make_cases
-from wherefrom.errors import WherefromError
+from wherefrom.errors import MissingToken, WherefromError
 from wherefrom.methods.input_x_gradient import ROUNDING
 from wherefrom.model.relevance.propagation import Operation
 from wherefrom.model.text_model import PassCount, TextModel
@@ -18,6 +18,7 @@ from wherefrom.registry import all_methods
 
 POSITIONS = {"first": "the first token", "last": "the last token", "every": "all tokens"}
 SENTENCE = "This is a short text, and the doctor reads it."
+HIDING = ("mask", "unk", "pad", "eos")
 LEAK = 1e-4  # of the one that is shared out; linear operations hand it on in the model's own precision
 TOLERANCE = 1e-4  # of the largest number in a block's output; float32 gives about 1e-6
 
@@ -32,6 +33,22 @@ def _verdict(error: float, otherwise: str) -> str:
     return f"error {error:.1e}, as it should be" if error < TOLERANCE else f"error {error:.1e}: {otherwise}"
 
 
+def _how_labels_compete(model: TextModel) -> str:
+    if model.regression:
+        return "no: each is a value that is predicted (regression)"
+    return "no" if model.independent else "yes"
+
+
+def _usual_fill(model: TextModel) -> str:
+    """What methods take unless they are told otherwise, and the token that it is."""
+    try:
+        kind = model.usual_fill()
+    except MissingToken as missing:
+        return str(missing)
+    token = getattr(model.tokenizer, f"{kind}_token", None)
+    return kind if token is None else f"{kind} ({token})"
+
+
 def examine(model: Model, *, progress: Callable[[int, int], None] | None = None) -> dict[str, Any]:
     """Plain data: facts, a reason for each method that does not work (None where it does), and whether something is
     broken. progress: called with how many methods were tried, and how many there are.
@@ -44,13 +61,19 @@ def examine(model: Model, *, progress: Callable[[int, int], None] | None = None)
         "class": type(text_model.network).__name__,
         "family": getattr(config, "model_type", "unknown"),
         "labels": text_model.labels,
-        "labels exclude each other": "no" if text_model.independent else "yes",
+        "labels exclude each other": _how_labels_compete(text_model),
         "parameters": f"{weights:,}",
         "precision and device": f"{text_model.network.dtype}, {text_model.device}".replace("torch.", ""),
         "reads at most": f"{text_model.limit} tokens" if text_model.limit else "any number of tokens",
         "can hide tokens by": [
-            kind for kind in ("mask", "unk", "pad", "eos") if getattr(tokenizer, f"{kind}_token_id", None) is not None
+            *(
+                f"{kind} ({token})"
+                for kind in HIDING
+                if (token := getattr(tokenizer, f"{kind}_token", None)) is not None
+            ),
+            "delete",
         ],
+        "hides tokens by": _usual_fill(text_model),
         "leaves out what is not read": "yes" if text_model.skips_unread else "no",
         "attention runs as": getattr(config, "_attn_implementation", "unknown"),
     }

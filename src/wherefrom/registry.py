@@ -45,6 +45,8 @@ Reads = Literal[
 ]
 # Where it depends on the options, a function of them that gives all that is read.
 ReadsByOptions = Callable[[Mapping[str, Any]], Iterable[Reads]]
+# The method, and its options, that gives the very same scores as another does with these options; None where none does.
+SameAs = Callable[[Mapping[str, Any]], tuple[str, Mapping[str, Any]] | None]
 PluginKind = Literal["method", "metric", "family", "reader"]
 
 
@@ -61,9 +63,17 @@ class Method:
     paper: str
     scores_units: bool = False  # whether it scores words and sentences itself, instead of pooling its tokens' scores
     summary: str = ""
+    same_as: SameAs | None = None  # says with which options it is another method, which then has the place
 
     def __call__(self, case: Any, **options: Any) -> Any:
         return self.function(case, **options)
+
+    def other_name(self, options: Mapping[str, Any] | None = None) -> tuple[str, Mapping[str, Any]] | None:
+        """The method that it is nothing but, with these options, and that method's options."""
+        if self.same_as is None:
+            return None
+        defaults = {name: parameter.default for name, parameter in options_of(self.function).items()}
+        return self.same_as({**defaults, **(options or {})})
 
     def needs(self, options: Mapping[str, Any] | None = None) -> frozenset[Reads]:
         """What is read with these options; with the defaults, where none are given."""
@@ -123,7 +133,14 @@ Entry = TypeVar("Entry", Method, Metric)
 
 
 def method(
-    *, family: str, signed: bool, per_class: bool, reads: Reads | ReadsByOptions, paper: str, scores_units: bool = False
+    *,
+    family: str,
+    signed: bool,
+    per_class: bool,
+    reads: Reads | ReadsByOptions,
+    paper: str,
+    scores_units: bool = False,
+    same_as: SameAs | None = None,
 ) -> Callable[[Function], Function]:
     """Register a function as a method under its own name.
 
@@ -138,6 +155,8 @@ def method(
             them), "answers" (it only asks), or "nothing".
         paper: where it comes from; "none" if from nowhere.
         scores_units: whether it scores words and sentences itself, instead of having its tokens' scores pooled.
+        same_as: a function of the options that names the method it then is nothing but, and that method's options;
+            comparisons give the two one place. None where it is always a method of its own.
 
     Returns:
         A decorator that gives the function back as it is.
@@ -155,7 +174,16 @@ def method(
         _add(
             "method",
             Method(
-                function.__name__, function, family, signed, per_class, reads, paper, scores_units, _summary(function)
+                function.__name__,
+                function,
+                family,
+                signed,
+                per_class,
+                reads,
+                paper,
+                scores_units,
+                _summary(function),
+                same_as,
             ),
         )
         return function

@@ -33,6 +33,7 @@ def test_there_and_back(tmp_path: Path) -> None:
         data_dir=str(tmp_path),
         columns={"text": "body"},
         labels={"1": "POSITIVE"},
+        spread=0.9,
         device="cpu",
         engine="ray",
         workers=2,

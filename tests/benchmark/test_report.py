@@ -161,20 +161,54 @@ def test_the_page(summary: Summary) -> None:
     assert "60.0% of the questions saved" in words
     assert "1 of them could not be explained" in words
     assert "the model is right in 66.7%" in words
-    assert page.count("<svg") == 4  # intervals, curves, cost, agreement
+    assert page.count("<svg") == 5  # intervals, curves, faithfulness against cost, cost, agreement
     for said in (
         "Leaderboard",
         "How sure is that?",
         "Perturbation curves",
         "What it costs",
         "Operations that won",
-        "Where they disagree most",
+        "Look at examples",
     ):
         assert said in words
     row = re.search(r'<tr><th scope="row" data-v="optimus">.*?</tr>', page)
     assert row is not None
     assert re.findall(r">([^<]+)</td>", row[0]) == ["2.0", "0.300", "–"]
     assert 'data-v="0.3' in row[0]
+
+
+def test_the_page_recommends_first_and_says_how_sure_that_is(summary: Summary) -> None:
+    page = report_page([summary])
+    words = " ".join(" ".join(Page(page).text).split())
+    answer = "Take good. It has the best mean rank in 100% of 2,000 redraws of the 3 examples."
+    assert f"{answer} By the only metric it is better than random beyond chance." in words
+    assert words.index("Take good.") < words.index("Leaderboard")
+    assert "CO2e are left out" in words
+    assert "g CO2e" not in words
+
+
+def test_energy_is_told_where_the_power_is_known(tmp_path: Path) -> None:
+    energy = Energy(power=65.0)
+    page = report_page([summarise(written(tmp_path / "run", VALUES), energy)], energy)
+    assert "Energy at 65 W" in page
+    assert "g CO2e" in page
+
+
+def test_examples_say_what_can_be_filtered(summary: Summary) -> None:
+    assert [(one.example, one.prediction, one.wrong) for one in summary.disputed] == [
+        ("e0", "YES", False),
+        ("e1", "YES", True),
+        ("e2", "YES", False),
+    ]
+    page = report_page([summary])
+    assert "wrong predictions (1)" in page
+    assert "methods disagree (3)" in page
+    assert re.findall(r'<div class="disputed" data-label="(\w+)"( data-wrong)? data-disagree>', page) == [
+        ("YES", ""),
+        ("NO", " data-wrong"),
+        ("YES", ""),
+    ]
+    assert "<option>NO</option><option>YES</option>" in page
 
 
 def test_several_data_sets(tmp_path: Path, summary: Summary) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import json
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -13,7 +12,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -23,6 +21,7 @@ from torch import Tensor
 
 import wherefrom
 from benchmark.films import TEXTS
+from benchmark.tables import same_tables
 from wherefrom.benchmark import Run
 from wherefrom.benchmark.datasets import DataSet
 from wherefrom.benchmark.engines import RayWorker, on_ray
@@ -30,7 +29,7 @@ from wherefrom.benchmark.plan import RunPlan
 from wherefrom.benchmark.run import PARTS_PER_WINDOW, OnDamage, chunks
 from wherefrom.benchmark.run import run as run_plan
 from wherefrom.benchmark.statistics import winners
-from wherefrom.benchmark.store import Damage, FolderInUse, FolderTaken, open_store, read_manifest
+from wherefrom.benchmark.store import Damage, FolderInUse, FolderTaken, Part, open_store, read_manifest
 from wherefrom.benchmark.worker import Worker
 from wherefrom.case.case import Case
 from wherefrom.case.passes import Passes
@@ -69,19 +68,6 @@ def settings(model_folder: Path, **more: Any) -> dict[str, Any]:
         "examples_per_part": 3,
         "workers": 1,
     } | more
-
-
-def same_tables(one: Run, other: Run) -> None:
-    """Bit for bit; only times differ."""
-    pd.testing.assert_frame_equal(one.scores, other.scores, check_exact=True)
-    first, second = (frame.explanations.drop(columns="seconds") for frame in (one, other))
-    for column in first.columns:
-        for a, b in zip(first[column], second[column], strict=True):
-            if isinstance(a, np.ndarray):
-                assert [np.asarray(x).tolist() for x in a] == [np.asarray(x).tolist() for x in b], column
-            else:
-                assert a == b or (pd.isna(a) and pd.isna(b)), column
-    pd.testing.assert_frame_equal(one.errors, other.errors)
 
 
 def test_the_numbers_are_those_of_single_comparisons(undisturbed: Run, model_folder: Path) -> None:
@@ -195,6 +181,7 @@ def test_the_command_with_two_processes_is_killed_and_goes_on(
         while not list((tmp_path / "run").glob("receipts/0*.json")):
             assert first.poll() is None, first.stderr and first.stderr.read()
             time.sleep(0.01)
+        first.send_signal(signal.SIGSTOP)  # so that it does not come to its end meanwhile
         with pytest.raises(FolderInUse), open_store(tmp_path / "run", read_manifest(tmp_path / "run")):
             pass
         workers = children(first.pid)
@@ -215,8 +202,13 @@ def test_the_command_with_two_processes_is_killed_and_goes_on(
 
 
 @pytest.mark.filterwarnings("ignore")  # Ray's own
-def test_ray_gives_the_same_tables(undisturbed: Run, tmp_path: Path, model_folder: Path, texts: Path) -> None:
+def test_ray_gives_the_same_tables(
+    undisturbed: Run, tmp_path: Path, model_folder: Path, texts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("ray")
+    # By default Ray lets all else go first, and its workers would hardly ever run on a busy machine.
+    monkeypatch.setenv("RAY_worker_niceness", "0")
+    monkeypatch.setenv("RAY_worker_register_timeout_seconds", "600")
     found = run(str(texts), tmp_path / "ray", **settings(model_folder, engine="ray", workers=2))
     same_tables(found, undisturbed)
     assert list(on_ray(None, [], 2)) == []  # type: ignore[arg-type]  # nothing to do, nothing started for it
@@ -224,12 +216,16 @@ def test_ray_gives_the_same_tables(undisturbed: Run, tmp_path: Path, model_folde
 
 def test_an_error_on_ray_comes_back_as_one_line(tmp_path: Path, model_folder: Path) -> None:
     worker = RayWorker(RunPlan("", str(model_folder), ["random"], ["entropy"], strict=True))
+    assert worker.start() is None
     good, bad = Example("1", "a fine film"), Example("2", "\u0007", where="x, line 2")
-    done = worker({"number": np.array([4, 5]), "examples": [pickle.dumps([good]), pickle.dumps([bad])]})
-    first, second = (pickle.loads(part) for part in done["part"])
+    first, second = worker.compute([good]), worker.compute([bad])
+    assert isinstance(first, Part)
     assert [row["example"] for row in first.scores] == ["1"]
     assert isinstance(second, WherefromError)
     assert str(second).startswith("x, line 2: The tokenizer finds nothing")
+    nowhere = RayWorker(RunPlan("", str(tmp_path / "nowhere"), ["random"], ["entropy"])).start()
+    assert isinstance(nowhere, WherefromError)
+    assert "cannot start" in str(nowhere)
 
 
 def test_a_part_lets_its_passes_go(model_folder: Path) -> None:

@@ -21,13 +21,14 @@ from wherefrom.benchmark.plan import RunPlan
 from wherefrom.benchmark.run import run
 from wherefrom.core.example import Example
 
+COUNT = 5000  # so many that no run comes to its end before it is stopped
 PLAN: dict[str, Any] = {"methods": ("attcat", "random"), "metrics": ("aopc",), "examples_per_part": 1}
 
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("many") / "many.jsonl"
-    rows = [{"id": f"m{number}", "text": f"{TEXTS[number % len(TEXTS)]} !"} for number in range(400)]
+    rows = [{"id": f"m{number}", "text": f"{TEXTS[number % len(TEXTS)]} !"} for number in range(COUNT)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
 
@@ -51,12 +52,12 @@ def test_a_stopped_run_says_what_was_kept(
             os.killpg(process.pid, sent)  # as a terminal does: to all processes of the command
         else:
             process.send_signal(sent)
-        told, problems = process.communicate(timeout=120)
+        told, problems = process.communicate(timeout=600)
     assert (process.returncode, told) == (code, "")
     # Where the machine is busy for half a minute, lines of progress come before it.
     found = re.fullmatch(
-        r"(?:\d+ of 400 examples.*\n)*"
-        rf"stopped: (\d+) of 400 examples are kept in {re.escape(str(out))}; the same command goes on.\n",
+        r"(?:[\d,]+ of [\d,]+ examples.*\n)*"
+        rf"stopped: (\d+) of {COUNT} examples are kept in {re.escape(str(out))}; the same command goes on.\n",
         problems,
     )
     assert found, problems

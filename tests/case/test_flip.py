@@ -163,6 +163,7 @@ def test_labels_that_are_decided_on_their_own() -> None:
     for label in model.labels:
         before = model.explain(SHORT, "saliency", target=label).probability
         found = model.flip(SHORT, to=label)
+        assert before is not None
         assert found.becomes in (None, f"not {label}" if before >= 0.5 else label)
 
 

@@ -291,6 +291,23 @@ def test_a_flag_means_the_same_in_every_command() -> None:
         assert ("--open" in flags) <= ("--html" in flags), name
 
 
+def test_a_study_says_what_it_lacks_before_it_begins(wherefrom: Run, tmp_path: Path) -> None:
+    out = ["--out", str(tmp_path / "out"), "--data-dir", str(tmp_path)]
+    done = wherefrom("study", "attcat", *out, "--quick", "--datasets", "sst2", "--bases", "M3")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "sst2_train.jsonl. It is made from GLUE SST-2" in done.stderr
+    assert "hatexplain.jsonl" in wherefrom("study", "optimus", *out, "--bases", "M3").stderr
+    for wrong, said in (
+        (("--quick", "--full"), "--quick or --full, not both"),
+        (("--datasets", "sst3"), "Did you mean 'sst2'?"),
+        (("--seeds", "0"), "--seeds must be at least 1"),
+        (("--bases", ","), "at least one data set and one base"),
+    ):
+        done = wherefrom("study", "attcat", *out, *wrong, *(() if "--bases" in wrong else ("--bases", "M3")))
+        assert done.returncode == 2
+        assert said in done.stderr
+
+
 def test_html_says_what_was_written_and_opens_it(
     wherefrom: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

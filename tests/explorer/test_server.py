@@ -5,11 +5,15 @@ from __future__ import annotations
 import http.client
 import json
 import re
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import torch
 from tiny_models import make_model, tiny
@@ -412,6 +416,25 @@ def test_the_page_is_there_before_the_model() -> None:
     thread.join(LONG)
 
 
+def test_loading_waits_for_the_page() -> None:
+    loading = threading.Event()
+
+    def load(model: Any) -> Any:
+        loading.set()
+        return model
+
+    server = ExplorerServer([make_model("bert")], port=0, load=load, patience=LONG)
+    thread = server.start()
+    with Client(server) as asking:
+        assert asking.http.get("/").status_code == 200
+        assert not loading.is_set()
+        assert asking.http.get("/api/state").json()["ready"] is False
+        assert loading.wait(LONG)
+        assert server.shelf.ready.wait(LONG)
+    server.stop()
+    thread.join(LONG)
+
+
 def test_a_model_that_cannot_be_loaded_ends_the_server() -> None:
     def load(_: object) -> Any:
         raise WrongModel("This is no model.")
@@ -424,6 +447,19 @@ def test_a_model_that_cannot_be_loaded_ends_the_server() -> None:
 def test_a_port_that_is_taken(server: ExplorerServer) -> None:
     with pytest.raises(BadOption, match=f"cannot listen at 127.0.0.1, port {server.port}"):
         ExplorerServer(port=server.port)
+
+
+def test_the_command_prints_its_address_and_ends_quietly() -> None:
+    command = [sys.executable, "-m", "wherefrom", "serve", "--no-open"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        found = re.fullmatch(r"The explorer: (http://127\.0\.0\.1:\d+/)\n", running.stdout.readline())
+        assert found is not None
+        assert "Wherefrom explorer" in httpx.get(found[1], timeout=LONG).text
+        running.send_signal(signal.SIGINT)
+        _, errors = running.communicate(timeout=LONG)
+    assert running.returncode in (0, 130, -signal.SIGINT)
+    assert "Traceback" not in errors
 
 
 def test_models_and_runs_are_told_apart(tmp_path: Path) -> None:

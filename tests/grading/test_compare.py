@@ -264,7 +264,8 @@ def test_all_leaves_out_what_cannot_be_and_says_so() -> None:
     found = model.compare("good bad", "all", ["aopc"])
     assert "saliency" in found.names
     assert "attcat" in found.failed
-    assert set(found.names) | set(found.failed) == {row.name for row in all_methods() if row.family != "selection"}
+    every = {row.name for row in all_methods() if row.family != "selection"}
+    assert set(found.names) | set(found.failed) == every - {"mask_lrp"}  # which is transatt without heads
     with pytest.raises(WherefromError):
         model.compare("good bad", ["attcat"], ["aopc"])
 
@@ -275,7 +276,7 @@ def test_the_sets_of_methods_and_metrics() -> None:
     assert len(default) == 8
     assert {every[name] for name in default} == set(every.values()) - {"selection"}
     fast = {choice.asked for choice in chosen_methods("fast")}
-    assert set(every) - fast == {"attention_flow", "best", "kernel_shap", "lime"}
+    assert set(every) - fast == {"attention_flow", "best", "kernel_shap", "lime", "mask_lrp"}
     usual = [one.choice.asked for one in chosen_metrics("default", offered={"others"})]
     assert len(usual) == 4
     assert {row.group for row in all_metrics() if row.name in usual} == {"erasure", "one at a time"}
@@ -386,3 +387,31 @@ def test_nothing_is_left_on_the_model() -> None:
 def test_a_saved_comparison_is_whole(tmp_path: Path) -> None:
     Model(tiny("bert")).compare(TEXT, QUICK, ["aopc"]).save(tmp_path / "compared.json")
     assert json.loads((tmp_path / "compared.json").read_text())["wherefrom_comparison"] == 1
+
+
+def test_a_method_that_is_another_has_no_place_of_its_own() -> None:
+    """mask_lrp without heads is transatt: by its scores, so that two places would be one method's."""
+    model = Model(tiny("bert"))
+    assert model.explain(TEXT, "mask_lrp").scores == model.explain(TEXT, "transatt").scores
+    for name in ("fast", "all"):
+        assert "transatt" in [choice.row.name for choice in chosen_methods(name)]
+        assert "mask_lrp" not in [choice.row.name for choice in chosen_methods(name)]
+    with pytest.raises(BadOption, match="mask_lrp is the same as transatt"):
+        model.compare(TEXT, ["mask_lrp", "random", "transatt"], ["rft"])
+    with pytest.raises(BadOption, match="mask_lrp:normalise=false is the same as transatt:normalise=false"):
+        chosen_methods(["transatt:normalise=false", "mask_lrp:normalise=false"])
+    with pytest.raises(BadOption, match="the same as"):
+        model.explain(TEXT, "best", candidates="transatt,mask_lrp")
+    apart = ["transatt", "mask_lrp:normalise=false", "mask_lrp:variant=published"]
+    assert [choice.asked for choice in chosen_methods(apart)] == apart  # which are not the same
+
+
+def test_one_token_with_all_the_length_gets_a_note() -> None:
+    """As the first one of many causal models, whose vectors are hundreds of times longer than the others'."""
+    model = make_model("gpt2", dtype=torch.float64)
+    assert not any("of the scores is at token" in note for note in Model(model).explain(TEXT, "globenc").notes)
+    with torch.no_grad():
+        model.network.get_parameter("transformer.wpe.weight")[0] *= 1e6
+    found = Model(model).explain(TEXT, "globenc")
+    assert found.scores[0] > 0.99
+    assert any("at token 1" in note for note in found.notes)

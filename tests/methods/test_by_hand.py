@@ -135,6 +135,12 @@ def test_options_on_paper() -> None:
     torch.testing.assert_close(scores_of("raw_attention", case, layer=0, head=1), torch.tensor([1.0, 0.0]))
     # positive slopes only: first layer (.5 + 0) / 2, (0 + 0) / 2; second (.25 + 0) / 2, (0 + .5) / 2
     torch.testing.assert_close(scores_of("attention_x_gradient", case, relu=True).sum(0), torch.tensor([0.375, 0.25]))
+    torch.testing.assert_close(scores_of("attcat", case, layers="last"), torch.tensor([0.375 * 2, 0.625 * 3]))
+    # impact before the mean over queries: first layer [[2.25 -1] [1.5 -2]], second [[1 1.5] [.5 2.25]]; every row is
+    # divided by the sum of its sizes, halved with I, multiplied, and the mean of its rows is taken
+    first = 0.5 * torch.eye(2) + 0.5 * torch.tensor([[2.25 / 3.25, -1 / 3.25], [1.5 / 3.5, -2 / 3.5]])
+    second = 0.5 * torch.eye(2) + 0.5 * torch.tensor([[1 / 2.5, 1.5 / 2.5], [0.5 / 2.75, 2.25 / 2.75]])
+    torch.testing.assert_close(scores_of("attcat", case, layers="rollout"), (second @ first).mean(0))
     # outputs: second state 2 + 0, 0 + 3; third 2 + 1, 0 + 2
     torch.testing.assert_close(scores_of("cat", case, hidden="output"), torch.tensor([[2.0, 3.0], [3.0, 2.0]]))
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tiny_models import FAMILIES, make_model, make_network, tiny, tokenizer
+from tiny_models import CONFIGS, FAMILIES, make_model, make_network, tiny, tokenizer
 from tolerances import assert_close, tolerance_of
 from toys import additive_model, case_of
 
@@ -61,7 +61,7 @@ def test_the_doctor_finds_nothing_wrong_and_tries_every_method() -> None:
 
 
 def test_every_row_of_the_table_has_a_small_model() -> None:
-    assert sorted(FAMILIES) == known_types()
+    assert sorted(CONFIGS) == known_types()
 
 
 def test_a_head_unlike_its_family_s_is_found_out() -> None:

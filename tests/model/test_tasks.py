@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from tiny_models import CHEAP, make_model, make_network, tokenizer
 from tolerances import assert_close, tolerance_of
 from torch import Tensor
@@ -167,6 +168,7 @@ def test_leaving_out_what_is_not_read(family: str) -> None:
         ("bert", "question_answering", "who is it", None, "needs a question and a context"),
         ("bert", "question_answering", ("who", "it is me"), "you", "does not stand in the context"),
         ("bert", "question_answering", ("who", "it is me"), 3, "start, end, span"),
+        ("gpt2", "causal_lm", ("a film", "a plot"), None, "Write both texts into one"),
     ],
 )
 def test_bad_questions(family: str, task: str, text: Any, target: Any, message: str) -> None:
@@ -195,3 +197,25 @@ def test_two_classes_can_be_compared() -> None:
     assert explanation.probability == pytest.approx((logits[2] - logits[0]).sigmoid().item())
     parts = [Model(model).explain("a fine film", "attcat", target=label).scores for label in (2, 0)]
     assert explanation.scores == pytest.approx([a - b for a, b in zip(*parts, strict=True)], rel=1e-9, abs=1e-12)
+
+
+def test_a_zero_shot_pipeline_is_refused_with_what_to_write() -> None:
+    pipe = transformers.pipeline("zero-shot-classification", model=make_network("bert"), tokenizer=tokenizer())
+    with pytest.raises(WrongModel, match=r"explain\(\(text, 'This example"):
+        wherefrom.load(pipe)
+
+
+def test_no_answer_is_predicted_at_cls() -> None:
+    """As SQuAD 2.0 has it: where [CLS] is likelier as start and end than the best span is."""
+    model = model_for("bert", "question_answering")
+    encoding = model.encode(*ASKED[0])
+    logits = torch.zeros(2, len(encoding), dtype=torch.float64)
+    inside = [i for i, part in enumerate(encoding.segment) if part == 1]
+    logits[0, inside[1]] = logits[1, inside[2]] = 3.0
+    assert model.task.predicted(model, logits, encoding).label != "no answer"
+    logits[:, 0] = 3.5
+    start, end = model.task.targets(model, None, logits, encoding)
+    assert (start, end) == (Boundary(0, "no answer"), Boundary(0, "no answer", end=True))
+    assert model.task.answer(model, logits, encoding) == []
+    asked = Model(model).explain(ASKED[0], "saliency", target="no answer")
+    assert asked.aims == ((0, None, False), (0, None, True))

@@ -104,6 +104,26 @@ def test_the_command_fits_and_explain_uses_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("embedded")
+def test_the_command_reads_data_as_a_run_does(tmp_path: Path) -> None:
+    """A first line of names is no text, and quotation marks are none of its letters."""
+    table = tmp_path / "texts.csv"
+    table.write_text('id,text,label\n1,"a dull film, and bad",0\n2,a great plot,1\n')
+    for data, count in ((str(table), 2), ("sample:pairs", 3)):
+        ran = CliRunner().invoke(app, ["optimus", "--data", data, "--limit", "3", "--json"])
+        assert ran.exit_code == 0, ran.output
+        assert json.loads(ran.output)["texts"] == count
+
+
+@pytest.mark.parametrize(("name", "written"), [("baseline", "A, mean of heads"), ("A*-baseline", "A*, mean of heads")])
+def test_a_combination_has_a_name_without_commas(name: str, written: str) -> None:
+    model = wherefrom.Model(tiny("bert"))
+    full = f"{written}, mean of layers, from"
+    (found,) = model.compare("a dull film", f"optimus:combination={name}", "rft").explanations
+    assert found.params["combination"] == full
+    assert found.scores == model.explain("a dull film", "optimus", combination=full).scores
+
+
+@pytest.mark.usefixtures("embedded")
 def test_what_the_command_refuses(tmp_path: Path) -> None:
     plain = tmp_path / "texts.txt"
     plain.write_text("a dull film\n\n a great plot\n")

@@ -36,12 +36,15 @@ document.body.textContent = JSON.stringify({
 """
 
 
-def shown(source: str, folder: Path, *, width: int, dark: bool) -> dict[str, Any]:
-    """What the browser made of a page in a frame of this width, which may be narrower than its windows can be."""
+def shown(source: str, folder: Path, *, width: int, dark: bool, ask: str = ASK) -> dict[str, Any]:
+    """What the browser made of a page in a frame of this width, which may be narrower than its windows can be.
+
+    ask: a script that looks at the page inside and leaves its findings as JSON.
+    """
     outside = folder / "outside.html"
     outside.write_text(
         f'<body><iframe style="border:0;width:{width}px;height:1500px" srcdoc="{html.escape(source)}"'
-        f" onload='{html.escape(ASK)}'></iframe></body>",
+        f" onload='{html.escape(ask)}'></iframe></body>",
         encoding="utf-8",
     )
     assert CHROMIUM is not None

@@ -123,3 +123,21 @@ def test_control_characters_are_spelt_out(text: str, expected: str) -> None:
 def test_runs_give_the_text_back_whatever_the_offsets(text: str, spans: list[tuple[int, int]], special: bool) -> None:
     explanation = explain(text, *((start, start + length, 1.0) for start, length in spans), ends=1.0)
     assert "".join(run.text for run in lines(explanation, pieces(explanation, special=special))[0]) == text
+
+
+WHOLE = [
+    ("caf" + "e\u0301", [(0, 3), (3, 4), (4, 5)], ["caf", "e\u0301"]),  # a letter and its accent
+    ("a 👩\u200d👧", [(0, 1), (2, 3), (3, 4), (4, 5)], ["a", "👩\u200d👧"]),  # joined
+    ("👍\U0001f3fd ok", [(0, 1), (1, 2), (3, 5)], ["👍\U0001f3fd", "ok"]),  # coloured
+    ("🇫🇷🇩🇪", [(0, 1), (1, 2), (2, 3), (3, 4)], ["🇫🇷", "🇩🇪"]),  # two flags, not one or four
+    ("ab", [(0, 1), (1, 2)], ["a", "b"]),
+]
+
+
+@pytest.mark.parametrize(("text", "spans", "expected"), WHOLE)
+def test_what_a_reader_sees_as_one_character_stays_whole(
+    text: str, spans: list[tuple[int, int]], expected: list[str]
+) -> None:
+    found = pieces(explain(text, *((start, end, 1.0) for start, end in spans)))
+    assert [piece.text for piece in found] == expected
+    assert sum(piece.score for piece in found) == len(spans)

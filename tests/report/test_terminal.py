@@ -89,7 +89,7 @@ def test_unsigned_methods_have_one_hue_and_no_axis() -> None:
 
 def test_pair_on_its_own_line() -> None:
     shown = Terminal().show(pair())
-    assert shown[2:4] == ["Two men.", "No one!"]
+    assert shown[2:5] == ["Two men.", "─" * 24, "No one!"]
 
 
 def test_top_table_has_the_strongest_first_on_their_sides() -> None:

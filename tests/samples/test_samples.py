@@ -11,7 +11,7 @@ import pytest
 
 from wherefrom import samples
 from wherefrom.benchmark.datasets import DataSet
-from wherefrom.cli.optimus import read_texts as read_optimus_texts
+from wherefrom.cli.arguments import read_examples
 from wherefrom.errors import UnknownName
 from wherefrom.heads.trees import read_trees
 from wherefrom.studies.sparse.inference import read_texts as read_study_texts
@@ -95,7 +95,10 @@ def test_names_resolve_and_all_else_is_left_alone() -> None:
 def test_commands_read_them() -> None:
     path = Path(samples.resolve("sample:reviews"))
     texts = [row["text"] for row in rows("reviews")]
-    assert read_optimus_texts(path, None) == texts
+    assert [one.asked for one in read_examples("sample:reviews", None)] == texts
+    assert [one.asked for one in read_examples("sample:pairs", 1)] == [
+        (rows("pairs")[0]["premise"], rows("pairs")[0]["hypothesis"])
+    ]
     assert read_study_texts(path, None, ["NEGATIVE", "POSITIVE"]) == [
         (text, number % 2) for number, text in enumerate(texts)
     ]

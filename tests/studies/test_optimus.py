@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from tiny_models import tiny
+from tiny_models import make_model, tiny
 
 from wherefrom.api import Model
 from wherefrom.benchmark.statistics import Energy
 from wherefrom.core.comparison import Comparison, Grade
 from wherefrom.core.explanation import Explanation
-from wherefrom.errors import EmptyText, NotDefined, WherefromError
+from wherefrom.errors import BadOption, EmptyText, NotDefined, WherefromError
 from wherefrom.optimus.combination import BASELINE, Combination
 from wherefrom.report import plots
 from wherefrom.studies.optimus import (
+    CombinationGrades,
     MeanCost,
     as_printed,
+    combination_grades,
     correlations,
     costs,
     emissions,
@@ -101,6 +104,54 @@ def test_every_combination_is_graded_as_a_method_of_its_own() -> None:
     assert correlations(found)["rft"].methods == 120
     with pytest.raises(EmptyText, match="at least one text"):
         grades_of_combinations(model, [])
+
+
+def graded_alone(model: Model, text: Any, one: Combination, metric: str, spans: Any, **more: Any) -> float | None:
+    explained = model.explain(text, "optimus", combination=one, **more)
+    first, second = (spans, None) if isinstance(text, str) else spans
+    graded = model.evaluate(explained, metrics=metric, rationale=first, rationale_pair=second)
+    return graded.grades[0][0].value
+
+
+def test_pairs_are_graded_with_what_was_marked_in_both() -> None:
+    model = Model(tiny("bert", torch.float64))
+    texts = [(("a dull film", "never good"), ([(2, 6)], [(6, 10)])), (("a plot", "a fine plot"), ([], [(2, 6)]))]
+    found = combination_grades(model, texts, metrics=("rft", "auprc"))
+    assert found.values["auprc"].shape == (2, 120)
+    for metric in ("rft", "auprc"):
+        for place, (text, spans) in enumerate(texts):
+            alone = graded_alone(model, text, BASELINE, metric, spans)
+            assert found.values[metric][place][found.names.index(str(BASELINE))] == pytest.approx(alone)
+    with pytest.raises(BadOption, match="two lists of spans"):
+        combination_grades(model, [(("a film", "a plot"), [(2, 6)])])
+
+
+def test_every_predicted_label_is_graded_by_its_own_rationale() -> None:
+    model = Model(make_model("bert", labels=5, problem_type="multi_label_classification", dtype=torch.float64, seed=4))
+    text = "a dull film but never a bad plot"
+    labels = model.predicted(text)
+    assert len(labels) > 1  # or this test would see nothing
+    spans = {label: [(start, start + 4)] for label, start in zip(labels, (2, 7, 16, 24, 28), strict=False)}
+    found = combination_grades(model, [(text, spans), ("a fine film", {})], metrics=("rft", "auprc"))
+    assert len(found.values["rft"]) == 1  # nobody marked anything in the second text
+    for metric in ("rft", "auprc"):
+        alone = [graded_alone(model, text, BASELINE, metric, spans[label], target=label) or 0.0 for label in labels]
+        assert found.values[metric][0][found.names.index(str(BASELINE))] == pytest.approx(np.mean(alone))
+
+
+def test_correlation_over_combinations_by_hand() -> None:
+    """Means over two texts: rft 1, 2, 4 and auprc .1, .3, .2."""
+    found = CombinationGrades(
+        ["a", "b", "c"],
+        {"rft": np.array([[0.0, 1.0, 3.0], [2.0, 3.0, 5.0]]), "auprc": np.array([[0.1, 0.3, 0.2], [0.1, 0.3, 0.2]])},
+    )
+    pearson, spearman = found.correlation("rft"), found.correlation("rft", ranks=True)
+    assert pearson is not None
+    assert spearman is not None
+    assert pearson.value == pytest.approx(np.corrcoef([1, 2, 4], [0.1, 0.3, 0.2])[0, 1])
+    assert spearman.value == pytest.approx(0.5)
+    assert pearson.low == pytest.approx(pearson.value)  # every text orders the combinations alike
+    assert found.means()["b"] == {"rft": 2.0, "auprc": pytest.approx(0.3)}
 
 
 @pytest.mark.parametrize(

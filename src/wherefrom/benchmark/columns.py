@@ -28,7 +28,9 @@ EXPLANATION_COLUMNS = (
     StoredColumn("target", "text"),
     StoredColumn("method", "text"),
     StoredColumn("prediction", "text"),
+    StoredColumn("predicted", "texts", field=False),
     StoredColumn("probability", "real"),
+    StoredColumn("value", "real"),
     StoredColumn("label", "text", field=False),
     StoredColumn("text", "text"),
     StoredColumn("pair", "text"),
@@ -51,11 +53,23 @@ EXPLANATION_COLUMNS = (
 
 
 def row_of(
-    explanation: Explanation, *, example: str, method: str, label: str | None, input_ids: Sequence[int] | None
+    explanation: Explanation,
+    *,
+    example: str,
+    method: str,
+    label: str | None,
+    predicted: Sequence[str],
+    input_ids: Sequence[int] | None,
 ) -> dict[str, Any]:
-    """A row of the table. method: as it was asked for, with its options."""
+    """A row of the table. method: as it was asked for, with its options. predicted: every label that is."""
     kept = {column.name: _stored(column, explanation) for column in EXPLANATION_COLUMNS if column.field}
-    return kept | {"example": example, "method": method, "label": label, "input_ids": input_ids}
+    return kept | {
+        "example": example,
+        "method": method,
+        "label": label,
+        "predicted": list(predicted),
+        "input_ids": input_ids,
+    }
 
 
 def _stored(column: StoredColumn, explanation: Explanation) -> Any:

@@ -11,7 +11,15 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from wherefrom.benchmark.formats import read_csv, read_hub, read_hugging_face, read_lines, read_parquet, read_tsv
+from wherefrom.benchmark.formats import (
+    read_csv,
+    read_hub,
+    read_hugging_face,
+    read_lines,
+    read_parquet,
+    read_plain,
+    read_tsv,
+)
 from wherefrom.benchmark.layouts import (
     read_conllu,
     read_eraser,
@@ -32,6 +40,7 @@ OUR_READERS = (
     DataReader("jsonl", read_lines, (".jsonl", ".ndjson")),
     DataReader("csv", read_csv, (".csv",)),
     DataReader("tsv", read_tsv, (".tsv",)),
+    DataReader("lines", read_plain, (".txt",)),
     DataReader("parquet", read_parquet, (".parquet",)),
     DataReader("disk", read_hugging_face),
     DataReader("eraser", read_eraser),
@@ -55,6 +64,9 @@ FIELDS = {
     "rationale": ("rationale", "rationale_a"),
     "pair_rationale": ("pair_rationale", "rationale_b"),
     "answer": ("answer",),
+    "explain": ("explain",),
+    "foil": ("foil",),
+    "mask_span": ("mask_span", "verb_span"),
 }
 
 
@@ -159,6 +171,7 @@ class DataSet:
                     "utf-8", "replace"
                 )
             )
+            digest.update(repr((example.target, example.mask_span)).encode("utf-8", "replace"))
         if not seen:
             raise BadFile(f"{self.source} has no examples{self._why_none()}.")
         return len(seen), digest.hexdigest()
@@ -219,6 +232,8 @@ class DataSet:
                 found[ours] = next((row[name] for name in theirs if row.get(name) is not None), None)
         # A question about a context without a class: data for a model that answers it.
         found["question"] = found["label"] is None and {"question", "context"} <= row.keys()
+        if found["explain"] is None and found["foil"] is not None:  # why the label rather than the foil
+            found["explain"] = found["label"]
         if self.ignore_labels:
             found["label"] = None
         return found | (

@@ -5,15 +5,15 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
-import pickle
+import platform
 import signal
 import threading
 import warnings
-from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import Any
 
@@ -26,9 +26,12 @@ from wherefrom.errors import MissingExtra, WherefromError
 Chunk = tuple[int, Sequence[Example]]  # a part's number and its examples
 FinishedParts = Generator[tuple[int, Part], None, None]  # as they are finished, in any order
 AHEAD = 2  # chunks in the queue of each worker: enough that none is idle, few enough that memory stays small
-
-
 REPLACEMENTS = 3  # how often a run goes on after a worker process was lost
+PATIENCE = 300.0  # seconds without any worker on a cluster before that is said: loading may be slow
+
+
+class WorkersAwaited(UserWarning):
+    """A Ray cluster has no room for a worker yet."""
 
 
 class WorkerReplaced(UserWarning):
@@ -131,75 +134,158 @@ def on_ray(plan: RunPlan, chunks: Iterable[Chunk], workers: int, address: str | 
     """On a Ray cluster: the one at `address`, or one of this machine's own. Parts come back here to be written."""
     try:
         import ray
-        import ray.data
         import ray.exceptions
     except ModuleNotFoundError as error:
         raise MissingExtra("The engine 'ray'", "ray") from error
+    waiting = iter(chunks)
+    due = deque(islice(waiting, 1))
+    if not due:
+        return  # and start nothing for it
     ours = not ray.is_initialized()
-    if ours and address is None:
-        ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
-    elif ours:
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+    if ours:
+        _connect(ray, workers, address)
+    staff = _RayStaff(ray, plan, workers)
     try:
-        with _quiet_ray_data(ray.data.DataContext.get_current()):
-            yield from _on_ray_data(ray, plan, chunks, workers)
+        yield from staff.work(due, waiting)
     except ray.exceptions.RayError as error:
         last = str(error).strip().splitlines()[-1]
         raise WorkerLost(
             f"Ray could not do its part of the work: {last} What was done is kept: start the run again."
         ) from error
     finally:
+        staff.dismiss()
         if ours:
             ray.shutdown()
 
 
-@contextmanager
-def _quiet_ray_data(context: Any) -> Iterator[None]:
-    """Without Ray's progress bars, as there is one already, and without its log."""
-    logger, bars = logging.getLogger("ray.data"), context.enable_progress_bars
-    level = logger.level
-    context.enable_progress_bars = False
-    logger.setLevel(logging.ERROR)
+def _connect(ray: Any, workers: int, address: str | None) -> None:
+    where = {"num_cpus": workers, "include_dashboard": False} if address is None else {"address": address}
+    main = threading.current_thread() is threading.main_thread()
+    usual = signal.getsignal(signal.SIGTERM) if main else None
     try:
-        yield
+        ray.init(**where, log_to_driver=False, logging_level=logging.ERROR)
+    except (ConnectionError, ValueError) as error:
+        raise WorkerLost(
+            f"There is no Ray cluster at {address}: {str(error).strip().splitlines()[0]} Start one by 'ray start"
+            " --head', or leave --address out."
+        ) from error
     finally:
-        context.enable_progress_bars = bars
-        logger.setLevel(level)
+        if usual is not None:
+            # Ray takes SIGTERM over, and ends the process by a crash with a stack trace.
+            signal.signal(signal.SIGTERM, usual)
 
 
-def _on_ray_data(ray: Any, plan: RunPlan, chunks: Iterable[Chunk], workers: int) -> FinishedParts:
-    rows = [{"number": number, "examples": pickle.dumps(list(examples))} for number, examples in chunks]
-    if not rows:
-        return
-    parts = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
-        RayWorker,
-        fn_constructor_args=(plan,),
-        batch_size=1,
-        compute=ray.data.ActorPoolStrategy(size=min(workers, len(rows))),
-        num_cpus=1,
-        num_gpus=1 if (plan.device or "").startswith("cuda") else None,
-    )
-    for row in parts.iter_rows():
-        found = pickle.loads(row["part"])
+class _RayStaff:
+    """The workers of a run on Ray, which may be lost at any moment, alone or with their machines.
+
+    A worker gets chunks once it has loaded its model. What a lost one had goes to the others at once, and another
+    worker is asked for, which starts when the cluster has room for it.
+    """
+
+    def __init__(self, ray: Any, plan: RunPlan, workers: int) -> None:
+        self.ray = ray
+        graphics = 1 if (plan.device or "").startswith("cuda") else 0
+        hired: Any = ray.remote(num_cpus=1, num_gpus=graphics, max_restarts=0)(RayWorker)
+        self.hire: Callable[[], Any] = lambda: hired.remote(plan)
+        self.running: dict[Any, tuple[Any, Chunk | None]] = {}  # by reference: whose it is; None while a worker starts
+        self.ready: list[Any] = []
+        self.losses = Counter[int | None]()  # how often a part was lost with its worker; None: a worker that started
+        self.workers = workers
+
+    def work(self, due: deque[Chunk], waiting: Iterator[Chunk]) -> FinishedParts:
+        """due: chunks to begin with; waiting: the others, drawn from the data set as they are needed."""
+        while True:
+            due.extend(islice(waiting, max(0, AHEAD * self.workers - len(due))))
+            left = len(due) + sum(chunk is not None for _, chunk in self.running.values())
+            if not left:
+                return
+            self._staff_up(min(self.workers, left))
+            self._hand_out(due)
+            done, _ = self.ray.wait(list(self.running), num_returns=1, timeout=PATIENCE)
+            if not done and not self.ready:
+                warnings.warn(
+                    "No worker on the Ray cluster is ready yet: each needs a CPU of it (and a GPU with --device cuda)."
+                    " The run goes on as soon as there is one; 'ray status' says what is in use.",
+                    WorkersAwaited,
+                    stacklevel=2,
+                )
+            for reference in done:
+                if reference in self.running:  # not that of a worker that was lost meanwhile
+                    yield from self._receive(reference, due)
+
+    def _staff_up(self, wanted: int) -> None:
+        starting = sum(chunk is None for _, chunk in self.running.values())
+        for _ in range(wanted - starting - len(self.ready)):
+            worker = self.hire()
+            self.running[worker.start.remote()] = (worker, None)
+
+    def _hand_out(self, due: deque[Chunk]) -> None:
+        busy = Counter(worker for worker, _ in self.running.values())
+        for _ in range(AHEAD):
+            for worker in self.ready:
+                if due and busy[worker] < AHEAD:
+                    chunk = due.popleft()
+                    self.running[worker.compute.remote(chunk[1])] = (worker, chunk)
+                    busy[worker] += 1
+
+    def _receive(self, reference: Any, due: deque[Chunk]) -> FinishedParts:
+        worker, chunk = self.running.pop(reference)
+        try:
+            found = self.ray.get(reference)
+        except self.ray.exceptions.RayActorError as error:
+            if error.actor_init_failed:
+                raise
+            self._lose(worker, chunk, due, error)
+            return
         if isinstance(found, WherefromError):
             raise found
-        yield int(row["number"]), found
+        if chunk is None:
+            self.ready.append(worker)
+        else:
+            yield chunk[0], found
+
+    def _lose(self, worker: Any, chunk: Chunk | None, due: deque[Chunk], error: Exception) -> None:
+        """Take back what a lost worker had. A part with which workers are lost again and again ends the run."""
+        had = [chunk] + [other for whose, other in self.running.values() if whose == worker]
+        self.running = {reference: pair for reference, pair in self.running.items() if pair[0] != worker}
+        self.ready = [other for other in self.ready if other != worker]
+        self._end(worker)  # it may only have been out of reach
+        due.extendleft(reversed([other for other in had if other is not None]))
+        blamed = None if chunk is None else chunk[0]
+        self.losses[blamed] += 1
+        if self.losses[blamed] > REPLACEMENTS + (self.workers if chunk is None else 0):
+            raise WorkerLost(
+                f"Workers on Ray ended {self.losses[blamed]} times without an error message"
+                f"{' while they started' if chunk is None else f' at part {blamed}'}; often memory has run out. What"
+                " was done is kept: start the run again, with fewer --workers."
+            ) from error
+
+    def dismiss(self) -> None:
+        for worker in {id(one): one for one in [*self.ready, *(pair[0] for pair in self.running.values())]}.values():
+            self._end(worker)
+        self.running, self.ready = {}, []
+
+    def _end(self, worker: Any) -> None:
+        with suppress(self.ray.exceptions.RayError, ValueError):
+            self.ray.kill(worker)
 
 
 class RayWorker:
-    """A worker as Ray Data calls it: columns in, columns out."""
+    """A worker as an actor of Ray. Its errors are results: one that Ray carries back as an exception is a page long."""
 
     def __init__(self, plan: RunPlan) -> None:
-        self.worker = Worker(plan)
+        self.plan = plan
 
-    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "number": batch["number"],
-            "part": [pickle.dumps(self._computed(pickle.loads(examples))) for examples in batch["examples"]],
-        }
+    def start(self) -> WherefromError | None:
+        """Load the model, which must be on this machine as well."""
+        try:
+            self.worker = Worker(self.plan)
+        except WherefromError as error:
+            return WorkerLost(f"A worker on {platform.node()} cannot start: {error}")
+        return None
 
-    def _computed(self, examples: Sequence[Example]) -> Part | WherefromError:
+    def compute(self, examples: Sequence[Example]) -> Part | WherefromError:
         try:
             return self.worker(examples)
-        except WherefromError as error:  # an error that Ray carries back is a page long
+        except WherefromError as error:
             return BadExample(str(error))

@@ -23,6 +23,15 @@ def read_lines(path: Path, split: str | None) -> Iterator[Record]:
     yield from of_split(read_json_lines(path), split)
 
 
+def read_plain(path: Path, split: str | None) -> Iterator[Record]:
+    """One text a line; blank lines are skipped."""
+    del split
+    with reading(path), path.open(encoding="utf-8-sig") as lines:
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                yield f"{path}, line {number}", {"text": line.strip()}
+
+
 def read_csv(path: Path, split: str | None) -> Iterator[Record]:
     """Fields with commas between, by the names in the first line. A rationale or answer is written as JSON."""
     return _read_table(path, split, {"strict": True})

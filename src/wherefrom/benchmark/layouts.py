@@ -219,7 +219,7 @@ def read_squad(path: Path, split: str | None) -> Iterator[Record]:
                         "id": question.get("id"),
                         "question": required(question, "question", where),
                         "context": context,
-                        "answer": {"spans": list(spans.values())} if spans else None,
+                        "answer": {"spans": list(spans.values())} if "answers" in question else None,
                     },
                 )
 

@@ -20,7 +20,9 @@ EngineName = Literal["local", "ray"]
 ENGINES: tuple[EngineName, ...] = ("local", "ray")
 LEVELS: tuple[Level, ...] = ("token", "word", "sentence")
 EXAMPLES_PER_PART = 16
-PREDICTED, LABELLED = "predicted", "label"  # what is explained of every example, unless it is a label's name
+# What is explained of every example, unless it is a label's name: the likeliest label, every predicted label of a
+# multi-label model, or what the data set says.
+PREDICTED, ALL_PREDICTED, LABELLED = "predicted", "all-predicted", "label"
 # None of these changes a number: data are recognised by their content, and every engine gives the same parts.
 HOW = ("data_dir", "columns", "device", "engine", "workers", "address", "strict")
 
@@ -35,12 +37,14 @@ class RunPlan:
         methods: names with options, such as alti:norm=l2, as a list or with commas between them; or "all", or
             "fast" for all but the slow ones.
         metrics: the same; None and "all" take every metric for which the data have what it needs.
-        target: predicted, label (what the data set says), or the name of a label.
+        target: predicted; all-predicted, every label that a multi-label model predicts; label, what the data set says,
+            rather than its foil where it names one; or the name of a label.
         level: token, word or sentence.
         limit: take so many examples: the first, or random ones where there is a `seed`.
         data_dir: the folder of data sets with ready names.
         columns: our name of a field -> the file's, where it is not one of the usual names.
         labels: the data set's label -> the model's, where they differ; "none" ignores the data set's labels.
+        spread: of a regression model, what changes of its value are measured in; by default each text's own.
         device: cpu, cuda, mps, ...
         engine: local (this machine) or ray.
         workers: processes of one thread each; by default one a core, or one where the model is on a GPU or in memory.
@@ -64,6 +68,7 @@ class RunPlan:
     data_dir: str | PathLike[str] | None = None
     columns: Mapping[str, str] | None = None
     labels: Mapping[str, str] | Literal["none"] | None = None
+    spread: float | None = None
     device: str | None = None
     engine: EngineName = "local"
     workers: int | None = None

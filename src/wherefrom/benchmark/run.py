@@ -18,7 +18,7 @@ from typing import Any
 from wherefrom import __version__
 from wherefrom.benchmark.datasets import DataSet
 from wherefrom.benchmark.engines import Chunk, FinishedParts, cores, here, in_processes, on_ray
-from wherefrom.benchmark.plan import LABELLED, PREDICTED, RunPlan
+from wherefrom.benchmark.plan import ALL_PREDICTED, LABELLED, PREDICTED, RunPlan
 from wherefrom.benchmark.store import MANIFEST, Damage, FolderTaken, Run, new_manifest, open_store
 from wherefrom.benchmark.worker import LabelNames
 from wherefrom.core.example import Example
@@ -100,9 +100,14 @@ class _Prepared:
     def __init__(self, plan: RunPlan) -> None:
         source = plan.model.text_model if hasattr(plan.model, "text_model") else plan.model
         self.examples = DataSet(plan.data, plan.folder, plan.limit, plan.seed, plan.columns or {})
-        self.model = source if isinstance(source, TextModel) else load_model(source, device=plan.device)
+        self.model = (
+            source if isinstance(source, TextModel) else load_model(source, device=plan.device, spread=plan.spread)
+        )
+        if plan.spread is not None and self.model.spread != plan.spread:
+            raise BadOption("A model in memory has its spread already: give it to load(), or give a name or a folder.")
         self.in_memory = not isinstance(source, str | os.PathLike)
         ignored = plan.ignores_labels or not self.examples.classes or not self.model.task.has_labels
+        ignored = ignored or self.model.regression  # what people gave is a value then, and no class
         plan = replace(plan, labels="none" if ignored else plan.label_names)
         self.examples = replace(self.examples, ignore_labels=ignored)
         self.has_rationale = False
@@ -120,12 +125,7 @@ class _Prepared:
 
     def _checks(self, plan: RunPlan) -> Callable[[Example], None]:
         labels = LabelNames(self.model.labels, plan.label_names)
-        if plan.target == LABELLED and plan.ignores_labels:
-            raise BadOption(
-                "target=label explains the data set's labels, but these are ignored (--labels none), or they are"
-                " not classes of this model."
-            )
-        if plan.target not in (PREDICTED, LABELLED):
+        if plan.target not in (PREDICTED, ALL_PREDICTED, LABELLED):
             self.model.task.fixed_target(self.model, plan.target)  # raises where the model has no such label
 
         finds_answers = "answer" in self.model.task.offers(self.model)
@@ -142,10 +142,20 @@ class _Prepared:
                     f"{example.where}: there is no second text, but {self.model.name} looks for an answer in one. Name"
                     " its field: --columns pair=NAME."
                 )
+            if example.pair is not None and not self.model.task.reads_pairs:
+                raise BadOption(
+                    f"{example.where}: there is a second text, but {self.model.name} goes on from the end of one. Write"
+                    " both into one field, as the model was trained to read them."
+                )
             self.has_rationale |= example.rationale is not None
             if not plan.ignores_labels:
                 labels.of(example)  # raises where the model does not know one of them
-            if plan.target == LABELLED and example.label is None:
+            if plan.target == LABELLED and example.target is None and plan.ignores_labels:
+                raise BadOption(
+                    "target=label explains the data set's labels, but these are ignored (--labels none), or they are"
+                    " not classes of this model. A row may name what it asks about, in the fields explain and foil."
+                )
+            if plan.target == LABELLED and example.target is None and example.label is None:
                 raise BadFile(
                     f"{example.where}: there is no label to explain. Explain what is predicted: --target predicted."
                 )

@@ -7,14 +7,16 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.stats import rankdata
 
+from wherefrom.catalogue import catalogue
 from wherefrom.core.arrays import Numbers
+from wherefrom.core.comparison import SHAPE
 
 if TYPE_CHECKING:
     import pandas
@@ -123,6 +125,18 @@ def bootstrap(values: Numbers, *, seed: int = 0, rounds: int = ROUNDS) -> list[I
     return found
 
 
+def macro_f1(known: Sequence[Collection[str]], predicted: Sequence[Collection[str]]) -> float | None:
+    """The mean over labels of F1, the harmonic mean of precision and recall: each text has one label or several, known
+    and predicted. Labels that are neither known nor predicted of any text do not count; None where there are none.
+    """
+    found = []
+    for label in sorted({label for labels in (*known, *predicted) for label in labels}):
+        hits = sum(label in one and label in other for one, other in zip(known, predicted, strict=True))
+        named = sum(label in one for one in known) + sum(label in one for one in predicted)
+        found.append(2 * hits / named)
+    return sum(found) / len(found) if found else None
+
+
 class Ranks(NamedTuple):
     """Average ranks over data sets, by metric and over all; None where a method has none."""
 
@@ -132,9 +146,19 @@ class Ranks(NamedTuple):
     overall: list[float | None]
 
 
+def question_of(metric: str) -> str | None:
+    """The question that a metric answers, by which metrics count once in a mean rank: its group, or itself where it has
+    none. None where it only describes scores, and asks nothing of the model.
+    """
+    row = catalogue("metric").get(metric.partition(":")[0])
+    group = row.get("group", "other") if row is not None else "other"
+    return None if group == SHAPE else metric if group == "other" else str(group)
+
+
 def average_ranks(boards: Mapping[str, Mapping[str, Sequence[Standing]]]) -> Ranks:
     """boards: data set -> metric -> leaderboard. A method's rank by a metric is the mean of its ranks on every data
-    set; the best first.
+    set; overall, metrics that answer one question count as one, and those that only describe scores do not count. The
+    best first.
     """
     metrics = list(dict.fromkeys(metric for board in boards.values() for metric in board))
     found: dict[str, dict[str, list[float]]] = {}
@@ -145,9 +169,18 @@ def average_ranks(boards: Mapping[str, Mapping[str, Sequence[Standing]]]) -> Ran
                 if one.rank is not None:
                     ranks.append(one.rank)
     mean = {name: [_mean(ranks.get(metric, [])) for metric in metrics] for name, ranks in found.items()}
-    overall = {name: _mean([rank for rank in row if rank is not None]) for name, row in mean.items()}
+    overall = {name: _overall(metrics, row) for name, row in mean.items()}
     order = sorted(found, key=lambda name: (overall[name] is None, overall[name] or 0.0))
     return Ranks(order, metrics, [mean[name] for name in order], [overall[name] for name in order])
+
+
+def _overall(metrics: Sequence[str], ranks: Sequence[float | None]) -> float | None:
+    by_question: dict[str, list[float]] = {}
+    for metric, rank in zip(metrics, ranks, strict=True):
+        question = question_of(metric)
+        if rank is not None and question is not None:
+            by_question.setdefault(question, []).append(rank)
+    return _mean([sum(found) / len(found) for found in by_question.values()])
 
 
 def _mean(values: Sequence[float]) -> float | None:
@@ -244,13 +277,13 @@ class MethodCost(NamedTuple):
     forwards: float  # rows per example
     backwards: float
     seconds: float  # for all examples
-    kilowatt_hours: float
-    grams: float
+    kilowatt_hours: float | None  # where the machine's power is known
+    grams: float | None
     examples: list[int]  # explained so far, part after part, and
-    grams_so_far: list[float]
+    seconds_so_far: list[float]
 
 
-def costs(alone: pandas.DataFrame, energy: Energy) -> list[MethodCost]:
+def costs(alone: pandas.DataFrame, energy: Energy | None = None) -> list[MethodCost]:
     """Every method, the cheapest first. alone: one row a part and method, for one of the part's examples."""
     found = []
     for method, rows in alone.groupby("method", sort=False):
@@ -258,7 +291,6 @@ def costs(alone: pandas.DataFrame, energy: Energy) -> list[MethodCost]:
         seconds = rows["seconds"].to_numpy(dtype=np.float64) * counts
         total = float(seconds.sum())
         forwards, backwards = (float((rows[name] * counts).sum() / counts.sum()) for name in ("forwards", "backwards"))
-        so_far = [energy.grams(float(spent)) for spent in seconds.cumsum()]
         each = total / int(counts.sum())
         found.append(
             MethodCost(
@@ -267,10 +299,10 @@ def costs(alone: pandas.DataFrame, energy: Energy) -> list[MethodCost]:
                 forwards,
                 backwards,
                 total,
-                energy.kilowatt_hours(total),
-                energy.grams(total),
+                None if energy is None else energy.kilowatt_hours(total),
+                None if energy is None else energy.grams(total),
                 counts.cumsum().tolist(),
-                so_far,
+                seconds.cumsum().tolist(),
             )
         )
     return sorted(found, key=lambda cost: cost.seconds)

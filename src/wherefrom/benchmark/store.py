@@ -439,4 +439,4 @@ class Run:
         arrow, parquet = _arrow()
         _pandas()  # which Arrow would ask for only at the end
         parts = [parquet.read_table(_file(self.folder, table, number)) for number in self.done]
-        return arrow.concat_tables([schemas()[table].empty_table(), *parts]).to_pandas()
+        return arrow.concat_tables([schemas()[table].empty_table(), *parts], promote_options="default").to_pandas()

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from wherefrom.benchmark.columns import explanation_of
+from wherefrom.benchmark.recommendation import RedrawnRanks, redrawn_ranks
 from wherefrom.benchmark.statistics import (
     Better,
     Curve,
@@ -22,25 +23,29 @@ from wherefrom.benchmark.statistics import (
     costs,
     curves,
     leaderboard,
+    macro_f1,
     winners,
 )
-from wherefrom.core.explanation import Explanation
+from wherefrom.core.explanation import SMALL_GAP, Explanation
 from wherefrom.errors import BadFile, BadOption
 
 if TYPE_CHECKING:
     from wherefrom.benchmark.store import Run
 
-DISPUTED = 4  # examples shown
+SHOWN = 48  # examples that can be looked at: a third of them the most disputed, a third wrong, the rest from all over
+CHARACTERS = 20_000  # of all their texts; each is shown once for every method, so a page of more would be slow
 CURVES = ("aopc", "log_odds")
 
 
 @dataclass(frozen=True)
 class Disputed:
-    """An example on which methods disagree."""
+    """An example, and how far methods agree on it."""
 
     example: str
     agreement: float
     label: str | None
+    prediction: str
+    wrong: bool | None  # whether the prediction is; None where the label is not known
     explanations: list[Explanation]
 
 
@@ -53,13 +58,17 @@ class Summary:
     finished: bool
     examples: int
     accuracy: float | None  # of the model, where labels are known
+    macro_f1: float | None  # of the model, where labels are known: the mean over labels
+    values: tuple[float, float, float] | None  # what a regression model predicts: the least, the mean, the largest
     boards: dict[str, list[Standing]]  # metric -> leaderboard
     better: dict[str, Better]
     curves: dict[str, dict[str, Curve]]  # metric -> method -> curve
     costs: list[MethodCost]
     agreement: MethodAgreement
     winners: dict[str, list[tuple[str, int]]]  # method -> operation and how often it was chosen
-    disputed: list[Disputed]
+    gaps: dict[str, int]  # method -> explanations whose scores do not add up to what they should
+    disputed: list[Disputed]  # the examples that are shown, those on which methods agree least first
+    redrawn: RedrawnRanks | None  # for the recommendation
     errors: list[dict[str, Any]]
     counts: dict[str, float]  # examples, asked, distinct, rows, seconds of the whole run
 
@@ -77,7 +86,7 @@ class Summary:
         return average_ranks({self.name: self.boards})
 
 
-def summarise(run: Run, energy: Energy, *, seed: int = 0) -> Summary:
+def summarise(run: Run, energy: Energy | None = None, *, seed: int = 0) -> Summary:
     if run.done and run.explanations.empty and not run.errors.empty:
         commonest, count = Counter(run.errors["error"]).most_common(1)[0]
         raise BadFile(
@@ -92,18 +101,22 @@ def summarise(run: Run, energy: Energy, *, seed: int = 0) -> Summary:
     better: dict[str, Better] = {row["asked"]: row["better"] for row in run.manifest["metrics"]}
     metrics = [metric for metric in better if metric in set(run.scores["metric"])]
     agreed = agreement(run.rows("explanations"), run.manifest["configuration"]["plan"]["methods"])
-    frame = run.explanations[["example", "label", "prediction"]].drop_duplicates("example")
+    frame = run.explanations[["example", "label", "prediction", "predicted"]].drop_duplicates("example")
     labelled = frame[frame["label"].notna()]
-    right = [
-        predicted in (label, *label.split(", "))
-        for label, predicted in zip(labelled["label"], labelled["prediction"], strict=True)
+    predicted = [  # runs of earlier versions have the likeliest label alone
+        [likeliest] if every is None else list(every)
+        for likeliest, every in zip(labelled["prediction"], labelled["predicted"], strict=True)
     ]
+    values = run.explanations.drop_duplicates(["example", "target"])["value"].dropna()
+    right = [_right(*pair) for pair in zip(labelled["label"], labelled["prediction"], strict=True)]
     return Summary(
         name=run.name,
         manifest=run.manifest,
         finished=run.finished,
         examples=len(frame),
         accuracy=sum(right) / len(right) if right else None,
+        macro_f1=macro_f1([label.split(", ") for label in labelled["label"]], predicted),
+        values=None if values.empty else (float(values.min()), float(values.mean()), float(values.max())),
         boards={metric: leaderboard(run.scores, metric, better[metric], seed=seed) for metric in metrics},
         better=better,
         curves={
@@ -114,23 +127,59 @@ def summarise(run: Run, energy: Energy, *, seed: int = 0) -> Summary:
         costs=costs(run.alone, energy),
         agreement=agreed,
         winners={method: counted.most_common() for method, counted in winners(run.rows("explanations")).items()},
+        gaps=_gaps(run),
         disputed=_disputed(run, agreed),
+        redrawn=redrawn_ranks(run.scores[run.scores["metric"].isin(metrics)], better, seed=seed),
         errors=list(run.rows("errors")),
         counts={name: float(run.costs[name].sum()) for name in run.costs.columns if name != "part"},
     )
 
 
+def _gaps(run: Run) -> dict[str, int]:
+    """How many explanations of each method miss a part of what they should add up to, where any do."""
+    rows = run.explanations[run.explanations["gap"].notna()]
+    moved = [
+        max(sum(map(abs, scores)), abs(sum(scores) + gap))
+        for scores, gap in zip(rows["scores"], rows["gap"], strict=True)
+    ]
+    return dict(Counter(rows["method"][(rows["gap"].abs() > [SMALL_GAP * one for one in moved]).to_numpy()]))
+
+
+def _right(label: str, predicted: str) -> bool:
+    return predicted in (label, *label.split(", "))
+
+
 def _disputed(run: Run, agreed: MethodAgreement) -> list[Disputed]:
-    """The examples on which methods agree least."""
-    chosen = [key for key, _ in sorted(agreed.by_example.items(), key=lambda item: item[1])][:DISPUTED]
-    found: dict[tuple[str, str], list[Explanation]] = {key: [] for key in chosen}
-    labels: dict[tuple[str, str], str | None] = {}
+    """The examples that are shown: some on which methods agree least, some that the model gets wrong, some of all."""
+    order = sorted(agreed.by_example, key=lambda key: agreed.by_example[key])
+    frame = run.explanations[["example", "target", "label", "prediction", "text"]].drop_duplicates(
+        ["example", "target"]
+    )
+    about = {(row.example, row.target): row for row in frame.itertuples()}
+    labels = {key: about[key].label if isinstance(about[key].label, str) else None for key in order}
+    wrong = {
+        key: None if label is None else not _right(label, str(about[key].prediction)) for key, label in labels.items()
+    }
+    third = SHOWN // 3
+    chosen = dict.fromkeys(order[:third] + [key for key in order if wrong[key]][:third])
+    rest = [key for key in order if key not in chosen]
+    room = SHOWN - len(chosen)
+    chosen |= dict.fromkeys(rest if len(rest) <= room else rest[:: -(-len(rest) // room)])
+    shown: set[tuple[str, str]] = set()
+    characters = 0
+    for key in chosen:
+        characters += len(about[key].text)
+        if not shown or characters <= CHARACTERS:
+            shown.add(key)
+    found: dict[tuple[str, str], list[Explanation]] = {key: [] for key in order if key in shown}
     for row in run.rows("explanations"):
         key = (row["example"], row["target"])
         if key in found:
             found[key].append(explanation_of(row))
-            labels[key] = row["label"]
-    return [Disputed(key[0], agreed.by_example[key], labels[key], found[key]) for key in chosen]
+    return [
+        Disputed(key[0], agreed.by_example[key], labels[key], about[key].prediction, wrong[key], explanations)
+        for key, explanations in found.items()
+    ]
 
 
 def with_distinct_names(summaries: Sequence[Summary], folders: Sequence[str]) -> list[Summary]:

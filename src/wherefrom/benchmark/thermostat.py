@@ -49,7 +49,7 @@ def _lines(run: Run) -> Iterator[dict[str, Any]]:
                 "input_ids": row["input_ids"],
                 "attributions": row["scores"],
                 "label": row["label"],
-                "predictions": {row["target"]: row["probability"]},
+                "predictions": {row["target"]: row["probability"] if row["value"] is None else row["value"]},
                 **{name: row[name] for name in BESIDE},
             },
         }
@@ -97,7 +97,7 @@ def _row(line: Mapping[str, Any], where: str, tokens: IdsToTokens | None) -> dic
     own = {
         "example": str(instance.get("idx")),
         "method": str(explainer.get("name")),
-        "probability": likely,
+        "probability": likely if instance.get("value") is None else None,  # a regression model has a value instead
         "label": None if instance.get("label") is None else str(instance["label"]),
         "scores": scores,
         "input_ids": ids,

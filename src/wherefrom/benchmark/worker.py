@@ -16,19 +16,23 @@ from typing import Any
 import torch
 
 from wherefrom.benchmark.columns import row_of
-from wherefrom.benchmark.plan import LABELLED, PREDICTED, RunPlan
+from wherefrom.benchmark.plan import ALL_PREDICTED, LABELLED, PREDICTED, RunPlan
 from wherefrom.benchmark.store import Part
 from wherefrom.case.asking import Asker
 from wherefrom.case.case import make_cases
 from wherefrom.case.explain import explain_texts
 from wherefrom.core.comparison import Comparison
 from wherefrom.core.encoding import Encoding
-from wherefrom.core.example import Example
+from wherefrom.core.example import Example, Mark
+from wherefrom.core.explanation import Explanation
 from wherefrom.core.target import resolve_target
 from wherefrom.errors import BadFile, TextWithoutAnswer, UnknownName, WherefromError
 from wherefrom.grading.compare import Comparer, Query, chosen_methods, chosen_metrics, reason
 from wherefrom.model.loading import load_model
+from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
+
+PREDICTED_FROM = 0.5  # the probability from which on a label of a multi-label model is predicted
 
 
 class BadExample(WherefromError):
@@ -70,9 +74,53 @@ class LabelNames:
                 f" --labels {label}={self.known[0]}, or ignore the data set's labels: --labels none."
             ) from error
 
+    def own_target(self, example: Example) -> TargetSpec:
+        """A row's own target in the model's names: one label, or one rather than another."""
+        own = example.target
+        if isinstance(own, tuple):
+            return self._own_name(own[0], example.where), self._own_name(own[1], example.where)
+        return own if own is None else self._own_name(own, example.where)
+
+    def _own_name(self, own: str | int, where: str) -> str | int:
+        return self._name(own, where) if self.known else own
+
     def of_mark(self, label: str | None) -> str | None:
         """The model's name for the label of a mark."""
         return label and self.names.get(label, label)
+
+
+def asked_about(example: Example, model: TextModel) -> Example:
+    """The example as the model is asked about what stands at its mask_span: masked, or cut off in front of it.
+
+    Marks behind the mask move with their words; those that the mask covers, or that were cut off, are left out.
+    """
+    if example.mask_span is None:
+        return example
+    start, end = example.mask_span
+    text = model.task.asked_at(model, example.text, example.mask_span)
+    if text == example.text:
+        return example
+    moved = len(text) - len(example.text)
+
+    def after(mark: Mark) -> Mark | None:
+        if mark.segment == 1 or mark.end <= start:
+            return mark
+        kept = (
+            mark.start >= end
+            and mark.end + moved <= len(text)
+            and text[mark.start + moved :] == example.text[mark.start :]
+        )
+        return mark._replace(start=mark.start + moved, end=mark.end + moved) if kept else None
+
+    rationale = None if example.rationale is None else tuple(m for one in example.rationale if (m := after(one)))
+    return replace(example, text=text, rationale=rationale)
+
+
+def _all_predicted(explanation: Explanation) -> list[str]:
+    """Every label that is predicted: of a multi-label model perhaps several or none."""
+    if explanation.independent:
+        return [label for label, chance in explanation.probabilities.items() if chance >= PREDICTED_FROM]
+    return [explanation.prediction] if explanation.value is None else []
 
 
 @contextmanager
@@ -113,9 +161,12 @@ class Worker:
     def __init__(self, plan: RunPlan) -> None:
         self.plan = plan
         self.model: TextModel = (
-            plan.model if isinstance(plan.model, TextModel) else load_model(plan.model, device=plan.device)
+            plan.model
+            if isinstance(plan.model, TextModel)
+            else load_model(plan.model, device=plan.device, spread=plan.spread)
         )
-        self.labels = LabelNames(self.model.labels, plan.label_names)
+        known = self.model.labels if self.model.task.has_labels else []  # a language model's targets are tokens
+        self.labels = LabelNames(known, plan.label_names)
         metrics = chosen_metrics(plan.metrics)
         self.comparer = Comparer(self.model, chosen_methods(plan.methods), metrics, plan.level, skip=not plan.strict)
 
@@ -125,7 +176,10 @@ class Worker:
 
     def _part(self, examples: Sequence[Example]) -> Part:
         started, askers, part = time.perf_counter(), list[Asker](), Part()
-        read = [pair for example in examples for pair in self._read(example, part)]
+        queries = [self._read(example, part) for example in examples]
+        failed = {row["example"] for row in part.errors}
+        silent = [one.id for one, own in zip(examples, queries, strict=True) if not own and one.id not in failed]
+        read = [pair for own in queries for pair in own]
         found = self._compared([query for _, query in read], askers)
         compared: list[Query] = []
         for place, (example, query) in enumerate(read):
@@ -136,6 +190,8 @@ class Worker:
         if compared:
             part.alone.extend(self._costs_alone(compared[len(compared) // 2]))
         counts = {name: sum(getattr(asker, name) for asker in askers) for name in ("asked", "distinct", "rows")}
+        counts["nothing_predicted"] = len(silent) if self.plan.target == ALL_PREDICTED else 0
+        counts["unanswerable"] = sum(example.answer == () for example in examples)
         costs = {"examples": len(examples), **counts, "seconds": time.perf_counter() - started}
         return replace(part, costs=costs)
 
@@ -162,19 +218,31 @@ class Worker:
     def _read(self, example: Example, part: Part) -> list[tuple[Example, Query]]:
         """The queries about an example: one for each target."""
         try:
-            encoding = self.model.encode(*((example.text,) if example.pair is None else (example.text, example.pair)))
-            targets: Sequence[str | None] = [None if self.plan.target == PREDICTED else self.plan.target]
-            if self.plan.target == LABELLED:
-                targets = self.labels.of(example)
-            return [(example, self._query(example, encoding, target)) for target in targets]
+            asked = asked_about(example, self.model)
+            encoding = self.model.encode(*((asked.text,) if asked.pair is None else (asked.text, asked.pair)))
+            targets = self._targets(asked, encoding)
+            for target in targets:  # a token that the model does not have costs this example, and no other
+                self.model.task.fixed_target(self.model, target)
+            return [(asked, self._query(asked, encoding, target)) for target in targets]
         except Exception as error:
             self._note_error(example, error, part)
             return []
 
-    def _query(self, example: Example, encoding: Encoding, target: str | None) -> Query:
+    def _targets(self, example: Example, encoding: Encoding) -> Sequence[TargetSpec]:
+        if self.plan.target == PREDICTED:
+            return [None]
+        if self.plan.target == LABELLED:
+            return self.labels.of(example) if example.target is None else [self.labels.own_target(example)]
+        if self.plan.target == ALL_PREDICTED:
+            (cases,) = make_cases(self.model, [encoding], [None])
+            return self.model.task.predicted_labels(self.model, cases[0].logits, encoding)
+        return [self.plan.target]
+
+    def _query(self, example: Example, encoding: Encoding, target: TargetSpec) -> Query:
         rationale = example.rationale
         if rationale is not None and any(mark.label for mark in rationale):  # then the rationale depends on the target
-            label = target if target is not None else self._predicted(encoding)
+            label = target[0] if isinstance(target, tuple) else target
+            label = self._predicted(encoding) if label is None else label
             rationale = tuple(
                 mark for mark in rationale if mark.label is None or self.labels.of_mark(mark.label) == label
             )
@@ -183,7 +251,8 @@ class Worker:
             if rationale is None
             else tuple([(m.start, m.end) for m in rationale if m.segment == part] for part in (0, 1))
         )
-        answer = None if not example.answer else [(mark.start, mark.end) for mark in example.answer]
+        # No answer where somebody looked for one is not the same as nobody having looked: nothing is predicted instead.
+        answer = None if example.answer is None else [(mark.start, mark.end) for mark in example.answer]
         return Query(encoding, target, None if spans is None else (spans[0], spans[1]), answer)
 
     def _predicted(self, encoding: Encoding) -> str:
@@ -210,7 +279,14 @@ class Worker:
         for name, explanation, grades in zip(comparison.names, comparison.explanations, comparison.grades, strict=True):
             key = {"example": example.id, "target": explanation.target, "method": name}
             part.explanations.append(
-                row_of(explanation, example=example.id, method=name, label=label or None, input_ids=ids)
+                row_of(
+                    explanation,
+                    example=example.id,
+                    method=name,
+                    label=label or None,
+                    predicted=_all_predicted(explanation),
+                    input_ids=ids,
+                )
             )
             for grade in grades:
                 details = dict(grade.details) | ({} if grade.fill is None else {"fill": grade.fill})

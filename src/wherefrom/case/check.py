@@ -20,8 +20,9 @@ from torch import Tensor
 
 from wherefrom.case.asking import Asker, PendingAnswers
 from wherefrom.case.case import Case
+from wherefrom.case.spread import PendingSpread, note_spread
 from wherefrom.core.arrays import Flags, Numbers
-from wherefrom.core.check import Check, Hiding, Verdict
+from wherefrom.core.check import SPREAD_IN_PROBABILITY, Check, Hiding, Verdict
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.explanation import Explanation
 from wherefrom.core.target import Target
@@ -77,10 +78,10 @@ def check_explanations(jobs: Sequence[ToCheck], asker: Asker) -> list[Check]:
     for job in jobs:
         asker.know(job.encoding, job.logits)
     plans = [plan_of(job.explanation) for job in jobs]
-    asked = [_note(job, plan, asker) for job, plan in zip(jobs, plans, strict=True)]
+    asked = [(_note(job, plan, asker), note_spread(job.encoding, asker)) for job, plan in zip(jobs, plans, strict=True)]
     asker.run()
     seconds = (time.perf_counter() - started) / max(1, len(jobs))
-    return [_check(job, plan, pending, seconds) for job, plan, pending in zip(jobs, plans, asked, strict=True)]
+    return [_check(job, plan, *pending, seconds) for job, plan, pending in zip(jobs, plans, asked, strict=True)]
 
 
 def how_many(units: int) -> int:
@@ -164,21 +165,24 @@ def _without(members: Sequence[Sequence[int]], choices: Sequence[Choice], tokens
     return keep
 
 
-def _check(job: ToCheck, plan: Plan, pending: PendingAnswers | None, seconds: float) -> Check:
-    explanation, whole = job.explanation, job.explanation.probability
+def _check(
+    job: ToCheck, plan: Plan, pending: PendingAnswers | None, pending_spread: PendingSpread | None, seconds: float
+) -> Check:
+    explanation, whole = job.explanation, job.explanation.output
+    spread = None if pending_spread is None else pending_spread.of(job.targets)
     answers = np.zeros(0) if pending is None else pending.probability(job.targets)
     strongest = against = None
     if plan.strongest:
         split = 2 + len(plan.draws)
         kept, rest = float(answers[1]), np.concatenate([answers[:1], answers[2:split]])
-        strongest = _hiding(explanation, plan.strongest, rest, kept, whole, enough=plan.enough)
+        strongest = _hiding(explanation, plan.strongest, rest, kept, whole, enough=plan.enough, spread=spread)
         answers = answers[split:]
     if plan.against:
-        against = _hiding(explanation, plan.against, answers, None, whole, enough=plan.enough, sign=-1)
+        against = _hiding(explanation, plan.against, answers, None, whole, enough=plan.enough, spread=spread, sign=-1)
     told = strongest or against
     verdict: Verdict = told.verdict if told else "not supported" if plan.enough else "too short"
     rows = 0 if pending is None else len(set(pending.places.tolist()))
-    return Check(verdict, whole, FILL, plan.k, strongest, against, rows, seconds)
+    return Check(verdict, whole, FILL, plan.k, strongest, against, rows, seconds, spread)
 
 
 def _hiding(
@@ -189,10 +193,11 @@ def _hiding(
     whole: float,
     *,
     enough: bool,
+    spread: float | None = None,
     sign: int = 1,
 ) -> Hiding:
-    """answers: without the units, then without each random choice. sign: 1 where the probability should fall, -1 where
-    it should rise.
+    """answers: without the units, then without each random choice. spread: of a regression model's value. sign: 1 where
+    the probability should fall, -1 where it should rise.
     """
     hidden, draws = float(answers[0]), answers[1:]
     fell, fallen = sign * (whole - hidden), sign * (whole - draws)
@@ -201,7 +206,7 @@ def _hiding(
     low, high = (float(one) for one in np.percentile(draws, [5, 95])) if len(draws) else (whole, whole)
     margin = min(fell, fell - sign * (whole - mean))  # it must move, and farther than by chance
     enough = enough and len(draws) >= DRAWS_OF_SECOND_SIZE
-    verdict: Verdict = verdict_of(beyond, margin, whole) if enough else "too short"
+    verdict: Verdict = verdict_of(beyond, margin, whole, spread) if enough else "too short"
     texts = {0: explanation.text, 1: explanation.pair or ""}
     written = tuple(
         texts[explanation.segment[place]][slice(*explanation.offsets[place])].strip() or explanation.tokens[place]
@@ -210,13 +215,17 @@ def _hiding(
     return Hiding(units, written, hidden, kept, len(draws), mean, low, high, beyond, verdict)
 
 
-def verdict_of(beyond: float, margin: float, whole: float) -> Verdict:
+def verdict_of(beyond: float, margin: float, whole: float, spread: float | None = None) -> Verdict:
     """The verdict on units whose effect exceeds that of this share of the random choices.
 
     margin: how far hiding them moved the probability, from the whole text's and from the mean of the random choices':
         the smaller of the two.
+    spread: of a regression model's value, which has to move by a tenth of it.
     """
     least = min(LEAST, LEAST_SHARE * whole)
+    if spread is not None:
+        least = LEAST
+        margin = SPREAD_IN_PROBABILITY * margin / spread if spread > 0 else 0.0
     if beyond >= SUPPORTED - ROUNDING and margin >= least:
         return "supported"
     if beyond >= WEAK - ROUNDING and margin >= least / 10:

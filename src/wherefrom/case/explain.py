@@ -16,16 +16,16 @@ from torch import Tensor
 from wherefrom.case.asking import Asker
 from wherefrom.case.case import Attribution, Case, batches_by_length
 from wherefrom.case.check import ToCheck, check_explanations
-from wherefrom.case.memory import Result, in_halves
+from wherefrom.case.memory import Result, in_halves, is_out_of_memory
 from wherefrom.case.passes import Passes
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.explanation import Explanation
-from wherefrom.core.target import Target
+from wherefrom.core.target import Target, written_value
 from wherefrom.core.units import POOL, Level
-from wherefrom.errors import ModelFailed, SomeTextsFailed, TextWithoutAnswer, WherefromError
+from wherefrom.errors import ModelFailed, NotSeen, SomeTextsFailed, TextWithoutAnswer, WherefromError
 from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
-from wherefrom.registry import Method
+from wherefrom.registry import Method, Reads
 
 Element = TypeVar("Element")
 ComponentCases = dict[int, list[Case]]  # the cases of each text by its place: one for every component of its target
@@ -222,8 +222,35 @@ def attributions(cases: Sequence[Case], method: Method, options: Mapping[str, An
     return [_attribution(case, method, options) for case in cases]
 
 
+# What takes a backward pass, or the weights of a layer.
+INSIDE: frozenset[Reads] = frozenset({"path", "embeddings", "gradients", "relevance", "relevance_double"})
+
+
+def _given(case: Case, method: Method, options: Mapping[str, Any]) -> Tensor | Attribution:
+    """What the method gives; a sentence where the model's quantised layers do not let it."""
+    layer = case.model.no_gradient_through
+    if layer is None:
+        return _called(case, method, options)
+    way_out = "Load the model without quantisation, or take a method that only asks the model, such as occlusion."
+    if method.needs(options) & INSIDE:
+        raise NotSeen(f"{method.name} needs gradients, and none pass the quantised layer {layer}. {way_out}")
+    try:
+        return _called(case, method, options)
+    except (TypeError, AttributeError, RuntimeError, NotImplementedError) as error:
+        if is_out_of_memory(error):
+            raise
+        raise NotSeen(
+            f"{method.name} cannot read the quantised layers of this model ({type(error).__name__}). {way_out}"
+        ) from error
+
+
+def _called(case: Case, method: Method, options: Mapping[str, Any]) -> Tensor | Attribution:
+    given: Tensor | Attribution = method(case, **options)
+    return given
+
+
 def _attribution(case: Case, method: Method, options: Mapping[str, Any]) -> Attribution:
-    given = method(case, **options)
+    given = _given(case, method, options)
     found = given if isinstance(given, Attribution) else Attribution(given)
     scores = found.scores.detach().double().cpu()  # (token,), (layer, token), or (unit,)
     expected = len(case.units) if scores_units(method, case) else len(case.encoding)
@@ -278,6 +305,8 @@ def explanation(
         scores = scores.sum(0)
     encoding, task = case.encoding, case.model.task
     by_unit = scores_units(method, case)
+    output = prod(one.target.probability(case.logits[None]).item() for one in cases)
+    value = output if case.target.regression else None
     errors = _added_errors(given)
     found = Explanation(
         text=encoding.text,
@@ -288,8 +317,9 @@ def explanation(
         segment=encoding.segment,
         target=case.target.label,
         aims=tuple(one.target.saved() for one in cases),
-        probability=prod(one.target.probability(case.logits[None]).item() for one in cases),
-        prediction=task.predicted(case.model, case.logits, encoding).label,
+        probability=output if value is None else None,
+        value=value,
+        prediction=task.predicted(case.model, case.logits, encoding).label if value is None else written_value(value),
         probabilities=task.probabilities(case.model, case.logits),
         method=method.name,
         params={**options, **first.params},

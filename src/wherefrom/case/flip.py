@@ -174,6 +174,8 @@ def find_flip(
     choice: the method whose scores are followed; unless given, what hiding each unit alone does.
     """
     started = time.perf_counter()
+    if model.regression:
+        raise BadOption("A regression model predicts a value and decides for nothing, so no decision can change.")
     if fill != "delete":
         model.filler(fill)  # raises where the tokenizer has no such token
     wanted = None if to is None else model.task.fixed_target(model, to)

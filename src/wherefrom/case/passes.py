@@ -195,7 +195,8 @@ class Passes:
 
     def _with_rules(self, *, double: bool) -> ForwardPass:
         """The forward pass that relevance goes back through; its values in double precision if asked for."""
-        with torch.enable_grad(), relevance_mode(self.model.network, len(self.encodings), double=double) as mode:
+        network, routers = self.model.network, self.model.anatomy.routers
+        with torch.enable_grad(), relevance_mode(network, len(self.encodings), double=double, routers=routers) as mode:
             leaf = paired(self.leaf, self.leaf.detach().double()) if double else self.leaf
             record, logits = self._record(leaf, mode)
             record.contexts = mode.contexts
@@ -209,8 +210,18 @@ class Passes:
         attend: Attend = explicit_attention,
         scores: bool = True,
     ) -> tuple[Recording, Tensor]:
-        blocks, hooks = self.model.anatomy.blocks, (pass_through, attend) if mode is None else (mode.hook, mode.attend)
-        with recording([b.module for b in blocks], [b.attention for b in blocks], *hooks, scores=scores) as record:
+        family, blocks = self.model.anatomy.family, self.model.anatomy.blocks
+        if family.unseen is not None:
+            raise NotSeen(f"Not defined for {family.model_types[0]}: {family.unseen}")
+        hooks = (pass_through, attend) if mode is None else (mode.hook, mode.attend)
+        with recording(
+            [b.module for b in blocks],
+            [b.attention for b in blocks],
+            *hooks,
+            outputs=[b.output for b in blocks],
+            tokens_first=family.tokens_first,
+            scores=scores,
+        ) as record:
             logits = graph_tensor(
                 self.model.logits(self.inputs, self.count, leaf, whole=mode is None or not mode.double)
             )
@@ -354,6 +365,7 @@ class TargetedPasses:
         self, propagation: Propagation, at: RelevancePlace, trace: list[Operation] | None = None
     ) -> list[Tensor]:
         """What the rules carry from every row's own target to `at`, with a batch in front."""
+        self._check_heads(propagation)
         made = self.passes.forward("relevance_double" if propagation.double else "relevance")
         record, state = made.recording, made.state
         key, layers = (propagation, at), [layer.probs for layer in record.attention]
@@ -370,6 +382,16 @@ class TargetedPasses:
                 self._relevance[key] = list(self._backward(made.logits, wanted))
         return self._relevance[key]
 
+    def _check_heads(self, propagation: Propagation) -> None:
+        """What a layer without any head received is added at the block's input, which must then be one place."""
+        family, heads = self.passes.model.anatomy.family, propagation.heads or ()
+        if family.output is not None and propagation.variant == "paper" and not all(map(any, heads)):
+            raise NotSeen(
+                f"Not defined for {family.model_types[0]} where a layer has no head left: no module is the whole block,"
+                " so that what its attention received cannot be handed to the residual. Keep a head in every layer, or"
+                " take variant='published'."
+            )
+
     def weighted_attention(self, propagation: Propagation) -> list[Tensor]:
         """Every layer's E_h (dy/dA * R_A)+: the gradient of its attention times its relevance, the mean over heads.
         (row, query, key)
@@ -380,6 +402,7 @@ class TargetedPasses:
         return self._relevance[key]
 
     def _weighted_attention(self, propagation: Propagation) -> list[Tensor]:
+        self._check_heads(propagation)
         made = self.passes.forward("relevance_double" if propagation.double else "relevance")
         record, state = made.recording, made.state
         layers, plain = [layer.probs for layer in record.attention], Propagation(double=propagation.double)

@@ -5,14 +5,19 @@ from __future__ import annotations
 import sys
 import webbrowser
 from collections.abc import Callable
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
+from wherefrom.cli.completion import complete_level, complete_methods, complete_metrics
 from wherefrom.errors import BadFile, BadOption, EmptyText
+
+if TYPE_CHECKING:
+    from wherefrom.core.example import Example
 
 app = typer.Typer(
     help="Where a transformer's decision comes from, and whether to believe the answer.",
@@ -28,17 +33,27 @@ MethodsOption = Annotated[
     str,
     typer.Option(
         help="Names between commas, with options as alti:norm=l2; or 'default' (eight of all families), 'fast' (all"
-        " but the slow ones), 'all'."
+        " but the slow ones), 'all'.",
+        autocompletion=complete_methods,
     ),
 ]
 MetricsOption = Annotated[
     str,
     typer.Option(
         help="Names between commas, with options as aopc:fill=pad; or 'default' (four that ask different things) or"
-        " 'all'."
+        " 'all'.",
+        autocompletion=complete_metrics,
     ),
 ]
+LevelOption = Annotated[str, typer.Option(help="token, word or sentence.", autocompletion=complete_level)]
 DeviceOption = Annotated[str | None, typer.Option(help="cpu, cuda, mps, ...")]
+SpreadOption = Annotated[
+    float | None,
+    typer.Option(
+        help="Of a regression model: what changes of its value are measured in.",
+        show_default="its deviation over maskings of the text",
+    ),
+]
 UnitsOption = Annotated[
     str | None,
     typer.Option(help="Spans of the text that are scored as wholes, in characters: 'start:end,start:end'."),
@@ -99,6 +114,28 @@ def check_names(kind: Literal["method", "metric"], *asked: str | None) -> None:
         for name in (given or "").split(","):
             if name.strip() and given not in SETS:
                 check_name(kind, name.strip())
+
+
+def check_data(data: str) -> None:
+    """Say that a file is missing where a file is meant, instead of listing the data sets that have names."""
+    path = Path(data)
+    named = ":" in data.replace(":\\", "") or "@" in data
+    if not named and (path.suffix or path.parent != Path()) and not path.exists():
+        near = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
+        close = get_close_matches(path.name, near, n=1)
+        hint = f" Did you mean {str(path.parent / close[0])!r}?" if close else ""
+        raise BadFile(f"There is no file or folder {data!r}.{hint}")
+
+
+def read_examples(data: str, limit: int | None, *, data_dir: Path | None = None) -> list[Example]:
+    """The examples of a data set, read as `wherefrom run` reads them, whatever the command."""
+    from wherefrom.benchmark.datasets import DataSet
+
+    check_data(data)
+    found = list(DataSet(data, data_dir, limit, ignore_labels=True))
+    if not found:
+        raise BadFile(f"{data} holds no text.")
+    return found
 
 
 def read_options(given: list[str]) -> dict[str, str]:

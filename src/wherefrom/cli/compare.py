@@ -11,10 +11,12 @@ from wherefrom.cli.arguments import (
     DeviceOption,
     HtmlOption,
     JsonOption,
+    LevelOption,
     MethodsOption,
     MetricsOption,
     ModelOption,
     OpenOption,
+    SpreadOption,
     UnitsOption,
     app,
     check_names,
@@ -48,7 +50,7 @@ def compare(
     versus: Annotated[
         str | None, typer.Option(help="Another label or token: explain why the target rather than this.")
     ] = None,
-    level: Annotated[str, typer.Option(help="token, word or sentence.")] = "token",
+    level: LevelOption = "token",
     units: UnitsOption = None,
     rationale: Annotated[
         str | None, typer.Option(help="What people marked in the text, in characters: 'start:end,start:end'.")
@@ -64,6 +66,7 @@ def compare(
     ] = True,
     html: HtmlOption = None,
     open_page: OpenOption = False,
+    spread: SpreadOption = None,
     device: DeviceOption = None,
 ) -> None:
     """Explain one text by many methods, and measure how faithful each is."""
@@ -78,7 +81,7 @@ def compare(
     from wherefrom.api import load
 
     asked: Any = words if pair is None else (words, pair)
-    found = load(model, device=device).compare(
+    found = load(model, device=device, spread=spread).compare(
         asked,
         methods,
         metrics,

@@ -12,8 +12,10 @@ from wherefrom.cli.arguments import (
     DeviceOption,
     HtmlOption,
     JsonOption,
+    LevelOption,
     ModelOption,
     OpenOption,
+    SpreadOption,
     UnitsOption,
     app,
     check_names,
@@ -26,6 +28,7 @@ from wherefrom.cli.arguments import (
     target_of_versus,
     write_page,
 )
+from wherefrom.cli.completion import complete_label, complete_method
 from wherefrom.core.files import json_text
 from wherefrom.errors import BadOption, UnknownName
 
@@ -45,12 +48,19 @@ def explain(
     text: Annotated[str | None, typer.Argument(help="The text to explain; '-' reads standard input.")] = None,
     pair: Annotated[str | None, typer.Option(help="The second text, for models that read two.")] = None,
     model: ModelOption = "embedded",
-    method: Annotated[str, typer.Option(help="A name from 'wherefrom methods'.")] = "attcat",
+    method: Annotated[
+        str, typer.Option(help="A name from 'wherefrom methods'.", autocompletion=complete_method)
+    ] = "attcat",
     minus: Annotated[
         str | None, typer.Option(help="A second method: show where the first gives more (+) or less (-).")
     ] = None,
     target: Annotated[
-        str | None, typer.Option(help="The label, token or answer to explain.", show_default="the predicted one")
+        str | None,
+        typer.Option(
+            help="The label, token or answer to explain.",
+            show_default="the predicted one",
+            autocompletion=complete_label,
+        ),
     ] = None,
     versus: Annotated[
         str | None, typer.Option(help="Another label or token: explain why the target rather than this.")
@@ -58,7 +68,7 @@ def explain(
     each: Annotated[
         bool, typer.Option("--each", help="One explanation for every label that a multi-label model predicts.")
     ] = False,
-    level: Annotated[str, typer.Option(help="token, word or sentence.")] = "token",
+    level: LevelOption = "token",
     units: UnitsOption = None,
     option: Annotated[
         list[str] | None, typer.Option("-o", help="An option of the method, as key=value; may be repeated.")
@@ -73,6 +83,7 @@ def explain(
     theme: Annotated[
         str, typer.Option(help="The terminal's background: light, dark, none (no colour), or auto to find out.")
     ] = "auto",
+    spread: SpreadOption = None,
     device: DeviceOption = None,
 ) -> None:
     """Show which tokens made the model decide so."""
@@ -89,7 +100,7 @@ def explain(
     from wherefrom.api import load
 
     asked: Any = words if pair is None else (words, pair)
-    loaded = load(model, device=device)
+    loaded = load(model, device=device, spread=spread)
     depth = cast("Level", level)  # explain() says what is wrong with it
     aim = target if versus is None else (target_of_versus(target), versus)
     if each:

@@ -11,6 +11,7 @@ from wherefrom.cli.arguments import (
     DeviceOption,
     HtmlOption,
     JsonOption,
+    LevelOption,
     ModelOption,
     OpenOption,
     UnitsOption,
@@ -47,7 +48,7 @@ def flip(
             help="Whose scores are followed in texts of more than 12 units.", show_default="hiding each alone"
         ),
     ] = None,
-    level: Annotated[str, typer.Option(help="token, word or sentence.")] = "word",
+    level: LevelOption = "word",
     units: UnitsOption = None,
     fill: Annotated[str, typer.Option(help="How units are hidden: delete, mask, unk, pad or eos.")] = "delete",
     option: Annotated[

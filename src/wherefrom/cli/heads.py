@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from wherefrom.cli.arguments import DeviceOption, JsonOption, ModelOption, app, examples
+from wherefrom.cli.arguments import DeviceOption, JsonOption, ModelOption, app, examples, read_examples
 from wherefrom.errors import BadOption
 from wherefrom.samples import resolve
 
@@ -33,7 +33,11 @@ STYLES = {
 )
 def heads(
     data: Annotated[
-        Path, typer.Option(help="Texts: JSON lines with 'text' (and trees as 'tokens'), or CoNLL-U; sample:trees.")
+        str,
+        typer.Option(
+            help="Texts: JSON lines with 'text' (and trees as 'tokens'), or CoNLL-U; without trees any other data that"
+            " 'wherefrom run' reads; sample:trees."
+        ),
     ],
     model: ModelOption = "embedded",
     out: Annotated[
@@ -64,9 +68,17 @@ def heads(
         raise BadOption("--gold uses the data's own trees and --parser makes them: give one of the two.")
     from wherefrom.api import load
     from wherefrom.heads.find import find_heads
-    from wherefrom.heads.trees import parse, read_trees
+    from wherefrom.heads.trees import Tree, parse, read_trees
 
-    trees = read_trees(Path(resolve(str(data))), limit=limit)
+    path = Path(resolve(data))
+    if path.suffix.lower() in (".jsonl", ".json", ".conllu", ".conll"):
+        trees = read_trees(path, limit=limit)
+    elif gold:
+        raise BadOption(
+            f"--gold uses the data's own trees, and {data} has none: give CoNLL-U, or JSON lines with tokens."
+        )
+    else:
+        trees = [Tree(example.text) for example in read_examples(data, limit)]
     if syntax and not gold:
         trees = parse(trees, parser)
     loaded = load(model, device=device).text_model

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from dataclasses import asdict
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from wherefrom.cli.arguments import DeviceOption, JsonOption, ModelOption, app, check_names, examples
+from wherefrom.cli.arguments import (
+    DeviceOption,
+    JsonOption,
+    LevelOption,
+    ModelOption,
+    app,
+    check_names,
+    examples,
+    read_examples,
+)
 from wherefrom.core.files import json_text
-from wherefrom.errors import BadFile, UnknownName
-from wherefrom.samples import resolve
+from wherefrom.errors import UnknownName
 
 
 @app.command(
@@ -27,7 +33,7 @@ from wherefrom.samples import resolve
 )
 def optimus(
     data: Annotated[
-        Path, typer.Option(help="Texts: JSON lines with 'text' (or 'text_a' and 'text_b'), or one text a line.")
+        str, typer.Option(help="Texts or pairs, read as 'wherefrom run' reads them: a file (.txt has one a line), ...")
     ],
     model: ModelOption = "embedded",
     out: Annotated[
@@ -35,11 +41,12 @@ def optimus(
     ] = None,
     raw: Annotated[str, typer.Option(help="A (behind the softmax), A* (before it) or both.")] = "A",
     metric: Annotated[str, typer.Option(help="What makes a combination good.")] = "rft",
-    level: Annotated[str, typer.Option(help="token, word or sentence.")] = "token",
+    level: LevelOption = "token",
     fallback: Annotated[
         str, typer.Option(help="If nothing scores above zero: the maximum all the same, or the baseline.")
     ] = "maximum",
     limit: Annotated[int | None, typer.Option(min=1, help="Read only so many texts.")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="The folder of data sets with ready names.")] = None,
     as_json: JsonOption = False,
     device: DeviceOption = None,
 ) -> None:
@@ -52,7 +59,7 @@ def optimus(
         if value not in known:
             raise UnknownName.among(name, value, known)
     check_names("metric", metric)
-    texts = read_texts(Path(resolve(str(data))), limit)
+    texts = [example.asked for example in read_examples(data, limit, data_dir=data_dir)]
     from wherefrom.api import load
     from wherefrom.optimus import fit
 
@@ -68,21 +75,3 @@ def optimus(
     console.print(
         f"mean {metric} over {found.texts} texts: {found.score:.4g}, the baseline {found.baseline:.4g}", markup=False
     )
-
-
-def read_texts(path: Path, limit: int | None) -> list[str | tuple[str, str]]:
-    """Texts or pairs, as many as there are or are wanted; blank lines are skipped."""
-    from wherefrom.core.files import read_json_lines, reading
-
-    if path.suffix in (".jsonl", ".json"):
-        return [_text_of(where, row) for where, row in islice(read_json_lines(path), limit)]
-    with reading(path), path.open(encoding="utf-8") as lines:
-        return list(islice((line.rstrip("\n") for line in lines if line.strip()), limit))
-
-
-def _text_of(where: str, row: Mapping[str, Any]) -> str | tuple[str, str]:
-    if "text" in row:
-        return str(row["text"])
-    if "text_a" not in row or "text_b" not in row:
-        raise BadFile(f"{where}: an object needs the field 'text', or 'text_a' and 'text_b'.")
-    return str(row["text_a"]), str(row["text_b"])

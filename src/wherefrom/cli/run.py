@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,11 +20,14 @@ from rich.text import Text
 from wherefrom.cli.arguments import (
     DeviceOption,
     HtmlOption,
+    LevelOption,
     MethodsOption,
     MetricsOption,
     ModelOption,
     OpenOption,
+    SpreadOption,
     app,
+    check_data,
     check_names,
     check_open,
     check_target,
@@ -63,9 +66,13 @@ def run(
     methods: MethodsOption = "fast",
     metrics: MetricsOption = "all",
     target: Annotated[
-        str, typer.Option(help="What is explained: predicted, label (the data set's), or a label's name.")
+        str,
+        typer.Option(
+            help="What is explained: predicted; all-predicted (every label of a multi-label model); label (the data"
+            " set's, rather than its foil where it has one); or a label's name."
+        ),
     ] = "predicted",
-    level: Annotated[str, typer.Option(help="token, word or sentence.")] = "token",
+    level: LevelOption = "token",
     limit: Annotated[int | None, typer.Option(help="Take the first N examples.", metavar="N")] = None,
     seed: Annotated[int | None, typer.Option(help="With --limit: take N at random instead.", metavar="S")] = None,
     data_dir: Annotated[Path | None, typer.Option(help="The folder of data sets with ready names.")] = None,
@@ -73,6 +80,7 @@ def run(
     labels: Annotated[
         str | None, typer.Option(help="The data set's labels in the model's words: 0=NEGATIVE,1=POSITIVE; or 'none'.")
     ] = None,
+    spread: SpreadOption = None,
     engine: Annotated[str, typer.Option(help="local, or ray.")] = "local",
     workers: Annotated[
         int | None, typer.Option(help="How many work at once.", show_default="one a core; one on a GPU")
@@ -112,6 +120,7 @@ def run(
                 "data_dir": data_dir,
                 "columns": _pairs(columns, "--columns"),
                 "labels": label_names,
+                "spread": spread,
                 "device": device,
                 "engine": engine,
                 "workers": workers,
@@ -188,9 +197,22 @@ def _run(plan: dict[str, Any], out: Path, *, resume: bool, kept: _Kept) -> None:
     bad = done.errors["example"].nunique()
     console.print(
         f"{int(counts['examples']):,} examples, {int(counts['asked']):,} questions, {int(counts['rows']):,} rows;"
-        f" {bad} example{'' if bad == 1 else 's'} with errors.\nThe page: wherefrom report {out} --html report.html",
+        f" {bad} example{'' if bad == 1 else 's'} with errors.{_left_out(counts)}\n"
+        f"The page: wherefrom report {out} --html report.html",
         soft_wrap=True,
     )
+
+
+def _left_out(counts: Any) -> str:
+    """What was left out and is no error, in words."""
+    found = ""
+    if counts.get("nothing_predicted"):
+        found += f"\n{int(counts['nothing_predicted'])} texts for which no label is predicted: nothing to explain."
+    if counts.get("unanswerable"):
+        found += (
+            f"\n{int(counts['unanswerable'])} questions without an answer: left out of the metrics that look for it."
+        )
+    return found
 
 
 def _warn_of_damage(damage: Damage) -> None:
@@ -228,7 +250,14 @@ def report(
     thermostat: Annotated[
         Path | None, typer.Option(help="Write the explanations as JSON lines, as Thermostat has them.")
     ] = None,
-    power: Annotated[float, typer.Option(help="Watts, for the estimate of energy.")] = 271.0,
+    watts: Annotated[
+        float | None,
+        typer.Option(
+            "--watts",
+            "--power",
+            help="What this machine draws while it works, as measured: then energy and CO2e are estimated, too.",
+        ),
+    ] = None,
     pue: Annotated[float, typer.Option(help="Overhead of the building.")] = 1.10,
     intensity: Annotated[float, typer.Option(help="kg CO2e per kWh.")] = 0.429,
     seed: Annotated[int, typer.Option(help="Of the bootstrap.", min=0)] = 0,
@@ -239,7 +268,9 @@ def report(
     from wherefrom.benchmark.summary import summarise, with_distinct_names
     from wherefrom.report.leaderboard_files import as_csv, as_latex
 
-    energy = Energy(power, pue, intensity)
+    if watts is not None and not 0 < watts < inf:
+        raise BadOption(f"--watts takes what the machine draws, more than 0, not {watts:g}.")
+    energy = None if watts is None else Energy(watts, pue, intensity)
     check_open(html, open_page)
     for folder in folders:
         check_run(folder)
@@ -278,18 +309,6 @@ def check_run(folder: Path) -> None:
             )
 
 
-def check_data(data: str) -> None:
-    """Say that a file is missing where a file is meant, instead of listing the data sets that have names."""
-    path = Path(data)
-    named = ":" in data.replace(":\\", "") or "@" in data
-    if not named and (path.suffix or path.parent != Path()) and not exists(path):
-        beside = path.parent.iterdir() if exists(path.parent) and path.parent.is_dir() else ()
-        near = [one.name for one in beside]
-        close = get_close_matches(path.name, near, n=1)
-        hint = f" Did you mean {str(path.parent / close[0])!r}?" if close else ""
-        raise BadFile(f"There is no file or folder {data!r}.{hint}")
-
-
 def _style_of(one: Standing | None) -> str:
     """The best is bold; what the examples do not tell from the best is blue."""
     if one is None or one.mean is None:
@@ -305,11 +324,17 @@ def _mean(one: Standing | None) -> Text:
 
 def _show(summaries: list[Summary]) -> None:
     """A table for every run, folded where the terminal is too narrow for it: no number is ever cut off."""
+    from wherefrom.benchmark.recommendation import recommend
     from wherefrom.report.columns import TerminalColumn, heading, print_columns
     from wherefrom.report.leaderboard_files import metric_title
     from wherefrom.report.pieces import visible
+    from wherefrom.report.recommendation import recommended, seconds_per_example
 
     console = Console(highlight=False)
+    told = recommended(recommend([summary.redrawn for summary in summaries]), seconds_per_example(summaries))
+    if told is not None:
+        console.print(Text.assemble((told.headline, "bold"), " ", told.sentence))
+        console.print()
     for summary in summaries:
         console.print(Text(f"{summary.name}: {summary.examples} examples", "italic"))
         methods = list(zip(summary.ranks.methods, summary.ranks.overall, strict=True))
@@ -326,6 +351,8 @@ def _show(summaries: list[Summary]) -> None:
             )
         names = TerminalColumn(("method",), tuple(Text(visible(method)) for method, _ in methods))
         print_columns(console, names, columns)
+        for method, count in summary.gaps.items():
+            console.print(Text(f"{method}: {count} explanations do not add up to what they should.", "yellow"))
         console.print()
     if not sys.stdout.isatty():
         return

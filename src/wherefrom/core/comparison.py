@@ -352,10 +352,12 @@ class Comparison:
     # Views, as an explanation has them.
 
     def show(self) -> None:
-        """Print the table in colour."""
+        """Print the table in colour; in a notebook, show the HTML view."""
         from wherefrom.report.comparison_terminal import print_comparison
+        from wherefrom.report.notebook import shown_in_notebook
 
-        print_comparison(self)
+        if not shown_in_notebook(self):
+            print_comparison(self)
 
     def to_html(self) -> str:
         """A page that needs nothing else: no network, no other file."""

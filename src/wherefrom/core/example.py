@@ -35,6 +35,9 @@ class Example:
     label: str | int | tuple[str, ...] | None = None
     rationale: tuple[Mark, ...] | None = None
     answer: tuple[Mark, ...] | None = None
+    # What is explained of this row, by --target label: a label or token, or one rather than another (its foil).
+    target: str | int | tuple[str | int, str | int] | None = None
+    mask_span: tuple[int, int] | None = None  # the characters that a language model is asked for, as a verb's
     question: bool = False  # whether the text is a question about its pair, and nothing says what class it is of
     where: str = ""  # the file and line it was read from, for messages
 
@@ -45,8 +48,8 @@ class Example:
 
 
 def example_of(row: Mapping[str, Any], *, where: str, number: int) -> Example:
-    """An example from a record with the fields id, text, pair, label, rationale, pair_rationale, answer and question;
-    says what does not fit.
+    """An example from a record with the fields id, text, pair, label, rationale, pair_rationale, answer, explain, foil,
+    mask_span and question; says what does not fit.
     """
     text, pair = row.get("text"), row.get("pair")
     if not isinstance(text, str) or not text.strip():
@@ -70,6 +73,8 @@ def example_of(row: Mapping[str, Any], *, where: str, number: int) -> Example:
         label=_label(row.get("label"), where),
         rationale=both,
         answer=_answer(row.get("answer"), pair, where),
+        target=_target(row.get("explain"), row.get("foil"), where),
+        mask_span=_mask_span(row.get("mask_span"), text, where),
         question=bool(row.get("question", False)),
         where=where,
     )
@@ -92,6 +97,39 @@ def _label(given: Any, where: str) -> str | int | tuple[str, ...] | None:
     if isinstance(given, Sequence) and all(isinstance(one, str | int) for one in given):
         return tuple(map(str, given))
     raise BadFile(f"{where}: the label is {given!r}; it must be a name, a whole number, or a list of names.")
+
+
+def _target(given: Any, foil: Any, where: str) -> str | int | tuple[str | int, str | int] | None:
+    """A label or token by its name or number, and its foil: in a field of its own, or as the second of two."""
+    if isinstance(given, Sequence) and not isinstance(given, str) and len(given) == 2 and foil is None:
+        given, foil = given
+    given, foil = (None if one == "" else one for one in (given, foil))  # an empty cell of a table
+    named = [_name_of_target(one, where) for one in (given, foil) if one is not None]
+    if foil is None:
+        return named[0] if named else None
+    if len(named) < 2:
+        raise BadFile(
+            f"{where}: there is a foil, {foil!r}, but nothing to explain, and no label, that it could be a foil of."
+        )
+    return named[0], named[1]
+
+
+def _name_of_target(given: Any, where: str) -> str | int:
+    if isinstance(given, np.integer | int) and not isinstance(given, bool):
+        return int(given)
+    if isinstance(given, str) and given:
+        return given
+    raise BadFile(
+        f"{where}: what is to be explained, or its foil, is {given!r}; it must be a label or token, by name or number."
+    )
+
+
+def _mask_span(given: Any, text: str, where: str) -> tuple[int, int] | None:
+    if given is None or given == "":
+        return None
+    found = _marks([given], text, 0, where, "mask_span")
+    assert found is not None
+    return found[0].start, found[0].end
 
 
 def _marks(

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FORMAT = 1
+SMALL_GAP = 0.05  # of what the scores move
 Theme = Literal["auto", "light", "dark", "none"]  # of a terminal
 
 
@@ -56,8 +57,8 @@ class Explanation:
         offsets: (start, end) characters of each.
         segment: 0 in the text, 1 in its pair, -1 for tokens that the tokenizer added.
         target: what is explained: a label, a token, an answer.
-        probability: the model's probability of the target.
-        prediction: what the model says.
+        probability: the model's probability of the target; None for a regression model, which has a value instead.
+        prediction: what the model says: a label, a token, an answer; of a regression model its value in digits.
         method: the name of the method.
         pair: the second text, if there was one.
         level: token, word or sentence; span, where the caller chose the units.
@@ -76,6 +77,7 @@ class Explanation:
         backwards: how many of them were differentiated.
         task: what the model was made for: classification, question_answering, masked_lm or causal_lm.
         independent: whether every label is decided on its own, as in a multi-label model.
+        value: what a regression model predicts; None for other models.
         check: what the model did when the strongest units were hidden, where that was asked for.
         standard_errors: how far each score would vary with another seed, where it rests on a random draw; all zero
             where nothing had to be drawn.
@@ -93,7 +95,7 @@ class Explanation:
     offsets: tuple[tuple[int, int], ...]
     segment: tuple[int, ...]
     target: str
-    probability: float
+    probability: float | None
     prediction: str
     method: str
     pair: str | None = None
@@ -122,6 +124,23 @@ class Explanation:
     independent: bool = False
     check: Check | None = None
     standard_errors: tuple[float, ...] | None = None  # one for each score
+    value: float | None = None
+
+    @property
+    def gap_stays(self) -> bool:
+        """Whether the scores miss more than `SMALL_GAP` of what they should add up to, so that nobody should rely
+        on them.
+        """
+        if self.gap is None:
+            return False
+        moved = max(sum(map(abs, self.scores)), abs(sum(self.scores) + self.gap))
+        return abs(self.gap) > SMALL_GAP * moved
+
+    @property
+    def output(self) -> float:
+        """What the model gives the target: its probability, or a regression model's value."""
+        known = self.probability if self.value is None else self.value
+        return 0.0 if known is None else known
 
     @property
     def special(self) -> tuple[bool, ...]:
@@ -291,15 +310,17 @@ class Explanation:
     # Views. The one place where a lower layer calls a higher one, when a person asks to see something.
 
     def show(self, *, special: bool = False, theme: Theme = "auto") -> None:
-        """Print the explanation in colour.
+        """Print the explanation in colour; in a notebook, show its HTML view.
 
         Args:
             special: show the tokens that the tokenizer added, too.
             theme: "light" or "dark", as the terminal's background is; "none" for no colour; "auto" to find out.
         """
+        from wherefrom.report.notebook import shown_in_notebook
         from wherefrom.report.terminal import print_explanation
 
-        print_explanation(self, special=special, theme=theme)
+        if special or not shown_in_notebook(self):  # its view in a notebook has no special tokens
+            print_explanation(self, special=special, theme=theme)
 
     def to_html(self, *, special: bool = False) -> str:
         """A page that needs nothing else: no network, no other file.
@@ -450,6 +471,50 @@ class Explanation:
             return cls.from_json(text)
         except BadFile as error:
             raise BadFile(f"{path}: {error}") from error
+
+
+class ExplanationList(list[Explanation]):
+    """Explanations of several texts or targets: a list that can be looked at.
+
+    Example:
+        ```python
+        model.explain(["A fine film.", "A dull one."]).show()
+        ```
+    """
+
+    def show(self, *, special: bool = False, theme: Theme = "auto") -> None:
+        """Print every explanation in colour; in a notebook, show their HTML views.
+
+        Args:
+            special: show the tokens that the tokenizer added, too.
+            theme: as for `Explanation.show`.
+        """
+        from wherefrom.report.notebook import shown_in_notebook
+
+        if not special and shown_in_notebook(self):
+            return
+        for number, one in enumerate(self):
+            if number:
+                print()
+            one.show(special=special, theme=theme)
+
+    def to_html(self, *, special: bool = False) -> str:
+        """One page of all of them, which needs nothing else.
+
+        Args:
+            special: show the tokens that the tokenizer added, too.
+
+        Returns:
+            HTML.
+        """
+        from wherefrom.report.html import page
+
+        return page(self, special=special)
+
+    def _repr_html_(self) -> str:
+        from wherefrom.report.html import fragments
+
+        return fragments(self)
 
 
 def _hidings(check: Check | None) -> list[Hiding]:

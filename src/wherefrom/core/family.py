@@ -39,18 +39,35 @@ class Family:
 
     model_types: tuple[str, ...]  # values of `config.model_type`
     blocks: str  # "*" stands for every child; a block that is used for several layers is listed once
-    attention: str  # the module in which the attention probabilities arise; from here on, paths start at the block
+    # From here on, paths start at the block. "a|b": the first of these that the block has.
+    attention: str  # the module in which the attention probabilities arise
     attention_out: str
-    attention_norm: str
+    attention_norm: str | None  # None: there is no such norm
     mlp: tuple[str, ...]
-    mlp_norm: str
+    mlp_norm: str | None
     order: BlockOrder
     # The position a classification head reads; "every" where it reads all, or another stack does.
     reads: DecisionPosition
     reads_option: str | None = None  # a setting of the model's config that says "cls" or "mean" instead
     parallel_option: str | None = None  # a setting of the model's config that makes a pre block parallel
+    pre_option: str | None = None  # a setting of the model's config that says whether blocks are pre or post
+    scale_option: str | None = None  # a setting by which the block multiplies what attention and mlp add
     attention_after: str | None = None  # the norms of a sandwich behind attention and mlp
     mlp_after: str | None = None
+    # Settings of the config that the row relies on: with others, the blocks are built differently.
+    only_with: tuple[tuple[str, object], ...] = ()
+    # What few families have. "^layer_norm2.#" starts at the backbone, and # is the block's number; "$name" is a setting
+    # of the config; "." is the block itself.
+    output: str | None = None  # the module that gives a block's output, where no module is the whole block
+    enter: str | None = None  # what the residual passes on its way into the block, as MobileBERT's bottleneck
+    between: tuple[str, ...] = ()  # what stands between the attention and the feed-forward part
+    # What stands behind a post block, each given the one before: "+a" adds what it gives, "&a" is given the block's
+    # input as well.
+    tail: tuple[str, ...] = ()
+    router: str | None = None  # the module of the feed-forward part that chooses experts and weighs what they give
+    tokens_first: bool = False  # whether hidden states are (token, row, size), as XLNet's are
+    # Why attention cannot be recorded as (query, key) probabilities by which tokens mix; methods that read it say so.
+    unseen: str | None = None
 
     def __post_init__(self) -> None:
         for field in ("model_types", "mlp"):

@@ -92,8 +92,10 @@ class Flip:
     def show(self) -> None:
         """Print the text with the hidden units struck out, and what the model decides without them."""
         from wherefrom.report.flip import print_flip
+        from wherefrom.report.notebook import shown_in_notebook
 
-        print_flip(self)
+        if not shown_in_notebook(self):
+            print_flip(self)
 
     def to_html(self) -> str:
         """A page that needs nothing else."""

@@ -32,8 +32,8 @@ class Flow:
             position j before it. Rows sum to one.
         read: how much of each position the decision reads.
         method: alti, globenc, norms or attention_rollout.
-        prediction: what the model says.
-        probability: its probability.
+        prediction: what the model says; of a regression model its value in digits.
+        probability: its probability; None for a regression model.
         pair: the second text, if there was one.
         params: every option of the method, as it was settled.
         notes: what the method has to say about this text.
@@ -54,7 +54,7 @@ class Flow:
     read: tuple[float, ...]  # how much of each position the decision reads
     method: str
     prediction: str = ""
-    probability: float = 0.0
+    probability: float | None = 0.0
     pair: str | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -85,10 +85,14 @@ class Flow:
         return row
 
     def show(self) -> None:
-        """Print what the deciding position holds of each token behind each layer; layers are counted from 1."""
+        """Print what the deciding position holds of each token behind each layer; layers are counted from 1; in a
+        notebook, show the HTML view.
+        """
         from wherefrom.report.flow_terminal import print_flow
+        from wherefrom.report.notebook import shown_in_notebook
 
-        print_flow(self)
+        if not shown_in_notebook(self):
+            print_flow(self)
 
     def _repr_html_(self) -> str:
         from wherefrom.report.flow import fragment

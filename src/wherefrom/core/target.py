@@ -17,13 +17,15 @@ SavedTarget = tuple[int, int | None, bool | None]  # index, versus, and whether 
 @dataclass(frozen=True)
 class Target:
     """One class of a single-label model, one label of a multi-label model (`independent`: labels do not exclude each
-    other), or one token that a language model may predict; with `versus`, how much more likely it is than another.
+    other), one output of a `regression` model, or one token that a language model may predict; with `versus`, how much
+    more likely (or larger) it is than another.
     """
 
     index: int
     label: str
     independent: bool = False
     versus: int | None = None
+    regression: bool = False
 
     @property
     def position(self) -> int | None:
@@ -44,8 +46,12 @@ class Target:
         return logits[:, self.index] if self.versus is None else logits[:, self.index] - logits[:, self.versus]
 
     def probability(self, logits: Tensor) -> Tensor:
-        """Among all classes, or between the two that are compared. (row, class) -> (row,)"""
+        """Among all classes, or between the two that are compared; of a regression model, which has none, the value
+        itself. (row, class) -> (row,)
+        """
         logits = logits.double()
+        if self.regression:
+            return self.score(logits)
         if self.versus is not None:
             return self.score(logits).sigmoid()
         return (logits.sigmoid() if self.independent else logits.softmax(-1))[:, self.index]
@@ -75,19 +81,26 @@ class Boundary(Target):
         return logits[:, int(self.end)].double().softmax(-1)[:, self.index]
 
 
-def resolve_target(asked: str | int, labels: Sequence[str], *, independent: bool) -> Target:
+def written_value(value: float) -> str:
+    """A predicted value in digits: two decimals, or three digits where these would hide it."""
+    return f"{value:.2f}" if value == 0 or 0.1 <= abs(value) < 10_000 else f"{value:.3g}"
+
+
+def resolve_target(
+    asked: str | int, labels: Sequence[str], *, independent: bool = False, regression: bool = False
+) -> Target:
     """A label by its name (exactly, else in any case), or by its number."""
     if isinstance(asked, int) and not isinstance(asked, bool):
         if not -len(labels) <= asked < len(labels):
             raise UnknownName(
                 f"There is no class {asked}: the model has {len(labels)}, numbered from 0: {', '.join(labels)}."
             )
-        return Target(asked % len(labels), labels[asked], independent)
+        return Target(asked % len(labels), labels[asked], independent, regression=regression)
     name = str(asked)
     matches = [i for i, label in enumerate(labels) if label == name]
     matches = matches or [i for i, label in enumerate(labels) if label.lower() == name.lower()]
     if len(matches) == 1:
-        return Target(matches[0], labels[matches[0]], independent)
+        return Target(matches[0], labels[matches[0]], independent, regression=regression)
     if not matches and name.isdecimal():
-        return resolve_target(int(name), labels, independent=independent)
+        return resolve_target(int(name), labels, independent=independent, regression=regression)
     raise UnknownName.among("label", name, labels)

@@ -34,7 +34,8 @@ _JOINER, _KEYCAP, _PICTURE = "\u200d", "\u20e3", "\ufe0f"  # the last: "shown as
 
 
 def _is_mark(character: str) -> bool:
-    return unicodedata.category(character)[0] in "PS"
+    """Punctuation and symbols; also what joins emoji to one, or says how they look."""
+    return unicodedata.category(character)[0] in "PS" or character in "\u200d\ufe0e\ufe0f"
 
 
 def _continues(character: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -21,6 +21,7 @@ from wherefrom.errors import BadFile, WherefromError
 from wherefrom.explorer.guard import Guard
 from wherefrom.explorer.limits import TooBusy, TooMuch
 from wherefrom.explorer.loading import NotReady, Shelf
+from wherefrom.explorer.questions import ValidationError
 
 if TYPE_CHECKING:
     from wherefrom.explorer.service import Computation, ModelService, PlainData, Prepare
@@ -60,6 +61,12 @@ def error_of(error: BaseException) -> tuple[int, str]:
         return next((status for kind, status in STATUS.items() if isinstance(error, kind)), 400), str(error)
     log.error("while answering a request", exc_info=error)
     return 500, INTERNAL.format(type(error).__name__)
+
+
+def not_understood(place: Sequence[object], why: str) -> str:
+    """What is wrong with a request that does not have the form it should have."""
+    where = ".".join(str(part) for part in place if part != "body")
+    return f"The request was not understood: {where}: {why}."
 
 
 def problem(error: BaseException) -> JSONResponse:
@@ -125,8 +132,12 @@ def make_app(shelf: Shelf, *, hosts: list[str] | None, token: str | None) -> Gua
     @app.exception_handler(RequestValidationError)
     async def _not_understood(_: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"] if part != "body")
-        return JSONResponse({"error": f"The request was not understood: {where}: {first['msg']}."}, 422)
+        return JSONResponse({"error": not_understood(first["loc"], first["msg"])}, 422)
+
+    @app.exception_handler(ValidationError)
+    async def _not_valid(_: Request, error: ValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        return JSONResponse({"error": not_understood(first["loc"], first["msg"])}, 422)
 
     @app.exception_handler(HTTPException)
     async def _refused(_: Request, error: HTTPException) -> JSONResponse:

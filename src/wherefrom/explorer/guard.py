@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import time
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -48,14 +49,16 @@ class Guard:
             return
         if scope["type"] != "http":
             return
-        started = False
+        started, came = False, time.perf_counter()
 
         async def sending(message: Message) -> None:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
                 own = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-                message = {**message, "headers": [*message.get("headers", []), *own]}
+                took = f"server;dur={1000 * (time.perf_counter() - came):.1f}"  # milliseconds, for whoever measures
+                timing = (b"server-timing", took.encode())
+                message = {**message, "headers": [*message.get("headers", []), *own, timing]}
             await send(message)
 
         refused = self._refused(scope)

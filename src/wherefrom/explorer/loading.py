@@ -58,7 +58,9 @@ class Shelf:
         limits: Limits | None = None,
         load: Callable[[Any], TextModel] = load_source,
         failed: Callable[[Exception], None] = lambda _: None,
+        patience: float = 0.0,
     ) -> None:
+        """patience: seconds that a page is waited for before anything is loaded. Importing torch would hold it up."""
         self.limits = limits or Limits()
         self.models = [ShelvedModel(one, name_of(one)) for one in sources]
         self.runs: list[ShownRun] = []
@@ -66,6 +68,7 @@ class Shelf:
         self._thread = threading.Thread(target=self._load_all, name="wherefrom-loading", daemon=True)
         self._methods: list[dict[str, Any]] = []
         self.ready = threading.Event()
+        self._patience, self._shown = patience, threading.Event()
 
     def start(self) -> None:
         self._thread.start()
@@ -77,6 +80,7 @@ class Shelf:
                 one.service.close()
 
     def _load_all(self) -> None:
+        self._shown.wait(self._patience)
         try:
             from wherefrom.explorer.service import ModelService
 
@@ -102,7 +106,8 @@ class Shelf:
         return found
 
     def data(self) -> dict[str, Any]:
-        """What the page knows at first, before and after the models are loaded."""
+        """What the page knows at first, before and after the models are loaded. Who asks for it is shown the page."""
+        self._shown.set()
         return {
             "version": __version__,
             "ready": self.ready.is_set(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ValidationError as ValidationError
 
 if TYPE_CHECKING:  # it brings torch, which the first page need not wait for
     from wherefrom.model.tasks import TargetSpec

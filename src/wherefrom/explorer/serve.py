@@ -65,6 +65,7 @@ class ExplorerServer:
 
     sources: what `wherefrom.load` takes; nothing else is ever loaded. runs: folders of runs.
     host: another than this machine's own makes a token part of the address.
+    patience: seconds that a page is waited for before the models are loaded, which would hold it up.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class ExplorerServer:
         port: int | None = None,
         limits: Limits | None = None,
         load: Callable[[Any], TextModel] = load_source,
+        patience: float = 0.0,
     ) -> None:
         check_extra()
         try:
@@ -89,7 +91,7 @@ class ExplorerServer:
         self.socket = listening(host, port)
         self.port: int = self.socket.getsockname()[1]
         self.host = f"[{host}]" if ":" in host else host
-        self.shelf = Shelf(sources, runs, limits=limits, load=load, failed=self._load_failed)
+        self.shelf = Shelf(sources, runs, limits=limits, load=load, failed=self._load_failed, patience=patience)
         names = [self.host, LOCAL, "localhost", "[::1]"]
         hosts = [f"{name}:{self.port}" for name in names] + (names if self.port == 80 else [])
         app = make_app(self.shelf, hosts=None if self.token else hosts, token=self.token)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from wherefrom.core.encoding import Encoding
@@ -22,6 +23,7 @@ Prepare = Callable[[CachingAsker], Finish]  # notes the questions of a click
 Send = Callable[[PlainData | BaseException | None], None]  # a result, an error, or None for the end
 
 AT_ONCE = 32  # clicks that are answered by one run of the asker
+GATHERING = 0.004  # seconds that a click waits for others, where there were others just before
 TEXTS = 256  # whose encodings are kept
 
 
@@ -96,14 +98,28 @@ class ModelService:
         return future
 
     def _answer_clicks(self) -> None:
+        sizes = (1, 1)  # of the last two runs
         while True:
-            waiting = [self._clicks.get()]
-            while len(waiting) < AT_ONCE and not self._clicks.empty():
-                waiting.append(self._clicks.get())
+            # Who was answered by the last two runs asks again soon, if they are several. One alone never waits.
+            waiting = self._gathered(sum(sizes) if max(sizes) > 1 else 1)
+            sizes = (sizes[1], len(waiting))
             asked = [one for one in waiting if one is not None and one[1].set_running_or_notify_cancel()]
             self._answer(asked)
             if None in waiting:
                 return
+
+    def _gathered(self, expected: int) -> list[tuple[Prepare, Future[PlainData]] | None]:
+        """The clicks that wait. Others that are expected are waited for a moment: together they cost little more than
+        one.
+        """
+        waiting, ends = [self._clicks.get()], time.monotonic() + GATHERING
+        while len(waiting) < AT_ONCE and waiting[-1] is not None:
+            patience = max(0.0, ends - time.monotonic()) if len(waiting) < expected else 0.0
+            try:
+                waiting.append(self._clicks.get(patience > 0, patience))
+            except Empty:
+                break
+        return waiting
 
     def _answer(self, asked: Sequence[tuple[Prepare, Future[PlainData]]]) -> None:
         asker, noted = self.asker(), list[tuple[Prepare, Finish, Future[PlainData]]]()

@@ -86,12 +86,16 @@ def chosen_methods(asked: str | Sequence[str]) -> list[Configured[Method]]:
         names = list(DEFAULT_METHODS)
     elif asked in METHOD_SETS:
         left_out = SLOW if asked == "fast" else ()
-        names = [row.name for row in all_methods() if row.family != "selection" and row.name not in left_out]
+        names = [
+            row.name
+            for row in all_methods()
+            if row.family != "selection" and row.name not in left_out and row.other_name() is None
+        ]
     else:
         names = _listed(asked)
     if not names:
         raise BadOption("Name at least one method, or say 'all'.")
-    return _without_duplicates([choose("method", name) for name in names])
+    return without_twins(_without_duplicates([choose("method", name) for name in names]))
 
 
 def chosen_metrics(
@@ -131,6 +135,31 @@ def _without_duplicates(choices: list[Configured[Any]]) -> list[Configured[Any]]
         if any(choice.asked == other.asked for other in choices[:number]):
             raise BadOption(f"{choice.asked!r} is named twice.")
     return choices
+
+
+def without_twins(choices: list[Configured[Method]]) -> list[Configured[Method]]:
+    """The same choices; an error where one of them is nothing but another, which would have two places by one set of
+    scores.
+    """
+    known = {(choice.row.name, _settled(choice)): choice.asked for choice in choices}
+    for choice in choices:
+        other = choice.row.other_name(choice.options)
+        if other is None:
+            continue
+        name, options = other
+        twin = known.get((name, _settled(choose("method", name), options)))
+        if twin is not None:
+            raise BadOption(
+                f"{choice.asked} is the same as {twin}, so the two cannot be compared. Give it options of its own"
+                f" (see 'wherefrom methods {choice.row.name}'), or leave it out."
+            )
+    return choices
+
+
+def _settled(choice: Configured[Method], options: Mapping[str, Any] | None = None) -> str:
+    """Every option with its value, to tell whether two are the same."""
+    defaults = {name: parameter.default for name, parameter in options_of(choice.row.function).items()}
+    return repr(sorted({**defaults, **choice.options, **(options or {})}.items()))
 
 
 class Gathered(NamedTuple):
@@ -351,7 +380,8 @@ class Comparer:
             if first < 0 or not spans:
                 raise UnknownName(f"The answer {spans!r} does not stand in the context.")
             spans = [(first, first + len(spans))]
-        spans = spans or self.model.task.answer(self.model, case.logits, query.encoding)
+        if spans is None:
+            spans = self.model.task.answer(self.model, case.logits, query.encoding)
         return None if spans is None else [(), spans]
 
 

@@ -42,6 +42,7 @@ class Evidence:
     answer: Flags | None = None  # (unit,): the answer to a question
     second: Numbers | None = None  # (unit,): the scores by another model
     missing: Mapping[str, str] = field(default_factory=dict)  # the reason why one of these is not available
+    unanswerable: bool = False  # whether it is known, or predicted, that the question has no answer
 
     @classmethod
     def of(
@@ -63,6 +64,7 @@ class Evidence:
             None if answer is None else marked(explanation, answer),
             None if second is None else np.asarray(second.scores),
             missing or {},
+            answer is not None and not any(answer),
         )
 
     @cached_property
@@ -119,6 +121,8 @@ class Evidence:
         agrees with it perfectly, so ERASER's scorer discards such rows.
         """
         flags: Flags = self.need(name)[self.real].astype(np.bool_)
+        if name == "answer" and not flags.any() and self.unanswerable:
+            raise NotDefined("the question has no answer in this text, so there is none to look for")
         if not flags.any():
             raise NotDefined(f"no {'unit' if len(self) else 'text'} that the model read lies in the {name}")
         if name == "rationale" and flags.all():
@@ -130,16 +134,19 @@ class Evidence:
 class Answers:
     """What the model answered to a metric's questions, in the order in which `questions` asked them."""
 
-    whole: float  # the target's probability with the whole text
-    probabilities: Numbers  # (question,): the target's probability for every question
+    whole: float  # the target's probability with the whole text; of a regression model its value / spread
+    probabilities: Numbers  # (question,): the same for every question
     keep: Flags  # (question, unit): the questions, as `questions` returned them
     # (1 + question, class), the whole text first; for extractive answers (1 + question, 2, token); None if not wanted
     all_logits: Numbers | None = None
     independent: bool = False  # whether every class is decided on its own (multi-label), not one among all
+    regression: bool = False  # whether these are values in units of their spread, and no probabilities
 
     @property
     def drops(self) -> Numbers:
-        """How far the probability falls from that of the whole text. (question,)"""
+        """How far the probability, or the value in units of its spread, falls from that of the whole text.
+        (question,)
+        """
         return self.whole - self.probabilities
 
     @property

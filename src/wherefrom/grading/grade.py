@@ -14,6 +14,7 @@ from torch import Tensor
 
 from wherefrom.case.asking import Asker, PendingAnswers, Progress
 from wherefrom.case.case import Case
+from wherefrom.case.spread import PendingSpread, note_spread
 from wherefrom.core.arrays import Flags, Numbers
 from wherefrom.core.comparison import Grade
 from wherefrom.core.encoding import Encoding
@@ -23,6 +24,8 @@ from wherefrom.errors import BadOption, MissingToken, ModelFailed, NotDefined
 from wherefrom.grading.evidence import Answers, Evidence, Measured
 from wherefrom.model.text_model import TextModel
 from wherefrom.registry import Configured, Metric, choose
+
+ROUNDING = 1e-6  # of a value: what single precision cannot tell apart
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,7 @@ class Questions:
     asked: PendingAnswers
     keep: Flags  # (question, unit)
     fill: str  # how tokens are hidden
+    spread: PendingSpread | None = None  # what a regression model's values are measured in
 
     def answers(
         self, metric: ConfiguredMetric, targets: Sequence[Target], whole: Tensor, logits: Tensor | None = None
@@ -89,7 +93,13 @@ class Questions:
                 rows.append(self.asked.logits if logits is None else logits)
             every = torch.cat(rows).detach().double().cpu().numpy()
         chance = float(_probability(targets, whole[None])[0])
-        return Answers(chance, probabilities, self.keep, every, targets[0].independent)
+        regression = self.spread is not None
+        if self.spread is not None:
+            unit = self.spread.of(targets)
+            if not unit > ROUNDING * max(1.0, abs(chance)):
+                raise NotDefined("the model's value does not move when words are hidden, so it has no spread")
+            chance, probabilities = chance / unit, probabilities / unit
+        return Answers(chance, probabilities, self.keep, every, targets[0].independent, regression)
 
 
 def _probability(targets: Sequence[Target], logits: Tensor) -> Numbers:
@@ -132,7 +142,7 @@ def note_questions(encoding: Encoding, level: Level, keep: Flags, metric: Config
     unit_of = np.empty(len(encoding), dtype=np.int64)  # (token,)
     for number, members in enumerate(encoding.members(level)):
         unit_of[list(members)] = number
-    return Questions(asker.note(encoding, keep[:, unit_of], fill), keep, fill)
+    return Questions(asker.note(encoding, keep[:, unit_of], fill), keep, fill, note_spread(encoding, asker))
 
 
 def fill_of(metric: ConfiguredMetric, model: TextModel) -> str:

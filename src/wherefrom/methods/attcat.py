@@ -2,6 +2,11 @@
 there.
 
 sum_l a^l_i * CAT^l_i with a^l_i the mean over heads and queries of A^l[query, i]. See `cat` for the option `hidden`.
+The option `layers` says how layers come together: `sum` is the paper's Eq. 12; `last` takes the last layer alone;
+`rollout` is what the paper sets beside it in Fig. 4. That is a product of matrices, of which the paper gives no
+formula. Here a layer's matrix is M^l[query, i] = mean_h A^l[query, i] * CAT^l_i, the impact before the mean over
+queries is taken, each row divided by the sum of its absolute values; the scores are the mean over queries of
+prod_l (0.5 I + 0.5 M^l), as attention rollout has it.
 """
 
 from __future__ import annotations
@@ -17,6 +22,25 @@ from wherefrom.registry import method
 
 
 @method(family="gradient", signed=True, per_class=True, reads="hidden_gradients", paper="Qiang et al. 2022 (AttCAT)")
-def attcat(case: Case, *, hidden: Literal["input", "output"] = "input") -> Tensor:
+def attcat(
+    case: Case,
+    *,
+    hidden: Literal["input", "output"] = "input",
+    layers: Literal["sum", "rollout", "last"] = "sum",
+) -> Tensor:
+    impact = cat(case, hidden=hidden)  # (layer, token)
+    if layers == "rollout":
+        return _rollout(torch.stack([layer.probs.mean(0) for layer in case.capture.attention]) * impact[:, None])
     received = torch.stack([layer.probs.mean((0, 1)) for layer in case.capture.attention])  # (layer, token)
-    return received * cat(case, hidden=hidden)
+    return received[-1] * impact[-1] if layers == "last" else received * impact
+
+
+def _rollout(matrices: Tensor) -> Tensor:
+    """(layer, query, token) -> (token,)"""
+    totals = matrices.abs().sum(-1, keepdim=True)
+    shares = matrices / totals.masked_fill(totals == 0, 1)
+    residual = torch.eye(matrices.shape[-1]).to(matrices)
+    rows = torch.full((matrices.shape[-1],), 1 / matrices.shape[-1]).to(matrices)
+    for share in shares.flip(0):  # one row, from the top layer down
+        rows = rows @ (0.5 * residual + 0.5 * share)
+    return rows

@@ -8,12 +8,22 @@ hands on much.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
 from wherefrom.case.case import Attribution, Case
 from wherefrom.methods.contributions import carried
 from wherefrom.registry import method
+
+NEARLY_ALL = 0.99
+# Decoders give their first position states of a size that no other has, and attend to it when they attend to nothing.
+ALL_IN_ONE = (
+    "{share:.1%} of the scores is at token {place} ({token}): its vectors are so much longer than all others that"
+    " lengths say nothing about the rest, as in many causal models. Take alti, or a method that reads gradients or asks"
+    " the model."
+)
 
 
 @method(
@@ -35,4 +45,11 @@ def globenc(case: Case) -> Attribution:
     def measure(layer: int, rows: Tensor) -> Tensor:
         return layers[layer].lengths(rows) * holdings[layer]
 
-    return carried(case, len(layers), measure)
+    found = carried(case, len(layers), measure)
+    scores = found.scores.sum(0) if found.scores.ndim == 2 else found.scores
+    share = (scores.max() / scores.sum()).item()
+    if len(scores) > 1 and share > NEARLY_ALL:
+        place = int(scores.argmax())
+        note = ALL_IN_ONE.format(share=share, place=place + 1, token=case.encoding.tokens[place])
+        return replace(found, notes=(*found.notes, note))
+    return found

@@ -18,6 +18,9 @@ from wherefrom.registry import method
 Reduce = Literal["sum", "l2", "mean"]
 Baseline = Literal["zero", "auto", "mask", "pad", "unk", "eos"]
 ROUNDED = 1000  # times the precision: what a norm, a backward pass through all layers and a sum leave of zero
+NORM_EPSILON = (
+    1e-3  # what the epsilon of a norm leaves of it: in double precision more than rounding, and as meaningless
+)
 
 
 ROUNDING = (
@@ -38,9 +41,11 @@ def input_x_gradient(case: Case, *, reduce: Reduce = "sum", baseline: Baseline =
 
 
 def only_rounding(parts: Tensor) -> bool:
-    """Whether every sum over a token's numbers is as small beside their sizes as rounding leaves it. (token, size)"""
+    """Whether every sum over a token's numbers is as small beside their sizes as rounding, or the epsilon of a norm,
+    leaves it. (token, size)
+    """
     sizes, sums = parts.double().norm(dim=-1), parts.double().sum(-1).abs()
-    level = ROUNDED * torch.finfo(parts.dtype).eps
+    level = max(ROUNDED * torch.finfo(parts.dtype).eps, NORM_EPSILON)
     return bool(sizes.max() > 0) and bool((sums <= level * sizes.max()).all())
 
 

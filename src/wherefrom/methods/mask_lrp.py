@@ -11,7 +11,8 @@ variant: the paper's formula, in which the mask also holds for what is shown and
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from wherefrom.case.case import Attribution, Case
 from wherefrom.errors import BadOption
@@ -24,8 +25,20 @@ from wherefrom.registry import method
 UNMASKED = "No heads were given, so all of them count, as in transatt: see 'wherefrom heads'."
 
 
+def same_as(options: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]] | None:
+    """Without a mask it is transatt, and no method of its own."""
+    if options["heads"] is not None or options["variant"] != "paper":
+        return None
+    return "transatt", {name: options[name] for name in ("normalise", "precision")}
+
+
 @method(
-    family="relevance", signed=False, per_class=True, reads=relevance_reads, paper="Song et al. 2024, arXiv:2401.09972"
+    family="relevance",
+    signed=False,
+    per_class=True,
+    reads=relevance_reads,
+    paper="Song et al. 2024, arXiv:2401.09972",
+    same_as=same_as,
 )
 def mask_lrp(
     case: Case,

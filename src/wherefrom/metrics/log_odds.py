@@ -28,6 +28,8 @@ class LogOdds:
 
     def score(self, evidence: Evidence, answers: Answers) -> Measured:
         del evidence
+        if answers.regression:
+            raise NotDefined("a regression model has a value and no probability, so there are no odds")
         if answers.whole <= 0 or not bool((answers.probabilities > 0).all()):
             raise NotDefined("a probability is zero, so it has no logarithm")
         changes = (np.log(answers.probabilities) - np.log(answers.whole)).tolist()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel
+from transformers import PretrainedConfig, PreTrainedModel
 
 from wherefrom.core.family import BlockOrder, DecisionPosition, Family
 from wherefrom.errors import NotSeen
@@ -30,6 +32,11 @@ class Block:
     order: BlockOrder
     attention_after: nn.Module
     mlp_after: nn.Module
+    output: nn.Module  # gives the block's output; mostly `module`, which is given its input
+    enter: nn.Module
+    between: tuple[nn.Module, ...] = ()
+    tail: tuple[tuple[str, nn.Module], ...] = ()  # with "+" or "&" in front: see `Family`
+    scale: float = 1.0  # of what attention and mlp add to the residual stream
 
     def rebuild(self, x: Tensor, probs: Tensor, value: Tensor) -> Tensor:
         """The block's output from its input and its attention. x (token, hidden), probs (head, query, key), value
@@ -42,27 +49,37 @@ class Block:
         heads, _, size = value.shape
         context = (probs.to(value.dtype) @ value).transpose(0, 1).reshape(probs.shape[-2], heads * size)
         attended: Tensor = self.attention_out(context)
-        return attended
+        return attended if self.scale == 1 else attended * self.scale
 
     def mixed(self, x: Tensor, attended: Tensor) -> Tensor:
         """The residual stream after the attention, the last point in a block where tokens mix. (token, hidden)"""
-        h: Tensor = self.attention_norm(x + attended) if self.order == "post" else x + self.attention_after(attended)
+        start: Tensor = self.enter(x)
+        h: Tensor = (
+            self.attention_norm(start + attended) if self.order == "post" else start + self.attention_after(attended)
+        )
         return h
 
     def finish(self, x: Tensor, h: Tensor) -> Tensor:
         """The block's output from its input and the residual stream after its attention: each position by itself.
         (token, hidden)
         """
+        for part in self.between:
+            h = part(h)
         if self.order == "post":
-            finished: Tensor = self.mlp_norm(h + self.through_mlp(h))
-            return finished
-        finished = h + self.mlp_after(self.through_mlp(self.mlp_norm(x if self.order == "parallel" else h)))
-        return finished
+            y: Tensor = self.mlp_norm(h + self.through_mlp(h))
+            for sign, part in self.tail:
+                y = y + part(y) if sign == "+" else part(y, x) if sign == "&" else part(y)
+            return y
+        added: Tensor = self.mlp_after(self.through_mlp(self.mlp_norm(x if self.order == "parallel" else h)))
+        return h + (added if self.scale == 1 else added * self.scale)
 
     def through_mlp(self, x: Tensor) -> Tensor:
+        """What the feed-forward part makes of each position; experts take and give a batch, and what chose them."""
+        y = x[None]
         for part in self.mlp:
-            x = part(x)
-        return x
+            found = part(y)
+            y = found[0] if isinstance(found, tuple) else found
+        return y[0]
 
 
 @dataclass(frozen=True)
@@ -72,16 +89,36 @@ class Anatomy:
     family: Family
     blocks: tuple[Block, ...]
     reads: DecisionPosition
+    routers: tuple[nn.Module, ...] = ()  # what chooses experts
 
     def block_of(self, module: nn.Module) -> Block:
         return next(block for block in self.blocks if block.module is module)
 
 
 def _walk(root: nn.Module, path: str) -> Iterator[nn.Module]:
+    for choice in path.split("|")[:-1]:
+        with suppress(AttributeError):
+            found = list(_walk(root, choice))
+            if None not in found:  # a block may say so where it does not have a part
+                yield from found
+                return
+    path = path.rpartition("|")[2]
+    if path == ".":
+        yield root
+        return
     head, _, rest = path.partition(".")
     children = list(root.children()) if head == "*" else [getattr(root, head)]
     for child in children:
         yield from _walk(child, rest) if rest else [child]
+
+
+def _order(family: Family, config: PretrainedConfig) -> BlockOrder:
+    """How this model's blocks are put together: as the family's are, unless its config says otherwise."""
+    if family.parallel_option and getattr(config, family.parallel_option):
+        return "parallel"
+    if family.pre_option:
+        return "pre" if getattr(config, family.pre_option) else "post"
+    return family.order
 
 
 def dissect(network: PreTrainedModel) -> Anatomy:
@@ -106,35 +143,65 @@ def dissect(network: PreTrainedModel) -> Anatomy:
         )
     if isinstance(network, torch._dynamo.OptimizedModule):
         raise NotSeen("A compiled model does not show its inside. Give the model as it was before torch.compile.")
-    order: BlockOrder = (
-        "parallel" if family.parallel_option and getattr(config, family.parallel_option) else family.order
-    )
+    for setting, value in family.only_with:
+        if getattr(config, setting, value) != value:
+            raise NotSeen(
+                f"This {model_type} model has {setting}={getattr(config, setting)!r}, with which its blocks are built"
+                f" otherwise than Wherefrom knows them ({setting}={value!r}), so methods that look inside do not work"
+                " with it; those that only ask the model or differentiate its embeddings do."
+            )
+    order = _order(family, config)
     reads: DecisionPosition = (
         "every" if family.reads_option and getattr(config, family.reads_option) == "mean" else family.reads
     )
-    nothing = nn.Identity()
+    nothing, backbone = nn.Identity(), network.base_model
 
-    def part(block: nn.Module, path: str | None) -> nn.Module:
-        return next(_walk(block, path)) if path else nothing
+    def parts(number: int, block: nn.Module, path: str) -> list[nn.Module]:
+        path = re.sub(r"\$(\w+)", lambda setting: str(getattr(config, setting[1])), path.replace("#", str(number)))
+        found = list(_walk(backbone, path[1:]) if path.startswith("^") else _walk(block, path))
+        return [_Projection(one) if isinstance(one, nn.Parameter) else one for one in found]
+
+    def part(number: int, block: nn.Module, path: str | None) -> nn.Module:
+        return parts(number, block, path)[0] if path else nothing
 
     try:
         blocks = tuple(
             Block(
                 module=block,
-                attention=part(block, family.attention),
-                attention_out=part(block, family.attention_out),
-                attention_norm=part(block, family.attention_norm),
-                mlp=tuple(part(block, path) for path in family.mlp),
-                mlp_norm=part(block, family.mlp_norm),
+                attention=part(i, block, family.attention),
+                attention_out=part(i, block, family.attention_out),
+                attention_norm=part(i, block, family.attention_norm),
+                mlp=tuple(part(i, block, path) for path in family.mlp),
+                mlp_norm=part(i, block, family.mlp_norm),
                 order=order,
-                attention_after=part(block, family.attention_after),
-                mlp_after=part(block, family.mlp_after),
+                attention_after=part(i, block, family.attention_after),
+                mlp_after=part(i, block, family.mlp_after),
+                output=part(i, block, family.output or "."),
+                enter=part(i, block, family.enter),
+                between=tuple(one for path in family.between for one in parts(i, block, path)),
+                tail=tuple((path[0], part(i, block, path.lstrip("+&"))) for path in family.tail),
+                scale=float(getattr(config, family.scale_option)) if family.scale_option else 1.0,
             )
-            for block in _walk(network.base_model, family.blocks)
+            for i, block in enumerate(_walk(backbone, family.blocks))
         )
-    except AttributeError as missing:
+    except (AttributeError, KeyError) as missing:
         raise NotSeen(f"This {model_type} model is not laid out as its family usually is: {missing}.") from missing
-    return Anatomy(family, blocks, reads)
+    routers: list[nn.Module] = []
+    for number, block in enumerate(blocks):
+        with suppress(AttributeError):  # a layer that has one feed-forward part and no experts
+            routers += parts(number, block.module, family.router) if family.router else []
+    return Anatomy(family, blocks, reads, tuple(routers))
+
+
+class _Projection(nn.Module):
+    """The projection behind the heads, where a model keeps it as a parameter. (hidden, head, size)"""
+
+    def __init__(self, weight: nn.Parameter) -> None:
+        super().__init__()
+        self.weight, self.in_features = weight, weight[0].numel()
+
+    def forward(self, context: Tensor) -> Tensor:
+        return nn.functional.linear(context, self.weight.flatten(1))
 
 
 @torch.no_grad()

@@ -204,19 +204,25 @@ def decompose(
     """
     attended = block.attend(probs, value)
     mixed = block.mixed(x, attended)
-    weight, bias = _matrix(block.attention_out)  # (head * size, hidden), (hidden,)
+    weight, bias = (part * block.scale for part in _matrix(block.attention_out))  # (head * size, hidden), (hidden,)
+    start: Tensor = block.enter(x)
     exact = torch.promote_types(x.dtype, torch.float32)  # half precision is not enough to tell parts apart
     parts = BlockContributions(
         probs=probs.to(exact),
-        scale=torch.ones_like(x[:, :1], dtype=exact),
+        scale=torch.ones_like(start[:, :1], dtype=exact),
         value=value.to(exact),
-        project=weight.to(exact).reshape(len(value), -1, x.shape[-1]),
-        residual=x.to(exact),
+        project=weight.to(exact).reshape(len(value), -1, start.shape[-1]),
+        residual=start.to(exact),
         output=mixed.to(exact),
-        rest=bias.to(exact).expand(x.shape),
+        rest=bias.to(exact).expand(start.shape),
     )
     if block.order == "post":
-        parts = _through(block.attention_norm, parts, x + attended, mixed)
+        parts = _through(block.attention_norm, parts, start + attended, mixed)
+        if second_norm and block.between:
+            raise NotSeen(
+                "Not defined for blocks with further feed-forward parts between the attention and the second norm, as"
+                " MobileBERT's: what each token brought is not followed through these. Take norms or alti."
+            )
         if second_norm:
             summed = mixed + block.through_mlp(mixed)
             parts = _through(block.mlp_norm, parts, summed, block.mlp_norm(summed))
@@ -247,7 +253,12 @@ def _matrix(module: nn.Module) -> tuple[Tensor, Tensor]:
     if type(module) is nn.Linear or type(module) is Conv1D:
         weight = (module.weight.T if isinstance(module, nn.Linear) else module.weight).detach()
         return weight, torch.zeros_like(weight[0]) if module.bias is None else module.bias.detach()
-    like = next(p for p in module.parameters() if p.is_floating_point())
+    like = next((p for p in module.parameters() if p.is_floating_point()), None)
+    if like is None:
+        raise NotSeen(
+            f"The weights of a layer ({type(module).__name__}) cannot be read, because they are quantised. Load the"
+            " model without quantisation, or take a method that only asks the model, such as occlusion."
+        )
     width = getattr(module, "in_features", None) or like.shape[-1]
     bias = module(like.new_zeros(1, width))
     return module(torch.eye(width).to(like)) - bias, bias[0]

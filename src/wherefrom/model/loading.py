@@ -4,6 +4,7 @@ pipeline.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import socket
@@ -32,13 +33,18 @@ DtypeSpec = str | torch.dtype
 
 
 def load_model(
-    source: Any, *, device: DeviceSpec | None = None, dtype: DtypeSpec | None = None, task: str | None = None
+    source: Any,
+    *,
+    device: DeviceSpec | None = None,
+    dtype: DtypeSpec | None = None,
+    task: str | None = None,
+    spread: float | None = None,
 ) -> TextModel:
     precision = _dtype(dtype)
     if device is not None:
         _device(device)
     if isinstance(source, str | os.PathLike):
-        return _from_files(os.fspath(source), device=device, dtype=precision, task=task)
+        return _from_files(os.fspath(source), device=device, dtype=precision, task=task, spread=spread)
     network, tokenizer = _given(source)
     if (device is not None and _device(device) != network.device) or (
         precision is not None and precision != network.dtype
@@ -48,7 +54,8 @@ def load_model(
             " model.to(...), then load it without device or dtype."
         )
     made_for = _task_of(type(network).__name__, [type(network).__name__], task)
-    return TextModel(network, tokenizer, name=network.config._name_or_path or type(network).__name__, task=made_for)
+    name = network.config._name_or_path or type(network).__name__
+    return TextModel(network, tokenizer, name=name, task=made_for, spread=spread)
 
 
 def _device(asked: DeviceSpec) -> torch.device:
@@ -69,13 +76,21 @@ def _dtype(asked: DtypeSpec | None) -> torch.dtype | None:
 
 def _given(source: Any) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     if hasattr(source, "model") and hasattr(source, "tokenizer"):  # a pipeline
+        if getattr(source, "task", None) == "zero-shot-classification":
+            raise WrongModel(
+                "A zero-shot pipeline asks its model about one (text, hypothesis) pair for every candidate label, so"
+                " its labels are not the model's. Explain the pair itself: wherefrom.load((pipe.model,"
+                " pipe.tokenizer)).explain((text, 'This example is about sports.'), target='entailment')"
+            )
         source = (source.model, source.tokenizer)
     if isinstance(source, tuple | list) and len(source) == 2:
         network, tokenizer = source
+        network = _uncompiled(network)
         if hasattr(network, "get_base_model"):  # PEFT wraps the model, whose layers hold the adapters
             network = network.get_base_model()
-        inner = getattr(network, "_orig_mod", network)  # torch.compile wraps the model
-        if isinstance(inner, PreTrainedModel) and isinstance(tokenizer, PreTrainedTokenizerBase):
+        network = _uncompiled(network)
+        if isinstance(network, PreTrainedModel) and isinstance(tokenizer, PreTrainedTokenizerBase):
+            _check_weights(network)
             return network, tokenizer
     given = type(source).__name__
     if isinstance(source, tuple | list):
@@ -84,6 +99,32 @@ def _given(source: Any) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         "load() takes 'embedded', a folder, a hub id, a (model, tokenizer) pair or a transformers pipeline,"
         f" not {given}."
     )
+
+
+def _uncompiled(network: Any) -> Any:
+    """torch.compile wraps a model. What runs is the model inside, whose layers can be looked into."""
+    return getattr(network, "_orig_mod", network)
+
+
+def _check_weights(network: PreTrainedModel) -> None:
+    """Raise where the weights cannot be read, with the line that puts it right."""
+    kind = type(network).__name__
+    if getattr(network, "_compiled_call_impl", None) is not None:
+        raise WrongModel(
+            "The model was compiled in place, so that nobody can look into its layers. Take that back before you load"
+            " it: model._compiled_call_impl = None"
+        )
+    away = [name for name, weight in network.named_parameters() if weight.is_meta]
+    if away:
+        raise WrongModel(
+            f"{len(away)} of the model's weights are not in memory (such as {away[0]}): it was offloaded, or made on"
+            f" the device 'meta'. Load it whole: model = {kind}.from_pretrained(NAME, device_map=None)"
+        )
+    if next(network.get_input_embeddings().parameters(), None) is None:
+        raise WrongModel(
+            "The model's word embeddings are quantised and cannot be read, so no word can be hidden. Load it without"
+            f" quantisation, or leave the embeddings out of it: model = {kind}.from_pretrained(NAME)"
+        )
 
 
 def _task_of(name: str, architectures: list[str], asked: str | None) -> Task:
@@ -102,13 +143,22 @@ def _task_of(name: str, architectures: list[str], asked: str | None) -> Task:
     return made_for
 
 
-def _from_files(name: str, *, device: DeviceSpec | None, dtype: torch.dtype | None, task: str | None) -> TextModel:
+def _from_files(
+    name: str,
+    *,
+    device: DeviceSpec | None,
+    dtype: torch.dtype | None,
+    task: str | None,
+    spread: float | None,
+) -> TextModel:
     folder = str(resources.files("wherefrom") / "model" / "builtin" / "sentiment") if name == EMBEDDED else name
     if not os.path.isdir(folder) and (
         os.path.exists(folder) or folder.startswith((".", "/", "~")) or folder.count("/") > 1
     ):
         raise WrongModel(f"{name} is not a folder with a model in it.")
     if os.path.isdir(folder) and not Path(folder, "config.json").exists():
+        if Path(folder, "adapter_config.json").exists():
+            raise WrongModel(_adapter(name, folder, task))
         raise WrongModel(
             f"The folder {name} holds no model: it has no config.json. Save one there with model.save_pretrained(...)."
         )
@@ -140,7 +190,28 @@ def _from_files(name: str, *, device: DeviceSpec | None, dtype: torch.dtype | No
             f"The files of {name} lack weights that the model needs and that would be random:"
             f" {', '.join(sorted(loaded['missing_keys'])[:3])}."
         )
-    return TextModel(_moved(network, device).eval(), tokenizer, name=name, task=made_for)
+    return TextModel(_moved(network, device).eval(), tokenizer, name=name, task=made_for, spread=spread)
+
+
+def _adapter(name: str, folder: str, task: str | None) -> str:
+    """What to write for a folder that holds an adapter, and not the model that it belongs on."""
+    try:
+        said = json.loads(Path(folder, "adapter_config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        said = {}
+    said = said if isinstance(said, dict) else {}
+    base, made_for = said.get("base_model_name_or_path") or "BASE", str(said.get("task_type"))
+    known = next((one.auto for one in TASKS.values() if one.name == (task or ADAPTED.get(made_for))), None)
+    auto = known or TASKS["classification"].auto
+    return (
+        f"The folder {name} holds an adapter (adapter_config.json), and not the model that it belongs on, {base!r}. Put"
+        f" it on that model and hand both over: wherefrom.load((PeftModel.from_pretrained("
+        f"{auto}.from_pretrained({base!r}), {name!r}).eval(), AutoTokenizer.from_pretrained({base!r})))"
+    )
+
+
+# What PEFT calls the tasks.
+ADAPTED = {"SEQ_CLS": "classification", "CAUSAL_LM": "causal_lm", "QUESTION_ANS": "question_answering"}
 
 
 def _moved(network: PreTrainedModel, device: DeviceSpec | None) -> PreTrainedModel:

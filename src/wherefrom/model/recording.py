@@ -51,6 +51,12 @@ class Recording:
     contexts: list[Tensor] = field(default_factory=list)
 
 
+def for_every_head(value: Tensor, query: Tensor) -> Tensor:
+    """One head's keys or values that serve all query heads, as Falcon's do, repeated for each of them."""
+    heads = query.shape[-3]
+    return value if value.shape[-3] == heads else value.expand(*value.shape[:-3], heads, *value.shape[-2:])
+
+
 def attention_probabilities(
     query: Tensor,
     key: Tensor,
@@ -68,6 +74,7 @@ def attention_probabilities(
     if enable_gqa:
         shared = query.shape[-3] // key.shape[-3]
         key, value = key.repeat_interleave(shared, -3), value.repeat_interleave(shared, -3)
+    value = for_every_head(value, query)
     value = hook("value", layer, value)
     scores = hook(
         "scores", layer, (query * (query.shape[-1] ** -0.5 if scale is None else scale)) @ key.transpose(-2, -1)
@@ -173,6 +180,9 @@ class AttentionRecorder(TorchFunctionMode):
             out = func(self._scores, *args[1:], **kwargs)
             self._aliases = [out]
             return out
+        if name == "einsum" and self._aliases and (product := _as_product(*args, probs=self._aliases)) is not None:
+            probs, value, restore = product
+            return restore(self.__torch_function__(torch.matmul, types, (probs, value)))
         if not (self._aliases and args and any(args[0] is alias for alias in self._aliases)):
             return func(*args, **kwargs)
         if name in ("matmul", "bmm", "__matmul__"):
@@ -184,7 +194,36 @@ class AttentionRecorder(TorchFunctionMode):
         out = func(*args, **kwargs)
         if isinstance(out, Tensor) and out.numel() == self._aliases[0].numel():
             self._aliases.append(out)  # a view, a cast or a dropout in evaluation of the probabilities
+        elif name == "__getitem__" and _without_sink(self._aliases[0], out):
+            self._aliases = [out]
         return out
+
+
+def _without_sink(probs: Tensor, out: Any) -> bool:
+    """Whether these are the probabilities but for the last key, where that is no token: what GPT-OSS lets heads attend
+    to when they attend to nothing. The scores keep its column behind those of the tokens.
+    """
+    shape = (*probs.shape[:-1], probs.shape[-1] - 1)
+    return isinstance(out, Tensor) and out.shape == shape
+
+
+def _as_product(
+    equation: str, *operands: Tensor, probs: Sequence[Tensor]
+) -> tuple[Tensor, Tensor, Callable[[Tensor], Tensor]] | None:
+    """einsum(equation, probs, value) with probs (row, head, query, key) as a matrix product: the probabilities, the
+    value as (row, head, key, size), and what brings the product into the order of the einsum's result. None where it is
+    something else.
+    """
+    letters, _, result = equation.replace(" ", "").partition("->")
+    if len(operands) != 2 or not any(operands[0] is alias for alias in probs):
+        return None
+    (row, head, query, key), other = list(letters.partition(",")[0]), letters.partition(",")[2]
+    free = set(other) - {row, head, query, key}
+    if set(other) != {row, head, key, *free} or set(result) != {row, head, query, *free}:
+        return None
+    made = [row, head, query, *free]
+    value: Tensor = operands[1].permute(*(other.index(letter) for letter in (row, head, key, *free)))
+    return operands[0], value, lambda context: context.permute(*(made.index(letter) for letter in result))
 
 
 @contextmanager
@@ -194,14 +233,19 @@ def recording(
     hook: Hook = pass_through,
     attend: Attend = explicit_attention,
     *,
+    outputs: Sequence[nn.Module] | None = None,
+    tokens_first: bool = False,
     scores: bool = True,
 ) -> Iterator[Recording]:
     """Within this context the given blocks and their attention are recorded, layer by layer; `hook` may replace what it
     is called with.
 
+    outputs: the modules that give the blocks' outputs, where these are not the blocks themselves.
+    tokens_first: whether the blocks' tensors are (token, row, size); they are recorded as (row, token, size).
     Without scores it takes half the memory.
     """
     record, thread = Recording(), threading.get_ident()
+    begins = dict(zip(blocks if outputs is None else outputs, blocks, strict=True))
 
     def before(
         _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
@@ -210,19 +254,28 @@ def recording(
             # another thread may call the hook while it is being removed, and then without keyword arguments
             return None
         given = args[0] if args else kwargs["hidden_states"]
+        given = given.transpose(0, 1) if tokens_first else given
         record.inputs.append(graph_tensor(given))
         passed = hook("input", len(record.inputs) - 1, given)
+        passed = passed.transpose(0, 1) if tokens_first else passed
         return ((passed, *args[1:]), kwargs) if args else (args, {**kwargs, "hidden_states": passed})
 
-    def after(block: nn.Module, _: Any, out: Any) -> None:
-        if threading.get_ident() == thread:
-            record.outputs.append(graph_tensor(out[0] if isinstance(out, tuple) else out))
-            record.blocks.append(block)
+    def after(module: nn.Module, _: Any, out: Any) -> Any:
+        if threading.get_ident() != thread:
+            return None
+        found = out[0] if isinstance(out, tuple) else out
+        found = found.transpose(0, 1) if tokens_first else found
+        record.outputs.append(graph_tensor(found))
+        record.blocks.append(begins[module])
+        if not tokens_first:
+            return None
+        turned = found.transpose(0, 1)  # so that what was recorded is on the way to the logits
+        return (turned, *out[1:]) if isinstance(out, tuple) else turned
 
     with ExitStack() as hooks:
-        for block in blocks:
+        for end, block in begins.items():
             hooks.callback(block.register_forward_pre_hook(before, with_kwargs=True).remove)
-            hooks.callback(block.register_forward_hook(after).remove)
+            hooks.callback(end.register_forward_hook(after).remove)
         recorder = hooks.enter_context(AttentionRecorder(attention, hook, attend, scores=scores).open())
         record.attention, record.contexts = recorder.records, recorder.contexts
         yield record

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -48,8 +49,11 @@ class TextModel:
     name: str = "model"
     task: Task = TASKS["classification"]
     batch_tokens: int = 4096  # how many tokens, with padding, go through the model at once
+    # What a regression model's values are measured in; None for the deviation of each text's own (see `case/spread`).
+    spread: float | None = None
     # Where a classification head reads the last hidden states; None where nobody knows.
     decision_position: DecisionPosition | None = field(init=False, default=None)
+    pads: bool = field(init=False, default=True)  # whether padding changes nothing, so that texts may share a batch
     skips_unread: bool = field(init=False, default=False)  # whether what the decision does not read is left out
     # The module that gives a logit to every word of the vocabulary, where it can be run at the positions read alone.
     vocabulary_head: nn.Module | None = field(init=False, default=None)
@@ -59,9 +63,12 @@ class TextModel:
             raise WrongModel(
                 "Wherefrom needs a fast tokenizer, because only that says where each token stands in the text."
             )
+        if self.spread is not None and not 0 < self.spread < math.inf:
+            raise BadOption(f"The spread of a model's values is a number above zero, not {self.spread}.")
         self.check_mode()
         # Found out once, when the model is loaded, so that no explanation pays for it and no recording sees it.
         object.__setattr__(self, "decision_position", self._find_decision_position())
+        object.__setattr__(self, "pads", self._may_pad())
         object.__setattr__(self, "vocabulary_head", self._find_vocabulary_head())
         object.__setattr__(self, "skips_unread", self._may_skip_unread())
 
@@ -79,7 +86,19 @@ class TextModel:
     @property
     def independent(self) -> bool:
         """True where labels do not exclude each other (multi-label), or there is only one."""
+        if self.regression:
+            return False
         return self.network.config.problem_type == "multi_label_classification" or len(self.labels) == 1
+
+    @property
+    def regression(self) -> bool:
+        """Whether the outputs are values and no probabilities: where the configuration says so, or does not say what a
+        single output is, which transformers then trains as regression, too.
+        """
+        if not self.task.has_labels:
+            return False
+        kind = self.network.config.problem_type
+        return kind == "regression" or (kind is None and len(self.labels) == 1)
 
     @cached_property
     def anatomy(self) -> Anatomy:
@@ -90,16 +109,17 @@ class TextModel:
         its logits at the last hidden states is asked.
         """
         try:
-            expected, last = self.anatomy.reads, self.anatomy.blocks[-1].module
+            expected, last = self.anatomy.reads, self.anatomy.blocks[-1].output
         except WrongModel:
             return None
         if expected == "every" or not self.task.position_depends_on_family:
             return expected
         hidden: list[Tensor] = []
+        turned = self.anatomy.family.tokens_first
 
         def cut_off(_: nn.Module, __: Any, output: Any) -> Any:
             states = (output[0] if isinstance(output, tuple) else output).detach().requires_grad_()
-            hidden[:] = [states]
+            hidden[:] = [states.transpose(0, 1) if turned else states]
             return (states, *output[1:]) if isinstance(output, tuple) else states
 
         handle = last.register_forward_hook(cut_off)
@@ -125,6 +145,14 @@ class TextModel:
                 positions = table.num_embeddings - table.padding_idx - 1
         known = [n for n in (positions, self.tokenizer.model_max_length) if n is not None and 0 < n < UNLIMITED]
         return min(known, default=None)
+
+    @cached_property
+    def no_gradient_through(self) -> str | None:
+        """The name of a layer that gradients do not pass, as torch's own quantised ones; None where all do."""
+        for name, module in self.network.named_modules():
+            if ".quantized" in type(module).__module__:
+                return str(name)
+        return None
 
     @property
     def device(self) -> torch.device:
@@ -153,8 +181,12 @@ class TextModel:
 
     @property
     def takes_batches(self) -> bool:
-        """Decoders that classify find the last token by the padding id; without one they answer one row at a time."""
-        return not self.task.finds_end_by_padding or self.network.config.get_text_config().pad_token_id is not None
+        """Decoders that classify find the last token by the padding id; without one they answer one row at a time. So
+        do models whose answer padding changes.
+        """
+        if self.task.finds_end_by_padding and self.network.config.get_text_config().pad_token_id is None:
+            return False
+        return self.pads
 
     # Reading
 
@@ -336,6 +368,25 @@ class TextModel:
             return None
         read = full[torch.arange(len(full), device=full.device), positions]
         return head if short.shape[1] == 1 and _same_answer(short[:, 0], read) else None
+
+    def _may_pad(self) -> bool:
+        """Whether a text is answered alike alone and beside a longer one. Tried, because padding that is masked in the
+        attention may still be convolved or pooled with its neighbours, or be read as the last token.
+        """
+        if not self.takes_batches:
+            return True
+        try:
+            sample = self.task.sample.format(mask=self.tokenizer.mask_token)
+            short, long = self.encode(sample), self.encode(f"Well, well, well. {sample}")
+            with torch.no_grad():
+                alone, padded = (
+                    self._logits(self.batch(some), None, skip_unread=False)[0] for some in ([short], [short, long])
+                )
+        except Exception:  # whatever the model makes of a text that it cannot read: then it says so when it is asked
+            return True
+        padded = padded[..., : alone.shape[-1]]
+        room = max(1e-3, 10 * torch.finfo(alone.dtype).eps)  # half precision rounds another way in another batch
+        return torch.allclose(padded, alone, rtol=room, atol=room * float(alone[alone.isfinite()].abs().max()))
 
     def _may_skip_unread(self) -> bool:
         """Whether leaving out what is not read gives the same answer. Tried, because a model may have a head unlike its

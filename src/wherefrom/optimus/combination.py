@@ -42,7 +42,9 @@ class Combination:
 
     @classmethod
     def read(cls, text: str) -> Combination | None:
-        """The combination that is written so; None if it is something else, such as a file."""
+        """The combination that is written so or has this name; None if it is something else, such as a file."""
+        if text.strip() in NAMED:
+            return NAMED[text.strip()]
         found = _WRITTEN.fullmatch(text.strip())
         if found is None:
             return None
@@ -67,6 +69,8 @@ class Combination:
 
 
 BASELINE = Combination("A", "mean", "mean", "from")  # what the literature does most; the paper's B
+# Names without commas, for lists on the command line.
+NAMED = {"baseline": BASELINE, "A-baseline": BASELINE, "A*-baseline": Combination("A*", "mean", "mean", "from")}
 
 
 def reductions(raw: Raw, count: int) -> list[Reduction]:

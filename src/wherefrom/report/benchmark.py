@@ -7,16 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from wherefrom.benchmark.statistics import Curve, Energy, Interval, MethodCost, Ranks, Standing
+from wherefrom.benchmark.recommendation import FLOOR, recommend
+from wherefrom.benchmark.statistics import Curve, Energy, Interval, MethodCost, Ranks, Standing, question_of
 from wherefrom.benchmark.summary import Summary, ranks_over_data_sets
 from wherefrom.core.explanation import Explanation
+from wherefrom.core.target import written_value
 from wherefrom.errors import MissingExtra
 from wherefrom.report.document import render_page
-from wherefrom.report.figure import BLUE, GREEN, INK, ORANGE, PURPLE, label, new_axes, svg_of
+from wherefrom.report.figure import BLUE, GREEN, INK, ORANGE, PURPLE, label, logarithmic, new_axes, svg_of
 from wherefrom.report.html import ExplanationView, view
 from wherefrom.report.leaderboard_files import metric_title
 from wherefrom.report.pieces import visible
-from wherefrom.report.wording import percent
+from wherefrom.report.recommendation import recommended, seconds_per_example
+from wherefrom.report.wording import percent, predicts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,10 +28,10 @@ if TYPE_CHECKING:
 ARROW = {"higher": "↑", "lower": "↓"}
 # The best methods have a colour each; more colours than these could not be distinguished.
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE, "#c94f7c", "#8a6d3b", "#3aa6b9", "#c9a227")
-FLOOR = "random"  # the method that any other should surpass
 OPERATIONS = 8  # how many of the operations that won are listed
 TEXT = 700  # how many characters of a disputed example are shown
 SIDE_BY_SIDE = 8  # by how many methods a disputed example is shown
+DISAGREE = 0.3  # below this mean correlation, methods are said to disagree on an example
 
 
 class ScoreCell(NamedTuple):
@@ -53,6 +56,9 @@ class DisputedView:
     example: str
     agreement: str
     label: str
+    prediction: str
+    wrong: bool
+    disagree: bool
     target: str
     views: list[tuple[str, ExplanationView]]
 
@@ -69,10 +75,13 @@ class RunView:
     intervals: str  # svg
     curves: str | None
     cost: PageTable
+    faithful_and_cheap: str | None  # svg
     cumulative: str | None
     agreement: str | None
     winners: list[tuple[str, int, list[tuple[str, int, str]]]]
     disputed: list[DisputedView]
+    labels: list[str]  # of these examples
+    counted: dict[str, int]  # how many of them are wrong, and on how many methods disagree
     errors: list[tuple[str, str]]
     more_errors: int
     provenance: list[tuple[str, str]]
@@ -85,7 +94,7 @@ def check_extra() -> None:
         raise MissingExtra("The report", "bench") from missing
 
 
-def report_page(summaries: Sequence[Summary], energy: Energy) -> str:
+def report_page(summaries: Sequence[Summary], energy: Energy | None = None) -> str:
     """One page of one or several runs."""
     check_extra()
     ranks = ranks_over_data_sets(summaries)
@@ -96,7 +105,8 @@ def report_page(summaries: Sequence[Summary], energy: Energy) -> str:
         styles=("text.css", "page.css", "benchmark.css"),
         scripts=("benchmark.js",),
         title=f"Which explanation to trust: {visible(', '.join(models))}",
-        headline=_headline(summaries, ranks),
+        recommended=recommended(recommend([summary.redrawn for summary in summaries]), seconds_per_example(summaries)),
+        headline=_headline(summaries),
         ranks=_rank_table(ranks),
         data_sets=len(summaries),
         runs=[_view(summary, energy, colours) for summary in summaries],
@@ -104,7 +114,7 @@ def report_page(summaries: Sequence[Summary], energy: Energy) -> str:
     )
 
 
-def _headline(summaries: Sequence[Summary], ranks: Ranks) -> list[tuple[str, str, str]]:
+def _headline(summaries: Sequence[Summary]) -> list[tuple[str, str, str]]:
     """The numbers on top of the page: (number, what it is, a remark)."""
     total = {
         name: sum(summary.counts.get(name, 0) for summary in summaries)
@@ -112,10 +122,8 @@ def _headline(summaries: Sequence[Summary], ranks: Ranks) -> list[tuple[str, str
     }
     saved = 1 - total["rows"] / total["asked"] if total["asked"] else 0.0
     whole = f"{len(summaries)} data sets" if len(summaries) > 1 else visible(summaries[0].name)
-    best, rank = ranks.methods[0], ranks.overall[0]
     broken = sum(len({row["example"] for row in summary.errors}) for summary in summaries)
     return [
-        (best, "best average rank", f"{rank:.1f} of {len(ranks.methods)} methods" if rank is not None else ""),
         (
             f"{int(total['examples']):,}",
             "examples",
@@ -164,8 +172,9 @@ def _strength(rank: float | None, count: int) -> float:
     return 0.0 if rank is None or count < 2 else max(0.0, 1 - 2 * (rank - 1) / (count - 1))
 
 
-def _view(summary: Summary, energy: Energy, colours: Mapping[str, str]) -> RunView:
+def _view(summary: Summary, energy: Energy | None, colours: Mapping[str, str]) -> RunView:
     order = summary.ranks.methods
+    examples = _examples(summary, order)
     return RunView(
         summary=summary,
         title=visible(summary.name),
@@ -177,20 +186,17 @@ def _view(summary: Summary, energy: Energy, colours: Mapping[str, str]) -> RunVi
         ],
         intervals=_interval_figure(summary, colours),
         curves=_curve_figure(summary.curves, summary.better, order, colours) if summary.curves else None,
-        cost=_cost_table(summary.costs),
+        cost=_cost_table(summary.costs, energy),
+        faithful_and_cheap=_faithful_and_cheap(summary, colours),
         cumulative=_cumulative_figure(summary.costs, colours) if summary.costs else None,
         agreement=_agreement_figure(summary, order) if len(order) > 1 else None,
         winners=_winners(summary),
-        disputed=[
-            DisputedView(
-                visible(one.example),
-                f"{one.agreement:+.2f}",
-                visible(one.label or ""),
-                visible(one.explanations[0].target),
-                [(visible(e.method), view(_short(e), special=False)) for e in _side_by_side(one.explanations, order)],
-            )
-            for one in summary.disputed
-        ],
+        disputed=examples,
+        labels=sorted({one.label for one in examples if one.label}),
+        counted={
+            "wrong": sum(one.wrong for one in examples),
+            "disagree": sum(one.disagree for one in examples),
+        },
         errors=[
             (visible(str(row["where"] or row["example"])), visible(str(row["error"]))) for row in summary.errors[:20]
         ],
@@ -199,11 +205,45 @@ def _view(summary: Summary, energy: Energy, colours: Mapping[str, str]) -> RunVi
     )
 
 
+def _target(explanation: Explanation) -> str:
+    """What is explained; of a regression model with the value that it predicts."""
+    value = explanation.value is not None
+    return f"{explanation.target} ({predicts(explanation)})" if value else explanation.target
+
+
+def _examples(summary: Summary, order: Sequence[str]) -> list[DisputedView]:
+    return [
+        DisputedView(
+            visible(one.example),
+            f"{one.agreement:+.2f}".replace("-", "−"),
+            visible(one.label or ""),
+            visible(one.prediction),
+            bool(one.wrong),
+            one.agreement < DISAGREE,
+            visible(_target(one.explanations[0])),
+            [(visible(e.method), view(_short(e), special=False)) for e in _side_by_side(one.explanations, order)],
+        )
+        for one in summary.disputed
+    ]
+
+
 def _facts(summary: Summary) -> list[tuple[str, str]]:
     facts = [("examples", f"{summary.examples:,}"), ("level", str(summary.plan["level"]))]
     facts.append(("explained", str(summary.plan["target"])))
+    if summary.values is not None:
+        least, mean, largest = map(written_value, summary.values)
+        facts.append(("the model predicts", f"{least} to {largest}, {mean} on average"))
     if summary.accuracy is not None:
         facts.append(("the model is right in", percent(summary.accuracy)))
+    if summary.macro_f1 is not None:
+        facts.append(("its macro F1", f"{summary.macro_f1:.3f}"))
+    if summary.counts.get("nothing_predicted"):
+        facts.append(("no label is predicted for", f"{summary.counts['nothing_predicted']:,.0f} texts, left out"))
+    if summary.counts.get("unanswerable"):
+        left_out = "left out of the metrics that look for it"
+        facts.append(("questions without an answer", f"{summary.counts['unanswerable']:,.0f}, {left_out}"))
+    for method, count in summary.gaps.items():
+        facts.append((f"{visible(method)} does not add up for", f"{count:,} of its explanations: do not rely on them"))
     if not summary.finished:
         facts.append(("not finished", "some parts are missing; the numbers are those of the others"))
     return facts
@@ -298,23 +338,20 @@ def _interval_cell(interval: Interval | None, scale: float, classes: str = "") -
     )
 
 
-def _cost_table(costs: Sequence[MethodCost]) -> PageTable:
+def _cost_table(costs: Sequence[MethodCost], energy: Energy | None) -> PageTable:
     columns = [
         ("ms per example", "on its own, with nothing shared"),
         ("forward rows", "per example"),
         ("backward rows", "per example"),
     ]
-    columns += [("seconds", "for all examples"), ("Wh", ""), ("g CO2e", "")]
+    columns += [("seconds", "for all examples")]
+    if energy is not None:
+        columns += [("Wh", ""), ("g CO2e", "")]
     rows = []
     for cost in costs:
-        values = [
-            1000 * cost.per_example,
-            cost.forwards,
-            cost.backwards,
-            cost.seconds,
-            1000 * cost.kilowatt_hours,
-            cost.grams,
-        ]
+        values = [1000 * cost.per_example, cost.forwards, cost.backwards, cost.seconds]
+        if cost.kilowatt_hours is not None and cost.grams is not None:
+            values += [1000 * cost.kilowatt_hours, cost.grams]
         rows.append((visible(cost.method), [ScoreCell(_amount(value), value) for value in values]))
     return PageTable(columns, rows)
 
@@ -389,7 +426,7 @@ def _interval_figure(summary: Summary, colours: Mapping[str, str]) -> str:
         metric: [one for one in standings if one.mean is not None] for metric, standings in summary.boards.items()
     }
     boards = {metric: standings for metric, standings in boards.items() if standings} or {"": []}
-    columns = min(3, len(boards))
+    columns = 2 if len(boards) == 4 else min(3, len(boards))
     rows = -(-len(boards) // columns)
     most = max(len(standings) for standings in boards.values())
     figure, axes = new_axes(
@@ -403,7 +440,7 @@ def _interval_figure(summary: Summary, colours: Mapping[str, str]) -> str:
         )
     for one in axes[len(boards) :]:
         one.set_visible(False)
-    return svg_of(figure)
+    return svg_of(figure, "Means of every method by every metric, with their 95% intervals")
 
 
 def _whiskers(axes: Axes, standings: Sequence[Standing], colours: Mapping[str, str]) -> None:
@@ -443,7 +480,7 @@ def _curve_figure(
         one.set_xlabel("most important units hidden, %")
     axes[0].set_ylabel("effect")
     _legend(axes, figure)
-    return svg_of(figure)
+    return svg_of(figure, "Perturbation curves: the effect of hiding more and more of the units ranked highest")
 
 
 def _line(axes: Axes, across: Sequence[float], up: Sequence[float], method: str, colours: Mapping[str, str]) -> None:
@@ -473,15 +510,86 @@ def _legend(axes: Sequence[Axes], figure: Figure) -> None:
 def _cumulative_figure(costs: Sequence[MethodCost], colours: Mapping[str, str]) -> str:
     figure, axes = new_axes(1, 1, width=8.6, height=3.6)
     for cost in costs:
-        across, up = [0, *cost.examples], [0.0, *cost.grams_so_far]
+        across, up = [0, *cost.examples], [0.0, *cost.seconds_so_far]
         _line(axes[0], across, up, cost.method, colours)
     axes[0].set_yscale(
-        "symlog", linthresh=max(min((cost.grams for cost in costs if cost.grams > 0), default=1.0), 1e-9)
+        "symlog", linthresh=max(min((cost.seconds for cost in costs if cost.seconds > 0), default=1.0), 1e-9)
     )
     axes[0].set_xlabel("examples explained")
-    axes[0].set_ylabel("g CO2e, cumulative")
+    axes[0].set_ylabel("seconds, cumulative")
     _legend(axes, figure)
-    return svg_of(figure)
+    return svg_of(figure, "Seconds that each method took for the examples so far")
+
+
+def _main_metric(summary: Summary) -> str | None:
+    """The metric that stands for faithfulness: the first that erases units, or else the first that has values."""
+    known = [metric for metric, board in summary.boards.items() if any(one.mean is not None for one in board)]
+    erasing = [metric for metric in known if question_of(metric) == "erasure"]
+    return next(iter(erasing or known), None)
+
+
+def _faithful_and_cheap(summary: Summary, colours: Mapping[str, str]) -> str | None:
+    """One dot a method: what it costs, how faithful it is, with the interval of that; better is always up. A dotted
+    line joins the methods that no cheaper one surpasses.
+    """
+    metric = _main_metric(summary)
+    seconds = {cost.method: cost.per_example for cost in summary.costs}
+    shown = [
+        (1000 * seconds[one.method], one.mean, one)
+        for one in (summary.boards[metric] if metric else ())
+        if one.mean is not None and seconds.get(one.method, 0) > 0
+    ]
+    if metric is None or len(shown) < 2:
+        return None
+    figure, (axes,) = new_axes(1, 1, width=8.6, height=4.3)
+    logarithmic(axes)
+    higher = summary.better[metric] == "higher"
+    front: list[tuple[float, float]] = []
+    for across, up, one in sorted(shown, key=lambda dot: (dot[0], dot[1] if not higher else -dot[1])):
+        colour = INK if one.method == FLOOR else colours.get(one.method, INK)
+        faint = 1.0 if one.method in colours else 0.6
+        if one.interval is not None:
+            axes.plot([across] * 2, one.interval, color=colour, alpha=faint, linewidth=2, solid_capstyle="round")
+        axes.plot([across], [up], "o", markersize=7, color=colour, alpha=faint)
+        if not front or (up > front[-1][1] if higher else up < front[-1][1]):
+            front.append((across, up))
+    axes.plot(*zip(*front, strict=True), color=INK, alpha=0.5, linewidth=1.2, linestyle=":", zorder=0)
+    axes.margins(0.09, 0.08)
+    if not higher:
+        axes.invert_yaxis()
+    _name_dots(axes, [(across, up, label(one.method)) for across, up, one in shown])
+    axes.set_xlabel("milliseconds an example, on its own (logarithmic)")
+    axes.set_ylabel(f"{metric_title(metric)} {ARROW[summary.better[metric]]}", parse_math=False)
+    return svg_of(figure, f"{metric_title(metric)} of every method against its milliseconds an example")
+
+
+def _name_dots(axes: Axes, dots: Sequence[tuple[float, float, str]]) -> None:
+    """A name beside every dot, moved up or down where it would lie on another."""
+    axes.get_figure().draw_without_rendering()  # type: ignore[union-attr]  # so that places on the paper are known
+    to_paper = axes.transData.transform
+    taken: list[tuple[float, float, float]] = []  # from and to across, and how high
+    high = 11.0 * axes.get_figure().dpi / 72  # type: ignore[union-attr]
+    right = axes.bbox.x1
+    for across, up, name in sorted(dots, key=lambda dot: -to_paper(dot[:2])[1]):
+        x, y = to_paper((across, up))
+        wide = 0.62 * 8.5 * len(name) * axes.get_figure().dpi / 72  # type: ignore[union-attr]
+        to_left = x + wide + high > right
+        start = x - wide - high / 2 if to_left else x + high / 2
+        place = y
+        while any(abs(place - other) < high and start < end and begin < start + wide for begin, end, other in taken):
+            place -= high / 4
+        taken.append((start, start + wide, place))
+        axes.annotate(
+            name,
+            (across, up),
+            xytext=(-6 if to_left else 6, (place - y) * 72 / axes.get_figure().dpi),  # type: ignore[union-attr]
+            textcoords="offset points",
+            ha="right" if to_left else "left",
+            va="center",
+            fontsize=8.5,
+            color=INK,
+            parse_math=False,
+        )
 
 
 def _agreement_figure(summary: Summary, order: Sequence[str]) -> str:
@@ -510,5 +618,6 @@ def _agreement_figure(summary: Summary, order: Sequence[str]) -> str:
                     )
     bar = figure.colorbar(shown, ax=one, shrink=0.6, pad=0.02)
     bar.outline.set_visible(False)
-    bar.set_label("Spearman's correlation, mean over examples", fontsize=8.5)
-    return svg_of(figure)
+    bar.ax.tick_params(colors=INK, labelsize=8)
+    bar.set_label("Spearman's correlation, mean over examples", fontsize=8.5, color=INK)
+    return svg_of(figure, "How alike every two methods rank the units of a text")

@@ -11,9 +11,11 @@ from typing import NamedTuple
 from wherefrom.core.comparison import Comparison, Conclusion, Grade
 from wherefrom.core.comparison import printed as figure
 from wherefrom.core.explanation import Explanation
+from wherefrom.report.effect import gap_warning
 from wherefrom.report.pieces import visible
 from wherefrom.report.wording import duration
 
+GAP_MARK = "(!)"  # behind a method whose scores do not add up
 MANY = 4  # methods that a footnote names before it counts the rest
 
 
@@ -75,7 +77,8 @@ def sheet(comparison: Comparison) -> Sheet:
     ):
         cells = tuple(_cell(grade, ranks[place][i], columns[i], notes, explanation) for i, grade in enumerate(grades))
         average = averages[place] if several else None
-        lines.append(MethodLine(visible(name), explanation, cells, average, *_cost(explanation, several=several)))
+        shown = f"{name} {GAP_MARK}" if explanation.gap_stays else name
+        lines.append(MethodLine(visible(shown), explanation, cells, average, *_cost(explanation, several=several)))
     lines.sort(key=lambda line: (line.mean_rank is None, line.mean_rank))
     return Sheet(
         visible(in_words(comparison)),
@@ -223,7 +226,12 @@ def _remarks(comparison: Comparison, columns: Sequence[Sequence[Grade]]) -> tupl
         f"{', '.join(metrics)}: hides by {fill}, as this tokenizer has no {wanted} token"
         for (fill, wanted), metrics in instead.items()
     ]
-    return tuple(visible(remark) for remark in failed + stood_in)
+    gaps = [
+        f"{name}: {gap_warning(one)}"
+        for name, one in zip(comparison.names, comparison.explanations, strict=True)
+        if one.gap_stays
+    ]
+    return tuple(visible(remark) for remark in failed + gaps + stood_in)
 
 
 def _counts(comparison: Comparison) -> str:

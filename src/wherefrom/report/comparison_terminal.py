@@ -10,7 +10,7 @@ from wherefrom.report.colour import DARK
 from wherefrom.report.columns import TerminalColumn, blocks, heading, lines
 from wherefrom.report.comparison_sheet import GradeCell, Sheet, mean, sheet
 from wherefrom.report.terminal import Terminal
-from wherefrom.report.wording import percent, predicted
+from wherefrom.report.wording import predicted, predicts
 
 
 def print_comparison(comparison: Comparison, *, console: Console | None = None) -> None:
@@ -44,7 +44,7 @@ def _headline(comparison: Comparison, terminal: Terminal) -> Text:
     line = Text.assemble(
         terminal.text(f"{len(comparison.names)} explanation{'s' * (len(comparison.names) != 1)} of "),
         terminal.text(first.target, "bold"),
-        terminal.text(f" ({percent(first.probability)}), by {first.level}"),
+        terminal.text(f" ({predicts(first)}), by {first.level}"),
     )
     instead = predicted(first)
     return line.append_text(terminal.text(f"; the model predicts {instead}", "yellow")) if instead else line

@@ -9,7 +9,9 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from wherefrom.core.check import SPREAD_IN_PROBABILITY
 from wherefrom.core.explanation import Explanation
+from wherefrom.core.target import written_value
 
 TINY = 0.01  # a point: what moves the probability by less is not worth a colour
 LOUD = 0.10  # from ten points on, colours have their full strength
@@ -25,7 +27,9 @@ DERIVATIVES = frozenset({"input_x_gradient", "cat", "attcat", "attention_x_gradi
 
 
 class Effect(NamedTuple):
-    """How far the target's probability moves, in parts of one."""
+    """How far the target's probability moves, in parts of one; a regression model's value moves by so many spreads,
+    each of which is counted as `SPREAD_IN_PROBABILITY`.
+    """
 
     size: float
     measured: bool  # by hiding units; else computed from the scores
@@ -50,12 +54,23 @@ def effect_of(explanation: Explanation, *, special: bool = False) -> Effect | No
         for score, part in zip(explanation.scores, explanation.segment, strict=True)
         if (special or part >= 0) and math.isfinite(score)
     )
-    computed = Effect(shift(explanation.probability, total), measured=False)
+    if explanation.value is not None:
+        return _effect_on_value(explanation, total)
+    computed = Effect(shift(explanation.output, total), measured=False)
     if explanation.signed and explanation.method in LOGITS:  # an option that takes the sign away takes the unit, too
         return computed
     if explanation.check is not None:
         return Effect(explanation.check.effect, measured=True)
     return computed if explanation.signed and explanation.method in DERIVATIVES else None
+
+
+def _effect_on_value(explanation: Explanation, total: float) -> Effect | None:
+    """The scores of these methods are in the value's own unit; how much that is, only a check tells by the spread."""
+    check = explanation.check
+    if check is None or not check.spread:
+        return None
+    measured = not (explanation.signed and explanation.method in LOGITS)
+    return Effect(SPREAD_IN_PROBABILITY * (check.effect if measured else total) / check.spread, measured)
 
 
 def shift(probability: float, logit: float) -> float:
@@ -86,6 +101,14 @@ def points(size: float) -> str:
     return f"{100 * size:.1f} points"
 
 
+def moved_by(found: Effect, explanation: Explanation) -> str:
+    """How far the probability moves, in points; or how far the value does, and how many spreads that is."""
+    if explanation.value is None or explanation.check is None or explanation.check.spread is None:
+        return points(found.size)
+    spreads = found.size / SPREAD_IN_PROBABILITY
+    return f"{written_value(spreads * explanation.check.spread)} ({spreads:.2f} of its spread)"
+
+
 def warning(explanation: Explanation) -> str:
     """What a reader must know before looking at colours; nothing where there is nothing."""
     shown = [
@@ -95,20 +118,34 @@ def warning(explanation: Explanation) -> str:
     ]
     if not any(shown):
         return ""  # the views say that every score is zero
+    if explanation.gap_stays:
+        return gap_warning(explanation)
     if _only_rounding(shown, signed=explanation.signed):
         return "Differences here are rounding: the scores differ by less than single precision can tell apart."
     found = effect_of(explanation)
     if found is None or not found.tiny:
         return ""
     what = "scores are" if explanation.signed else "effect is"
-    sure = max(explanation.probability, 1 - explanation.probability) >= SATURATED
+    regression = explanation.value is not None
+    sure = not regression and max(explanation.output, 1 - explanation.output) >= SATURATED
     why = ": the model is saturated" if sure else ""
-    moved = points(found.size)
+    what_moves, moved = "value" if regression else "probability", moved_by(found, explanation)
     if found.measured:
-        because = f"Hiding the {explanation.level}s that the scores name moved the probability by {moved}"
+        because = f"Hiding the {explanation.level}s that the scores name moved the {what_moves} by {moved}"
     else:
-        because = f"All of them together could move the probability by {moved}"
+        because = f"All of them together could move the {what_moves} by {moved}"
     return f"The {what} tiny{why}. {because}, so the colours stay pale."
+
+
+def gap_warning(explanation: Explanation) -> str:
+    """That the scores do not add up, in words; nothing where they do."""
+    if not explanation.gap_stays or explanation.gap is None:
+        return ""
+    total = sum(map(abs, explanation.scores))
+    return (
+        f"Do not rely on these scores: they miss {abs(explanation.gap):.3g} of what they should add up to, and are"
+        f" {total:.3g} together."
+    )
 
 
 def _only_rounding(shown: Sequence[float], *, signed: bool) -> bool:

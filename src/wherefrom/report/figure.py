@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from html import escape
 from typing import TYPE_CHECKING
 
 from wherefrom.report.pieces import visible
@@ -59,7 +60,18 @@ def new_axes(
     return figure, flat
 
 
-def svg_of(figure: Figure) -> str:
+def logarithmic(axes: Axes) -> None:
+    """Across by powers of ten, with plain numbers at 1, 2, 5, 10, ..."""
+    from matplotlib.ticker import LogLocator
+
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.4g}")
+    axes.xaxis.set_minor_formatter(lambda *_: "")
+
+
+def svg_of(figure: Figure, name: str = "") -> str:
+    """name: what the figure shows, for those who cannot see it."""
     import matplotlib as mpl
 
     written = io.StringIO()
@@ -72,4 +84,6 @@ def svg_of(figure: Figure) -> str:
     # A page names its style sheets by their hashes (report.document): matplotlib's one rule stands in page.css.
     drawing = re.sub(r"<style[^>]*>.*?</style>", "", drawing, flags=re.DOTALL)
     drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing, flags=re.DOTALL)
+    if name:
+        drawing = drawing.replace("<svg", f'<svg role="img" aria-label="{escape(name)}"', 1)
     return drawing.replace(INK, "currentColor")

@@ -32,7 +32,7 @@ def page(flow: Flow) -> str:
         ("method", visible(flow.method)),
         ("options", visible(options(flow.params))),
         ("model", visible(flow.model)),
-        ("predicted", f"{visible(flow.prediction)} ({percent(flow.probability)})" if flow.prediction else ""),
+        ("predicted", _prediction(flow)),
     ]
     return render_page(
         "flow.html",
@@ -59,7 +59,7 @@ def fragment(flow: Flow) -> str:
     return render_fragment(
         "flow_fragment.html",
         method=visible(flow.method),
-        prediction=f"{visible(flow.prediction)} ({percent(flow.probability)})" if flow.prediction else "",
+        prediction=_prediction(flow),
         reader=visible(labels(flow)[place]),
         rows=[
             (visible(name), words[i], [(percent(row[i]), f"{min(1.0, row[i] / scale):.3f}") for row in rows])
@@ -68,6 +68,12 @@ def fragment(flow: Flow) -> str:
         layers=len(rows),
         notes=[visible(note) for note in flow.notes],
     )
+
+
+def _prediction(flow: Flow) -> str:
+    """With its probability, which a regression model's value has none of."""
+    chance = "" if flow.probability is None else f" ({percent(flow.probability)})"
+    return f"{visible(flow.prediction)}{chance}" if flow.prediction else ""
 
 
 def deciding(flow: Flow) -> int:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from wherefrom.core.explanation import Explanation
 from wherefrom.report.colour import ColourScale, Side, coloured, largest, scale_of, shade
 from wherefrom.report.document import render_fragment, render_page
-from wherefrom.report.effect import effect_of, loudness_of, points, warning
+from wherefrom.report.effect import effect_of, loudness_of, moved_by, warning
 from wherefrom.report.pieces import Piece, TextRun, lines, pieces, visible
 from wherefrom.report.selection import CandidateTable, OperationMap, candidate_tables, operation_maps
 from wherefrom.report.wording import (
@@ -22,13 +22,16 @@ from wherefrom.report.wording import (
     notes_of,
     number,
     options,
+    output,
     percent,
     plus_minus,
     predicted,
+    predicts,
     unassigned,
 )
 
 TOP = 10
+MANY = 20  # explanations of a list that a notebook shows
 TOLD = {
     "unassigned": "the part of the decision that went to no token: to biases or positions",
     "gap": "what the scores should add up to, less what they do",
@@ -87,7 +90,7 @@ class ExplanationView:
             "method": visible(explanation.method),
             "options": visible(options(explanation.params)),
             "target": visible(explanation.target),
-            "probability": percent(explanation.probability),
+            "probability": predicts(explanation),
             "predicted": visible(predicted(explanation) or ""),
         }
 
@@ -152,7 +155,8 @@ class ExplanationView:
         found = None if self.versus else effect_of(self.explanation)
         if found is None or found.measured:
             return ""
-        return f"together they could move {percent(self.explanation.probability)} by {points(found.size)}"
+        whole = output(self.explanation.output, self.explanation)
+        return f"together they could move {whole} by {moved_by(found, self.explanation)}"
 
     @property
     def classes_heading(self) -> str:
@@ -284,6 +288,13 @@ class ExplanationView:
 def fragment(explanation: Explanation, special: bool = False) -> str:
     """The coloured text with its headline, for a notebook's output: brings its own style, needs nothing else."""
     return render_fragment("fragment.html", view=view(explanation, special=special))
+
+
+def fragments(explanations: Sequence[Explanation]) -> str:
+    """Several of them below each other; of many, the first."""
+    shown = "\n".join(fragment(explanation) for explanation in explanations[:MANY])
+    left = len(explanations) - MANY
+    return shown if left <= 0 else f"{shown}\n<p>and {left:,} more</p>"
 
 
 def page(explanations: Sequence[Explanation], *, special: bool = False, title: str | None = None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import NamedTuple
 
 from wherefrom.core.explanation import Explanation
@@ -10,12 +11,15 @@ from wherefrom.core.explanation import Explanation
 # Control characters of a terminal; marks that change the direction of the text that follows, with which a text could
 # disguise itself; line separators that only some programs respect; lone surrogates, which cannot be written to a file.
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+ZERO_WIDTH_JOINER = "\u200d"
+_JOINING = frozenset((ZERO_WIDTH_JOINER, *map(chr, range(0x1F3FB, 0x1F400))))  # the others: colours of skin
+_FLAGS = "".join(map(chr, range(0x1F1E6, 0x1F200)))  # letters of flags
 _SPACES = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥"})
 
 
 class Piece(NamedTuple):
-    """A token, word or sentence. Tokens that share a character (bytes of one emoji) are one piece, with the sum of
-    their scores.
+    """A token, word or sentence. Tokens that share a character as people see it (bytes of one emoji, a letter and its
+    accent) are one piece, with the sum of their scores.
     """
 
     text: str  # as it stands in the text; nothing for special tokens
@@ -61,7 +65,7 @@ def pieces(explanation: Explanation, *, special: bool = False) -> list[Piece]:
         layers = tuple(layer[place] for layer in explanation.layers or ())
         error = explanation.standard_errors[place] if explanation.standard_errors is not None else None
         before = found[-1] if found else None
-        if before and before.segment == segment >= 0 and start < before.end and before.start < end:
+        if before and before.segment == segment >= 0 and _share_a_character(texts[segment], before, start, end):
             start, end = min(start, before.start), max(end, before.end)
             layers = tuple(a + b for a, b in zip(before.layers, layers, strict=True))
             if error is not None and before.error is not None:
@@ -72,6 +76,24 @@ def pieces(explanation: Explanation, *, special: bool = False) -> list[Piece]:
             text = "" if segment < 0 else texts[segment][start:end]
             found.append(Piece(text, (token,), score, layers, start, end, segment, error))
     return found
+
+
+def _share_a_character(text: str, before: Piece, start: int, end: int) -> bool:
+    """Whether a token has a character, as people see it, in common with the piece before it."""
+    return (start < before.end and before.start < end) or _one_character(text, before.end, start)
+
+
+def _one_character(text: str, end: int, start: int) -> bool:
+    """Whether a reader sees one character where one token ends and the next begins: a letter and its accents, or emoji
+    that are joined, coloured or made a flag by what follows.
+    """
+    if end != start or not 0 < start < len(text):
+        return False
+    before, after = text[start - 1], text[start]
+    if unicodedata.category(after)[0] == "M" or after in _JOINING or before == ZERO_WIDTH_JOINER:
+        return True
+    run = start - len(text[:start].rstrip(_FLAGS))  # a flag is a pair of letters: an odd one waits for its second
+    return after in _FLAGS and run % 2 == 1
 
 
 def lines(explanation: Explanation, shown: list[Piece]) -> list[list[TextRun]]:

@@ -170,6 +170,23 @@ def lines(curves: Mapping[str, Numbers], path: FilePath, *, across: str, up: str
     _save(figure, path)
 
 
+def impact_map(rows: Mapping[str, Sequence[float]], tokens: Sequence[str], path: FilePath) -> None:
+    """Signed scores, one row a layer or a method, each row scaled by its largest: as Figures 4 and 5 of the AttCAT
+    paper.
+    """
+    numbers = np.array([list(row) for row in rows.values()], dtype=float)
+    largest = np.abs(numbers).max(1, keepdims=True)
+    figure = _figure(1.6 + 0.32 * len(tokens), 1.2 + 0.28 * len(rows))
+    axes = figure.add_subplot()
+    shown = axes.imshow(
+        numbers / np.where(largest == 0, 1, largest), cmap=_for_and_against(), vmin=-1, vmax=1, aspect="auto"
+    )
+    axes.set_yticks(range(len(rows)), list(rows), fontsize=8, parse_math=False)
+    axes.set_xticks(range(len(tokens)), [visible(token) for token in tokens], rotation=90, fontsize=8, parse_math=False)
+    figure.colorbar(shown, ax=axes, fraction=0.03)
+    _save(figure, path)
+
+
 def _for_and_against() -> Colormap:
     """Orange against, blue for, as everywhere else."""
     try:

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from wherefrom.core.explanation import Explanation, Theme
 from wherefrom.report.colour import DARK, LIGHT, Colour, ColourScale, Shade, blend, coloured, largest, scale_of, shade
-from wherefrom.report.effect import effect_of, loudness_of, points, warning
+from wherefrom.report.effect import effect_of, loudness_of, moved_by, warning
 from wherefrom.report.pieces import Piece, TextRun, lines, pieces, visible
 from wherefrom.report.selection import CandidateTable, candidate_tables
 from wherefrom.report.wording import (
@@ -24,14 +24,16 @@ from wherefrom.report.wording import (
     notes_of,
     number,
     options,
-    percent,
+    output,
     plus_minus,
     predicted,
+    predicts,
     unassigned,
 )
 
 TOP = 6  # rows of the table below a coloured text
 TOP_PLAIN = 24  # rows where there is no colour, so that the table is all there is
+DIVIDER = 24  # the width of the line between the two texts of a pair
 CELLS = 14  # the width of the bars on one side
 FAINT = 0.08  # a background below this strength is not visible, or looks like a dark box on a grey terminal
 BOXED = 0.3  # where the background is not known, weaker words have coloured letters instead of a box, which might glare
@@ -51,10 +53,11 @@ class BarCharacters(NamedTuple):
     axis: str
     dot: str
     hollow: str
+    rule: str
 
 
-BLOCKS = BarCharacters("█", "▌", "▐", "│", " · ", "░")
-ASCII = BarCharacters("#", "", "", "|", " | ", ":")
+BLOCKS = BarCharacters("█", "▌", "▐", "│", " · ", "░", "─")
+ASCII = BarCharacters("#", "", "", "|", " | ", ":", "-")
 
 
 class Terminal(NamedTuple):
@@ -149,7 +152,9 @@ def print_explanation(
     if warned:
         console.print(terminal.text(warned, "bold"))
     console.print()
-    for line in lines(explanation, shown):
+    for place, line in enumerate(lines(explanation, shown)):
+        if place:  # the second text of a pair, which might be taken for another line of the first
+            console.print(terminal.text(terminal.characters.rule * DIVIDER, "dim"))
         console.print(Text.assemble(*(_run(run, scale, terminal) for run in line)), overflow="fold")
     console.print()
     if scale.full:
@@ -176,7 +181,7 @@ def _headline(explanation: Explanation, terminal: Terminal) -> Text:
         terminal.text(about, "dim"),
         terminal.text(" explains "),
         terminal.text(explanation.target, "bold"),
-        terminal.text(f" ({percent(explanation.probability)})"),
+        terminal.text(f" ({predicts(explanation)})"),
     )
     instead = predicted(explanation)
     return line.append_text(terminal.text(f"; the model predicts {instead}", "yellow")) if instead else line
@@ -192,7 +197,8 @@ def _scale_line(explanation: Explanation, scale: ColourScale, *, special: bool) 
     found = effect_of(explanation, special=special)
     if found is None or found.measured:
         return line
-    return f"{line}; together they could move {percent(explanation.probability)} by {points(found.size)}"
+    whole = output(explanation.output, explanation)
+    return f"{line}; together they could move {whole} by {moved_by(found, explanation)}"
 
 
 def _print_check(explanation: Explanation, terminal: Terminal) -> None:

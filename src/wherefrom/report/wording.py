@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from wherefrom.core.check import Check, Hiding, Verdict
 from wherefrom.core.explanation import Explanation
+from wherefrom.core.target import written_value
 from wherefrom.report.pieces import Piece
 
 RATHER = " rather than "  # between the two labels of a target that compares them
@@ -33,6 +34,20 @@ def percent(probability: float) -> str:
     return "<0.1%" if 0 < probability < 0.0005 else f"{probability:.1%}"
 
 
+def predicts(explanation: Explanation) -> str:
+    """What the model gives the target: a probability in percent, or the value that it predicts."""
+    return (
+        f"predicts {output(explanation.output, explanation)}"
+        if explanation.value is not None
+        else percent(explanation.output)
+    )
+
+
+def output(of_target: float, explanation: Explanation) -> str:
+    """A probability of this explanation's target in percent, or a value in digits."""
+    return percent(of_target) if explanation.value is None else written_value(of_target)
+
+
 def number(score: float, scale: float, *, signed: bool) -> str:
     """Three decimals where they tell something, powers of ten where scores are tiny or huge; the same for a whole
     list.
@@ -55,11 +70,13 @@ def predicted(explanation: Explanation) -> str | None:
     Of a multi-label model every likely label is predicted. "A rather than B" is no label; where A is predicted, that is
     what is explained.
     """
+    if explanation.value is not None:
+        return None
     if explanation.prediction == explanation.target or explanation.target.startswith(
         f"{explanation.prediction}{RATHER}"
     ):
         return None
-    if explanation.independent and explanation.probability >= 0.5:
+    if explanation.independent and explanation.output >= 0.5:
         return None
     probability = explanation.probabilities.get(explanation.prediction)
     return explanation.prediction if probability is None else f"{explanation.prediction} ({percent(probability)})"
@@ -182,23 +199,23 @@ def findings(explanation: Explanation) -> list[Finding]:
         return []
     found = []
     if check.strongest is not None:
-        found.append(_finding(check, check.strongest, explanation.level, "strongest {}"))
+        found.append(_finding(explanation, check, check.strongest, "strongest {}"))
     if check.against is not None:
-        found.append(_finding(check, check.against, explanation.level, "{} most against it"))
+        found.append(_finding(explanation, check, check.against, "{} most against it"))
     return found or [Finding(check.verdict, "No score differs from zero: there is nothing to hide.", "")]
 
 
-def _finding(check: Check, one: Hiding, level: str, name: str) -> Finding:
+def _finding(explanation: Explanation, check: Check, one: Hiding, name: str) -> Finding:
     count = len(one.units)
-    units = f"{level}{'s' * (count != 1)}"
+    units = f"{explanation.level}{'s' * (count != 1)}"
     what = name.format(units)
-    parts = [
-        f"Hiding the {what if count == 1 else f'{count} {what}'}: {percent(check.whole)} -> {percent(one.hidden)}."
-    ]
+    whole, hidden, mean = (output(given, explanation) for given in (check.whole, one.hidden, one.mean))
+    parts = [f"Hiding the {what if count == 1 else f'{count} {what}'}: {whole} -> {hidden}."]
     if one.draws:
-        parts.append(f"Hiding {count} {units} at random: {percent(one.mean)} ({between(one.low, one.high)}).")
+        edges = between(one.low, one.high) if explanation.value is None else _values_between(one.low, one.high)
+        parts.append(f"Hiding {count} {units} at random: {mean} ({edges}).")
     if one.kept is not None:
-        parts.append(f"Keeping only {'it' if count == 1 else 'them'}: {percent(one.kept)}.")
+        parts.append(f"Keeping only {'it' if count == 1 else 'them'}: {output(one.kept, explanation)}.")
     if one.verdict == "too short":
         parts.append("The text is too short to tell: random choices are few, and mostly share these.")
     which = ", ".join('"' + " ".join(text.split()) + '"' for text in one.texts)  # some of them may be commas
@@ -209,3 +226,7 @@ def between(low: float, high: float) -> str:
     """An interval in percent: whole numbers where it is wide, a decimal where it is narrow."""
     digits = 0 if high - low >= 0.02 else 1
     return f"{100 * low:.{digits}f} to {100 * high:.{digits}f}"
+
+
+def _values_between(low: float, high: float) -> str:
+    return f"{written_value(low)} to {written_value(high)}"

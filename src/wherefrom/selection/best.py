@@ -13,6 +13,7 @@ from torch import Tensor
 from wherefrom.case.case import Attribution, Case
 from wherefrom.case.explain import attributions, unit_scores
 from wherefrom.errors import BadOption, WherefromError
+from wherefrom.grading.compare import without_twins
 from wherefrom.grading.evidence import Evidence
 from wherefrom.grading.grade import ConfiguredMetric, GradingTask, grade
 from wherefrom.optimus.search import chosen, real_units, scores_of
@@ -34,13 +35,13 @@ class Winner:
 def candidates_of(asked: object) -> list[Configured[Method]]:
     """ "representative", "all", or methods as `name:option=value`, in a list or between commas."""
     if asked == "all":
-        asked = [row.name for row in all_methods() if row.family not in NO_CANDIDATES]
+        asked = [row.name for row in all_methods() if row.family not in NO_CANDIDATES and row.other_name() is None]
     names = _listed("candidates", REPRESENTATIVE if asked == "representative" else asked)
     found = [choose("method", name) for name in names]
     for choice in found:
         if choice.row.family == "selection":
             raise BadOption(f"{choice.row.name} chooses among methods, so it is no candidate itself.")
-    return found
+    return without_twins(found)
 
 
 def reads_of(options: Mapping[str, Any]) -> set[Reads]:

@@ -19,11 +19,12 @@ import wherefrom.cli.study  # noqa: F401  # registers its commands
 from studies.sparse.toys import write_dataset
 from wherefrom.cli.main import app
 from wherefrom.errors import BadFile, BadOption, UnknownName
+from wherefrom.studies.pages import markdown_tables
 from wherefrom.studies.sparse import paper
 from wherefrom.studies.sparse.data import read_dataset
 from wherefrom.studies.sparse.page import study_page
 from wherefrom.studies.sparse.study import LAMBDAS, TrainingRun, plan, study, texts_within
-from wherefrom.studies.sparse.tables import lambda_and_entropy, markdown, over_seeds, tables
+from wherefrom.studies.sparse.tables import lambda_and_entropy, over_seeds, tables
 
 CHILD = """
 import os, signal, sys
@@ -106,7 +107,7 @@ def test_everything_is_measured(whole: dict[str, Any]) -> None:
 
 
 def test_tables_and_page_show_measured_numbers_beside_the_papers(whole: dict[str, Any]) -> None:
-    text = markdown(tables(whole))
+    text = markdown_tables(tables(whole))
     row = next(
         row
         for row in whole["runs"]

@@ -21,7 +21,7 @@ export async function startRuns(known, open) {
 function draw(body, run, open) {
   const facts = [`${run.count} examples`, run.accuracy === null ? null : `the model is right on ${percent(run.accuracy)}`,
     `model ${run.model}`, run.finished ? null : "not finished"].filter(Boolean).join(" · ");
-  fill(body, el("p", { class: "note" }, facts), board(run), el("div", { class: "bar" }, el("h3", {}, "Faithfulness against cost")), scatter(run), examples(run, open));
+  fill(body, el("p", { class: "note" }, facts), board(run), el("div", { class: "bar" }, el("h3", {}, "Faithfulness against cost")), el("div", { class: "scroll" }, scatter(run)), examples(run, open));
 }
 
 function board(run) {

@@ -20,6 +20,25 @@ def depends(x: object) -> bool:
     return isinstance(x, Tensor) and (x.requires_grad or hasattr(x, "graph"))
 
 
+def hold(x: Any) -> Any:
+    """Mark what a router gives, or lists of it: it has a gradient, but relevance rules take it for a constant."""
+    if isinstance(x, Tensor):
+        vars(x)["held"] = True
+    elif isinstance(x, (list, tuple)):
+        for one in x:
+            hold(one)
+    return x
+
+
+def is_held(x: object) -> bool:
+    return getattr(x, "held", False)
+
+
+def all_held(args: Iterable[Any]) -> bool:
+    """Whether whatever depends on the input among arguments, or in lists in them, is held."""
+    return all(all_held(x) if isinstance(x, (list, tuple)) else not depends(x) or is_held(x) for x in args)
+
+
 def first_that_depends(args: Iterable[Any]) -> Tensor | None:
     """The first tensor among arguments, or among the lists in them, that depends on the input."""
     for x in args:

@@ -8,7 +8,7 @@ propagates relevance by the rule set in force, so one forward pass serves all ru
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Literal
 
@@ -18,11 +18,29 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from wherefrom.errors import NotSeen
-from wherefrom.model.recording import Attention, Hook, explicit_attention, pass_through
+from wherefrom.model.recording import Attention, Hook, explicit_attention, for_every_head, pass_through
 from wherefrom.model.relevance.attention import AttentionStep, as_bias, fill_scores
-from wherefrom.model.relevance.double import depends, first_that_depends, graph_tensor, in_double, paired, side_of
+from wherefrom.model.relevance.double import (
+    all_held,
+    depends,
+    first_that_depends,
+    graph_tensor,
+    hold,
+    in_double,
+    is_held,
+    paired,
+    side_of,
+)
 from wherefrom.model.relevance.propagation import PropagationState
-from wherefrom.model.relevance.rules import BY_FUNCTION, BY_KIND, INSIDE_NORM, OUT_OF_PLACE, REWRITTEN, Form, Rule
+from wherefrom.model.relevance.rules import (
+    BY_FUNCTION,
+    BY_KIND,
+    INSIDE_NORM,
+    OUT_OF_PLACE,
+    REWRITTEN,
+    Form,
+    Rule,
+)
 from wherefrom.model.relevance.steps import LinearStep, RuleStep
 
 CASTS = {Tensor.float, Tensor.double, Tensor.half, Tensor.bfloat16}
@@ -43,16 +61,29 @@ class RelevanceMode(TorchFunctionMode):
         self.state, self.double = state, double
         self.layer = -1
         self.contexts: list[Tensor] = []  # what the heads read, of every recorded layer whose attention is one step
+        # What was changed in place, and what it became: held here and not on the tensor, which would be a reference
+        # cycle through the graph.
+        self.changed: dict[int, tuple[Any, Any]] = {}
         self.passive = 0  # how many norms and activations this is inside of: each gets one step as a whole
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name, kwargs = getattr(func, "__name__", ""), kwargs or {}
         if name == "__get__" and not isinstance(found := func(*args), Tensor):
             return found  # a shape, a device
-        args = _without_parameters(args)
-        kwargs = {key: _without_parameters(x) for key, x in kwargs.items()} if kwargs else kwargs
+        first = args[0] if args else None
+        args = self._current(args)
+        kwargs = {key: self._current(x) for key, x in kwargs.items()} if kwargs else kwargs
         if first_that_depends(args) is None and first_that_depends(kwargs.values()) is None:
             return func(*args, **kwargs)
+        result = self._dispatched(OUT_OF_PLACE.get(name, func), name, args, kwargs)
+        if name in OUT_OF_PLACE:
+            self.changed[id(first)] = (first, result)
+        return result
+
+    def _dispatched(self, func: Any, name: str, args: Arguments, kwargs: Options) -> Any:
+        """A function of something that depends on the input."""
+        if all_held((*args, *kwargs.values())):
+            return hold(self._plain(func, args, kwargs))
         if self.passive:
             rule = INSIDE_NORM.get(name)
             return self._plain(func, args, kwargs) if rule is None else self._one(rule, func, name, args, kwargs)
@@ -61,13 +92,23 @@ class RelevanceMode(TorchFunctionMode):
                 return self.attend(*args, **kwargs)[1]
         return self._with_rule(func, name, args, kwargs)
 
+    def _current(self, x: Any) -> Any:
+        """An argument as the rules take it: of parameters, which do not depend on the input, only the values, and what
+        was changed in place as it is now.
+        """
+        if isinstance(x, Tensor):
+            while id(x) in self.changed:
+                x = self.changed[id(x)][1]
+            return x.detach() if type(x) is not Tensor and isinstance(x, nn.Parameter) else x
+        return type(x)([self._current(y) for y in x]) if type(x) in (list, tuple) else x
+
     def _with_rule(self, func: Any, name: str, args: Arguments, kwargs: Options) -> Any:
         """Look the function up in the table and record it as its row says."""
         if not args and "input" in kwargs:
             args, kwargs = (kwargs["input"],), {key: x for key, x in kwargs.items() if key != "input"}
         rule = BY_FUNCTION.get(name)
         if rule is not None:
-            found = FORMS[rule.form](self, rule, OUT_OF_PLACE.get(name, func), name, args, kwargs)
+            found = FORMS[rule.form](self, rule, func, name, args, kwargs)
             if found is not NotImplemented:
                 return found
         if name in REWRITTEN:
@@ -148,6 +189,16 @@ class RelevanceMode(TorchFunctionMode):
         stepped = self._stepped(rule, (self.layer, type(module).__name__), result.detach(), result, x)
         return self._paired(stepped, getattr(y, "exact", None))
 
+    def routing_step(self, given: Any) -> Any:
+        """What a router gave, held: relevance does not go back through the choice of experts, the gradient does."""
+        if isinstance(given, (list, tuple)):
+            return tuple(map(self.routing_step, given))
+        if not depends(given):
+            return given
+        inner = graph_tensor(given)
+        stepped = self._stepped(BY_KIND["routing"], (self.layer, "routing"), inner.detach(), inner)
+        return hold(self._paired(stepped, getattr(given, "exact", None)))
+
     def hook(self, point: str, layer: int, x: Tensor) -> Tensor:
         """A `Hook` for `recording`: marks a tensor at which relevance is weighted by head. It also tells which layer
         the pass is in.
@@ -168,7 +219,7 @@ class RelevanceMode(TorchFunctionMode):
         if len(args) < 2 or kwargs.get("alpha", 1) != 1:
             return NotImplemented
         a, b = args[:2]
-        both = depends(a) and depends(b)
+        both = depends(a) and depends(b) and not (is_held(a) or is_held(b) or getattr(b, "maximum_of", None) is a)
         positions = rule.positions and self.layer < 0 and _same_positions(a, b)
         if both or positions:
             # a row that reads its operands finds them in the shape of the result
@@ -177,7 +228,7 @@ class RelevanceMode(TorchFunctionMode):
         constant = BY_KIND[rule.with_constant or "move"]
         if constant.form == "no step":
             return self._plain(func, args, kwargs)
-        return self._computed(constant, func, name, args, kwargs, a if depends(a) else b)
+        return self._computed(constant, func, name, args, kwargs, a if depends(a) and not is_held(a) else b)
 
     def _matrices(self, rule: Rule, func: Any, name: str, args: Arguments, kwargs: Options) -> Any:
         if len(args) != 2 or kwargs:
@@ -248,6 +299,7 @@ class RelevanceMode(TorchFunctionMode):
         if enable_gqa:
             shared = query.shape[-3] // key.shape[-3]
             key, value = key.repeat_interleave(shared, -3), value.repeat_interleave(shared, -3)
+        key, value = for_every_head(key, query), for_every_head(value, query)
         query = query * (query.shape[-1] ** -0.5 if scale is None else scale)
         if layer is not None:
             self.layer = layer
@@ -288,13 +340,6 @@ FORMS: Mapping[Form, Callable[..., Any]] = {
 }
 
 
-def _without_parameters(x: Any) -> Any:
-    """Parameters do not depend on the input: only their values are used."""
-    if type(x) is not Tensor and isinstance(x, nn.Parameter):
-        return x.detach()
-    return type(x)([_without_parameters(y) for y in x]) if type(x) in (list, tuple) else x
-
-
 def _same_positions(a: Any, b: Any) -> bool:
     """Whether both are tensors with as many positions of the same size."""
     return isinstance(a, Tensor) and isinstance(b, Tensor) and a.shape[-2:] == b.shape[-2:]
@@ -329,8 +374,12 @@ def _is_norm(module: nn.Module) -> bool:
 
 
 @contextmanager
-def relevance_mode(network: nn.Module, rows: int, *, double: bool) -> Iterator[RelevanceMode]:
-    """Within this context the network's operations put steps with their rules into the graph."""
+def relevance_mode(
+    network: nn.Module, rows: int, *, double: bool, routers: Sequence[nn.Module] = ()
+) -> Iterator[RelevanceMode]:
+    """Within this context the network's operations put steps with their rules into the graph. What `routers` give is
+    held fixed.
+    """
     mode, thread = RelevanceMode(PropagationState(rows), double=double), threading.get_ident()
 
     def enter(*_: Any) -> None:
@@ -345,10 +394,20 @@ def relevance_mode(network: nn.Module, rows: int, *, double: bool) -> Iterator[R
             return y
         return mode.module_step(module, y, args[0])
 
+    def routed(_: nn.Module, __: tuple[Any, ...], given: Any) -> Any:
+        if threading.get_ident() != thread:
+            return given
+        mode.passive -= 1
+        return mode.routing_step(given)
+
     with ExitStack() as stack:
+        for module in routers:
+            stack.callback(module.register_forward_pre_hook(enter).remove)
+            stack.callback(module.register_forward_hook(routed, always_call=True).remove)
         for module in network.modules():
             if _is_activation(module) or _is_norm(module):
                 stack.callback(module.register_forward_pre_hook(enter).remove)
                 stack.callback(module.register_forward_hook(leave, always_call=True).remove)
         stack.enter_context(mode)
+        stack.callback(mode.changed.clear)
         yield mode

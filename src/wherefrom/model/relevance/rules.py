@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from math import prod
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
+from wherefrom.errors import NotSeen
 from wherefrom.model.relevance.propagation import PropagationState, RuleSet, through_heads
 from wherefrom.model.relevance.zplus import fitted, ratio, zplus_add, zplus_linear, zplus_product, zplus_sum
 
@@ -101,6 +103,14 @@ def fixed_factor(call: BackwardCall) -> Sequence[Tensor | None]:
     """y = x * (y / x) with the factor held fixed."""
     y, x = call.saved
     return [None, call.relevance * ratio(y, x)]
+
+
+def fixed_gate(call: BackwardCall) -> Sequence[Tensor | None]:
+    """The error function of a GELU that is written out, x / 2 * (1 + erf(x / sqrt 2)): with the one that is added to
+    it, a factor that is held fixed. The product hands half of the relevance to x, and the other half here.
+    """
+    y, x = call.saved
+    return [None, call.relevance * ratio(y + 1, x)]
 
 
 def fixed_deviation(call: BackwardCall) -> Sequence[Tensor | None]:
@@ -232,11 +242,20 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "activation",  # also modules of activations, whatever they are made of
-        ("gelu", "relu", "silu", "tanh", "sigmoid", "leaky_relu", "elu", "mish", "hardswish"),
+        ("gelu", "relu", "silu", "tanh", "sigmoid", "leaky_relu", "elu", "mish", "hardswish", "clamp"),
         form="one",
         zplus=unchanged,
         attn_lrp=fixed_factor,
         cp_lrp=fixed_factor,
+        reads=("result", "operands"),
+    ),
+    Rule(
+        "gelu gate",
+        ("erf",),
+        form="one",
+        zplus=unchanged,
+        attn_lrp=fixed_gate,
+        cp_lrp=fixed_gate,
         reads=("result", "operands"),
     ),
     Rule(
@@ -303,16 +322,25 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "move",  # numbers change their place: the gradient brings relevance back to where it came from
         (
-            *("view", "view_as", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze", "expand", "expand_as"),
+            *("view", "view_as", "reshape", "reshape_as", "flatten", "unflatten", "squeeze", "unsqueeze"),
+            *("expand", "expand_as", "broadcast_to"),
             *("transpose", "permute", "swapaxes", "swapdims", "movedim", "t", "__get__", "contiguous", "clone"),
             *("__getitem__", "narrow", "select", "gather", "index_select", "roll", "flip", "pad"),
             *("chunk", "split", "unbind", "tensor_split", "cat", "concat", "stack", "repeat", "repeat_interleave"),
-            *("to", "float", "double", "type", "type_as", "masked_fill", "where", "dropout"),
+            *("to", "float", "double", "type", "type_as", "masked_fill", "masked_fill_", "where", "dropout"),
         ),
         form="no step",
         zplus=gradient,
         attn_lrp=gradient,
         cp_lrp=gradient,
+    ),
+    Rule(
+        "routing",  # no function: what a router of experts gives, put into the graph by `RelevanceMode.routing_step`
+        (),
+        form="one",
+        zplus=no_gradient,
+        attn_lrp=no_gradient,
+        cp_lrp=no_gradient,
     ),
     Rule(
         "head_mask",  # no function: put into the graph by `RelevanceMode.hook`
@@ -344,14 +372,64 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: 
     return baddbmm(input, mat1, mat2, beta=beta, alpha=alpha)
 
 
-# Functions that are computed by others which have rows.
-REWRITTEN: Mapping[str, Callable[..., Tensor]] = {"addmm": addmm, "baddbmm": baddbmm}
+def grouped_mm(input: Tensor, weight: Tensor, *, offs: Tensor, bias: None = None, out_dtype: None = None) -> Tensor:
+    """The rows of the input in groups that end at `offs`, each times a matrix of its own: what experts are made of."""
+    starts = [0, *offs.tolist()]
+    groups = zip(starts, starts[1:], weight, strict=False)
+    return torch.cat([input[i:j] @ matrix for i, j, matrix in groups if i < j])
 
-# `a += b` becomes `a + b`: what a step has saved must not be overwritten, and the name on the left is bound to the
-# result anyway.
+
+def maximum(input: Tensor, dim: int, keepdim: bool = False) -> Any:
+    """The largest numbers along a dimension, and where these are. What is subtracted from its own numbers, as in front
+    of a softmax, is held fixed: see `RelevanceMode._two`.
+    """
+    places = input.argmax(dim, keepdim=True)
+    values = input.gather(dim, places)
+    if not keepdim:
+        values, places = values.squeeze(dim), places.squeeze(dim)
+    vars(values)["maximum_of"] = input
+    return torch.return_types.max((values, places))
+
+
+def einsum(equation: str, *operands: Tensor) -> Tensor:
+    """Of one operand a new order, of two a matrix product."""
+    letters, _, result = equation.replace(" ", "").partition("->")
+    if len(operands) == 1:
+        return operands[0].permute(*(letters.index(letter) for letter in result))
+    (a, b), (x, y) = letters.split(","), operands
+    both, summed = [m for m in a if m in b and m in result], [m for m in a if m in b and m not in result]
+    left, right = [m for m in a if m not in b], [m for m in b if m not in a]
+    if len(operands) != 2 or {*both, *left, *right} != set(result):
+        raise NotSeen(f"There is no relevance rule for torch's einsum of {equation!r}, which this model uses.")
+    sizes = dict(zip(a + b, (*x.shape, *y.shape), strict=True))
+
+    def count(some: list[str]) -> int:
+        return prod(sizes[letter] for letter in some)
+
+    x = x.permute(*(a.index(letter) for letter in (*both, *left, *summed)))
+    y = y.permute(*(b.index(letter) for letter in (*both, *summed, *right)))
+    front = [count(both)] if both else []
+    product = x.reshape(*front, count(left), count(summed)) @ y.reshape(*front, count(summed), count(right))
+    made = [*both, *left, *right]
+    product = product.reshape(*(sizes[letter] for letter in made))
+    return product.permute(*(made.index(letter) for letter in result))
+
+
+# Functions that are computed by others which have rows.
+REWRITTEN: Mapping[str, Callable[..., Any]] = {
+    "addmm": addmm,
+    "baddbmm": baddbmm,
+    "_grouped_mm": grouped_mm,
+    "max": maximum,
+    "einsum": einsum,
+}
+
+# What changes its first argument is computed out of place: what a step has saved must not be overwritten. The result
+# then takes the place of that argument wherever it is used afterwards (see `RelevanceMode`).
 OUT_OF_PLACE: Mapping[str, Callable[..., Tensor]] = {
     **dict.fromkeys(("add_", "__iadd__"), torch.add),
     **dict.fromkeys(("sub_", "__isub__"), torch.sub),
     **dict.fromkeys(("mul_", "__imul__"), torch.mul),
     **dict.fromkeys(("div_", "__itruediv__"), torch.div),
+    "masked_fill_": torch.masked_fill,
 }

@@ -26,9 +26,14 @@ class Classification:
     endings: tuple[str, ...] = ("ForSequenceClassification",)
     auto: str = "AutoModelForSequenceClassification"
     sample: str = "Is it so?"
+    reads_pairs: bool = True
     has_labels: bool = True
     position_depends_on_family: bool = True
     finds_end_by_padding: bool = True
+
+    def asked_at(self, model: TextModel, text: str, span: Span) -> str:
+        del model, span
+        return text
 
     def check_text(self, _model: TextModel, encoding: Encoding) -> Encoding:
         return encoding
@@ -52,9 +57,8 @@ class Classification:
         if spec is None:
             return None
         if isinstance(spec, tuple):
-            labels = two_of(spec)
-            return rather_than(*(resolve_target(part, model.labels, independent=model.independent) for part in labels))
-        return resolve_target(spec, model.labels, independent=model.independent)
+            return rather_than(*(_class_target(model, part) for part in two_of(spec)))
+        return _class_target(model, spec)
 
     def targets(self, model: TextModel, spec: TargetSpec, logits: Tensor, encoding: Encoding) -> Sequence[Target]:
         return [self.fixed_target(model, spec) or self.predicted(model, logits, encoding)]
@@ -62,17 +66,20 @@ class Classification:
     def restored(
         self, model: TextModel, label: str, saved: Sequence[SavedTarget], logits: Tensor, encoding: Encoding
     ) -> Sequence[Target]:
-        found = restored_classes(label, saved, len(model.labels), independent=model.independent)
+        found = restored_classes(
+            label, saved, len(model.labels), independent=model.independent, regression=model.regression
+        )
         return found or self.targets(model, label, logits, encoding)
 
     def predicted(self, model: TextModel, logits: Tensor, _encoding: Encoding) -> Target:
-        return resolve_target(int(logits.argmax()), model.labels, independent=model.independent)
+        return _class_target(model, 0 if model.regression else int(logits.argmax()))  # values do not compete
 
     def predicted_labels(self, model: TextModel, logits: Tensor, encoding: Encoding) -> list[str]:
+        if model.regression:  # every output has a value
+            return list(model.labels)
         if not model.independent:
             return [self.predicted(model, logits, encoding).label]
-        likely = [label for label, logit in zip(model.labels, logits.tolist(), strict=True) if logit >= 0]
-        return likely or [self.predicted(model, logits, encoding).label]
+        return [label for label, logit in zip(model.labels, logits.tolist(), strict=True) if logit >= 0]
 
     def others(self, model: TextModel, target: Target) -> Sequence[Target]:
         if target.versus is not None:
@@ -80,18 +87,24 @@ class Classification:
         if len(model.labels) < 2:
             raise NotDefined("the model has only one class")
         every = range(len(model.labels))
-        return [resolve_target(i, model.labels, independent=model.independent) for i in every if i != target.index]
+        return [_class_target(model, i) for i in every if i != target.index]
 
     def answer(self, model: TextModel, logits: Tensor, encoding: Encoding) -> Sequence[Span] | None:
         del model, logits, encoding
         return None
 
     def probabilities(self, model: TextModel, logits: Tensor) -> dict[str, float]:
+        if model.regression:
+            return {}
         chances = logits.double().sigmoid() if model.independent else logits.double().softmax(-1)
         return dict(zip(model.labels, chances.tolist(), strict=True))
 
     def offers(self, model: TextModel) -> frozenset[Reference]:
         return frozenset({"others"} if len(model.labels) > 1 else ())
+
+
+def _class_target(model: TextModel, spec: str | int) -> Target:
+    return resolve_target(spec, model.labels, independent=model.independent, regression=model.regression)
 
 
 def rather_than(one: Target, other: Target) -> Target:
@@ -106,9 +119,11 @@ def two_of(spec: tuple[Any, ...]) -> tuple[Any, Any]:
     return spec[0], spec[1]
 
 
-def restored_classes(label: str, saved: Sequence[SavedTarget], classes: int, *, independent: bool) -> list[Target]:
+def restored_classes(
+    label: str, saved: Sequence[SavedTarget], classes: int, *, independent: bool, regression: bool = False
+) -> list[Target]:
     """Targets that are classes or tokens, from plain data; an error where this model cannot have them."""
     for index, versus, end in saved:
         if end is not None or not 0 <= index < classes or not 0 <= (versus or 0) < classes:
             raise BadOption(f"The explanation is of {label!r}, but this model has no such target.")
-    return [Target(index, label, independent, versus) for index, versus, _ in saved]
+    return [Target(index, label, independent, versus, regression) for index, versus, _ in saved]

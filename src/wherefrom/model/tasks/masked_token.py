@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from wherefrom.core.encoding import Encoding
+from wherefrom.core.units import Span
 from wherefrom.errors import EmptyText, MissingToken, WherefromError
 from wherefrom.model.tasks.tokens import TokenTask
 
@@ -21,6 +22,10 @@ class MaskedToken(TokenTask):
     endings: tuple[str, ...] = ("ForMaskedLM",)
     auto: str = "AutoModelForMaskedLM"
     sample: str = "Is {mask} so?"
+    reads_pairs: bool = True
+
+    def asked_at(self, model: TextModel, text: str, span: Span) -> str:
+        return f"{text[: span[0]]}{model.tokenizer.mask_token}{text[span[1] :]}"
 
     def check_text(self, model: TextModel, encoding: Encoding) -> Encoding:
         """The mask is the question: like a special token, it is never hidden, ranked or removed."""

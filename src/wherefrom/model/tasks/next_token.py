@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from wherefrom.core.encoding import Encoding
+from wherefrom.core.units import Span
+from wherefrom.errors import WherefromError
 from wherefrom.model.tasks.tokens import TokenTask
 
 if TYPE_CHECKING:
@@ -20,8 +22,18 @@ class NextToken(TokenTask):
     endings: tuple[str, ...] = ("ForCausalLM", "LMHeadModel")
     auto: str = "AutoModelForCausalLM"
     sample: str = "Is it so?"
+    reads_pairs: bool = False
+
+    def asked_at(self, model: TextModel, text: str, span: Span) -> str:
+        del model
+        return text[: span[0]].rstrip()
 
     def check_text(self, _model: TextModel, encoding: Encoding) -> Encoding:
+        if encoding.pair is not None:
+            raise WherefromError(
+                "A causal language model goes on from the end of one text, so a pair means nothing to it. Write both"
+                " texts into one, as the model was trained to read them, and leave --pair out."
+            )
         return encoding
 
     def positions(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:

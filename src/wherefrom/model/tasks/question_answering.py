@@ -19,6 +19,7 @@ from wherefrom.registry import Reference
 if TYPE_CHECKING:
     from wherefrom.model.text_model import TextModel
 
+NO_ANSWER = "no answer"  # what a model says by putting start and end at [CLS], as SQuAD 2.0 has it
 LONGEST_ANSWER = 30  # tokens, as question-answering pipelines have it
 
 
@@ -28,9 +29,14 @@ class QuestionAnswering:
     endings: tuple[str, ...] = ("ForQuestionAnswering",)
     auto: str = "AutoModelForQuestionAnswering"
     sample: str = "Is it so?"
+    reads_pairs: bool = True
     has_labels: bool = False
     position_depends_on_family: bool = False
     finds_end_by_padding: bool = False
+
+    def asked_at(self, model: TextModel, text: str, span: Span) -> str:
+        del model, span
+        return text
 
     def check_text(self, _model: TextModel, encoding: Encoding) -> Encoding:
         if encoding.pair is None:
@@ -52,20 +58,21 @@ class QuestionAnswering:
         del model
         if spec is not None and not isinstance(spec, str):
             raise BadOption(
-                "The target of a question-answering model is start, end, span, or an answer that stands in the context."
+                "The target of a question-answering model is start, end, span, an answer that stands in the context, or"
+                f" '{NO_ANSWER}'."
             )
         return None
 
     def targets(self, model: TextModel, spec: TargetSpec, logits: Tensor, encoding: Encoding) -> Sequence[Target]:
         self.fixed_target(model, spec)
-        start, end = _best_answer(logits, encoding)
+        start, end = _best_answer(model, logits, encoding)
         if spec is None or spec == "span":
             return [start, end]
         if spec == "start":
             return [start]
         if spec == "end":
             return [end]
-        return _answer_in_context(str(spec), encoding)
+        return _answer_in_context(model, str(spec), encoding)
 
     def restored(
         self, model: TextModel, label: str, saved: Sequence[SavedTarget], logits: Tensor, encoding: Encoding
@@ -77,8 +84,7 @@ class QuestionAnswering:
         return found or self.targets(model, label, logits, encoding)
 
     def predicted(self, model: TextModel, logits: Tensor, encoding: Encoding) -> Target:
-        del model
-        return _best_answer(logits, encoding)[0]
+        return _best_answer(model, logits, encoding)[0]
 
     def predicted_labels(self, model: TextModel, logits: Tensor, encoding: Encoding) -> list[str]:
         return [self.predicted(model, logits, encoding).label]
@@ -87,8 +93,9 @@ class QuestionAnswering:
         raise NotDefined("an answer's places are not classes to compare with")
 
     def answer(self, model: TextModel, logits: Tensor, encoding: Encoding) -> Sequence[Span] | None:
-        del model
-        start, end = _best_answer(logits, encoding)
+        start, end = _best_answer(model, logits, encoding)
+        if encoding.special[start.index]:
+            return []
         return [(encoding.offsets[start.index][0], encoding.offsets[end.index][1])]
 
     def probabilities(self, model: TextModel, logits: Tensor) -> dict[str, float]:
@@ -100,15 +107,32 @@ class QuestionAnswering:
         return frozenset({"answer"})
 
 
-def _best_answer(logits: Tensor, encoding: Encoding) -> tuple[Boundary, Boundary]:
-    """The best answer in the context: the end not before the start, and not too far behind it."""
+def _best_answer(model: TextModel, logits: Tensor, encoding: Encoding) -> tuple[Boundary, Boundary]:
+    """The best answer in the context: the end not before the start, and not too far behind it. None, where [CLS] is
+    likelier as start and end than the best answer is: that is how SQuAD 2.0's models say that there is none.
+    """
     context = _context(encoding)
     start, end = logits[:, : len(encoding)].double().log_softmax(-1)
     pairs = ((i, j) for place, i in enumerate(context) for j in context[place : place + LONGEST_ANSWER])
-    return _boundaries(encoding, *max(pairs, key=lambda pair: float(start[pair[0]] + end[pair[1]])))
+    best = max(pairs, key=lambda pair: float(start[pair[0]] + end[pair[1]]))
+    none = _place_of_none(model, encoding)
+    if none is not None and float(start[none] + end[none]) > float(start[best[0]] + end[best[1]]):
+        return Boundary(none, NO_ANSWER), Boundary(none, NO_ANSWER, end=True)
+    return _boundaries(encoding, *best)
 
 
-def _answer_in_context(answer: str, encoding: Encoding) -> Sequence[Target]:
+def _place_of_none(model: TextModel, encoding: Encoding) -> int | None:
+    """The position of [CLS]; None where the tokenizer has no such token, so that the model cannot say that there is no
+    answer.
+    """
+    token = model.tokenizer.cls_token_id
+    return encoding.input_ids.index(token) if token in encoding.input_ids else None
+
+
+def _answer_in_context(model: TextModel, answer: str, encoding: Encoding) -> Sequence[Target]:
+    none = _place_of_none(model, encoding)
+    if answer == NO_ANSWER and answer not in (encoding.pair or "") and none is not None:
+        return Boundary(none, NO_ANSWER), Boundary(none, NO_ANSWER, end=True)
     found = (encoding.pair or "").find(answer)
     offsets = encoding.offsets
     inside = [i for i in _context(encoding) if found <= offsets[i][0] and offsets[i][1] <= found + len(answer)]

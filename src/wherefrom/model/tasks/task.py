@@ -54,6 +54,15 @@ class Task(Protocol):
     def finds_end_by_padding(self) -> bool:
         """Whether decoders find the last token by the padding id, so that they need one to answer batches."""
 
+    @property
+    def reads_pairs(self) -> bool:
+        """Whether two texts mean something to it."""
+
+    def asked_at(self, model: TextModel, text: str, span: Span) -> str:
+        """The text as this task is asked about what stands at these characters: masked, or cut off in front of them; as
+        it is, for tasks that are asked about the whole.
+        """
+
     def check_text(self, model: TextModel, encoding: Encoding) -> Encoding:
         """The encoding, perhaps with tokens marked special; an error where the task cannot read this text."""
 
@@ -78,13 +87,15 @@ class Task(Protocol):
         """What the model predicts: the first component, where there are several."""
 
     def predicted_labels(self, model: TextModel, logits: Tensor, encoding: Encoding) -> list[str]:
-        """All labels that are predicted: of a multi-label model every one that is likelier than not."""
+        """All labels that are predicted: of a multi-label model every one that is likelier than not, perhaps none."""
 
     def others(self, model: TextModel, target: Target) -> Sequence[Target]:
         """Every other class, for comparing the explanations of classes. NotDefined says why there is none."""
 
     def answer(self, model: TextModel, logits: Tensor, encoding: Encoding) -> Sequence[Span] | None:
-        """Where in the second text the predicted answer stands; None for tasks that have no answer."""
+        """Where in the second text the predicted answer stands: nowhere, where the model says that there is none; None
+        for tasks that look for no answer.
+        """
 
     def probabilities(self, model: TextModel, logits: Tensor) -> dict[str, float]:
         """Of every class, or of the likeliest, for the views. (class,)"""

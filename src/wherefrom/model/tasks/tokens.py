@@ -78,7 +78,10 @@ def _token_target(model: TextModel, spec: str | int) -> Target:
         if not 0 <= spec < len(model.tokenizer):
             raise UnknownName(f"There is no token {spec}: the vocabulary has {len(model.tokenizer)}.")
         return Target(spec, _text_of(model, spec))
-    return Target(_token_of(model, spec), spec)
+    token = _token_of(model, spec)
+    text = _text_of(model, token)
+    # " Paris" is the token that is predicted as "Paris": one token has one name, in whichever way it was asked for.
+    return Target(token, text if text == spec.strip() else spec)
 
 
 def _token_of(model: TextModel, word: str) -> int:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from scipy.stats import kendalltau, t
 
+from wherefrom.studies.pages import StudyCell, StudyTable
 from wherefrom.studies.sparse import paper
 from wherefrom.studies.sparse.projections import Projection
 
@@ -19,18 +20,6 @@ IMPORTANCES = {
     "g(I)": "gradient, intermediates",
     "D(I)": "leave-one-out, intermediates",
 }
-
-
-class StudyCell(NamedTuple):
-    measured: str
-    paper: str = ""
-
-
-class StudyTable(NamedTuple):
-    title: str
-    note: str
-    columns: list[str]
-    rows: list[tuple[str, list[StudyCell]]]
 
 
 class MeanOverSeeds(NamedTuple):
@@ -335,22 +324,3 @@ def inference_table(results: dict[str, Any]) -> StudyTable:
 def _mean_and_spread(values: Sequence[float | None]) -> str:
     found = present(values)
     return f"{fmean(found):.2f} ± {stdev(found):.2f}" if len(found) > 1 else "none"
-
-
-def markdown(shown: Sequence[StudyTable]) -> str:
-    """The tables as text; the paper's numbers in brackets."""
-    parts = []
-    for table in shown:
-        lines = [
-            f"### {table.title}",
-            "",
-            table.note,
-            "",
-            "| | " + " | ".join(table.columns) + " |",
-            "|---" * (len(table.columns) + 1) + "|",
-        ]
-        for name, cells in table.rows:
-            written = [f"{cell.measured} ({cell.paper})" if cell.paper else cell.measured for cell in cells]
-            lines.append(f"| {name} | " + " | ".join(written) + " |")
-        parts.append("\n".join(lines))
-    return "\n\n".join(parts) + "\n"

@@ -1,0 +1,136 @@
+"""Which method the examples of a run recommend, and how sure that is: ranks of redrawn examples, and what is better
+than random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy.stats import rankdata
+
+from wherefrom.benchmark.statistics import ROUNDS, Better, question_of
+from wherefrom.core.arrays import Numbers
+
+if TYPE_CHECKING:
+    import pandas
+
+FLOOR = "random"  # the method that any other should surpass
+SURE = 0.95  # of the redraws
+
+
+class RedrawnRanks(NamedTuple):
+    """The mean ranks that methods would have, had other examples of the same kind been taken."""
+
+    methods: tuple[str, ...]
+    ranks: Numbers  # (round, method)
+    examples: int
+    questions: int  # groups of metrics, each of which counts once
+    above_random: Mapping[str, int]  # by how many metrics a method is better than random beyond chance
+    metrics: int  # of these
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """One method, and the others that might be as good."""
+
+    method: str | None  # None where nothing is better than random
+    shares: tuple[tuple[str, float], ...]  # the methods that were best in some redraw, and in how many of them
+    examples: int
+    rounds: int
+    above_random: int | None  # None where random was not among the methods
+    metrics: int
+
+    @property
+    def contenders(self) -> list[tuple[str, float]]:
+        """The fewest methods of which one was the best in 95% of the redraws."""
+        found, sure = [], 0.0
+        for name, share in self.shares:
+            if sure >= SURE - 1e-9:
+                break
+            found.append((name, share))
+            sure += share
+        return found
+
+
+def redrawn_ranks(
+    scores: pandas.DataFrame, better: Mapping[str, Better], *, seed: int = 0, rounds: int = ROUNDS
+) -> RedrawnRanks | None:
+    """Mean ranks over the examples drawn with replacement, the same for all metrics and methods.
+
+    None where no metric that asks something of the model has a value. Metrics that answer one question count as one.
+    """
+    wide = {
+        metric: scores[scores["metric"] == metric].pivot(index=["example", "target"], columns="method", values="value")
+        for metric in dict.fromkeys(scores["metric"])
+        if question_of(metric) is not None
+    }
+    wide = {metric: table for metric, table in wide.items() if table.notna().any(axis=None)}
+    if not wide:
+        return None
+    methods = [
+        name for name in dict.fromkeys(scores["method"]) if any(table[name].notna().any() for table in wide.values())
+    ]
+    rows = reduce(lambda one, other: one.union(other), (table.index for table in wide.values()))
+    count = len(rows)
+    drawn = np.random.default_rng(seed).multinomial(count, [1 / count] * count, size=rounds).astype(np.float64)
+    by_question: dict[str, list[Numbers]] = {}
+    above = dict.fromkeys(methods, 0)
+    for metric, table in wide.items():
+        values = table.reindex(index=rows, columns=methods).to_numpy(dtype=np.float64)  # (example, method)
+        means = _means(drawn, values)  # (round, method)
+        sign = -1.0 if better[metric] == "higher" else 1.0
+        by_question.setdefault(str(question_of(metric)), []).append(rankdata(sign * means, axis=1, nan_policy="omit"))
+        if FLOOR in methods:
+            behind = sign * _means(drawn, values - values[:, [methods.index(FLOOR)]])  # below zero where it is better
+            for place, name in enumerate(methods):
+                known = behind[~np.isnan(behind[:, place]), place]
+                above[name] += bool(len(known) and np.quantile(known, 0.975) < 0)
+    ranks = _mean_of_known([_mean_of_known(found) for found in by_question.values()])
+    return RedrawnRanks(tuple(methods), ranks, count, len(by_question), above, len(wide))
+
+
+def _means(drawn: Numbers, values: Numbers) -> Numbers:
+    """The mean of every column in every round, its NaN left out. (round, example), (example, column) -> (round,
+    column)
+    """
+    known = ~np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        found: Numbers = (drawn @ np.where(known, values, 0.0)) / (drawn @ known.astype(np.float64))
+    return found
+
+
+def _mean_of_known(tables: Sequence[Numbers]) -> Numbers:
+    """The mean of several tables of one shape, NaN left out; NaN where none has a value."""
+    stacked = np.stack(tables)
+    known = ~np.isnan(stacked)
+    with np.errstate(invalid="ignore"):
+        found: Numbers = np.where(known, stacked, 0.0).sum(0) / known.sum(0)
+    return found
+
+
+def recommend(runs: Sequence[RedrawnRanks | None]) -> Recommendation | None:
+    """What one or several runs recommend together, among the methods that all of them have."""
+    given = [run for run in runs if run is not None]
+    methods = [name for name in (given[0].methods if given else ()) if all(name in run.methods for run in given)]
+    if len(methods) < 2:
+        return None
+    ranks = _mean_of_known([run.ranks[:, [run.methods.index(name) for name in methods]] for run in given])
+    ranks = np.where(np.isnan(ranks), np.inf, ranks)
+    first = ranks <= ranks.min(axis=1, keepdims=True) + 1e-9
+    shares = (first / first.sum(axis=1, keepdims=True)).mean(0)  # those that share the first place share the round
+    order = sorted((place for place in range(len(methods)) if shares[place] > 0), key=lambda place: -shares[place])
+    best = methods[order[0]]
+    with_floor = FLOOR in methods
+    above = sum(run.above_random[best] for run in given)
+    return Recommendation(
+        method=None if best == FLOOR or (with_floor and not above) else best,
+        shares=tuple((methods[place], float(shares[place])) for place in order),
+        examples=sum(run.examples for run in given),
+        rounds=len(ranks),
+        above_random=above if with_floor else None,
+        metrics=sum(run.metrics for run in given),
+    )

@@ -1,0 +1,76 @@
+"""What a run recommends, in words, with how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from wherefrom.benchmark.recommendation import Recommendation
+from wherefrom.benchmark.summary import Summary
+from wherefrom.report.pieces import visible
+from wherefrom.report.wording import duration
+
+MUCH_CHEAPER = 1.5  # times, from which on a cheaper method that may be as good is named
+
+
+class Recommended(NamedTuple):
+    """The answer, and the reasons for it."""
+
+    headline: str
+    sentence: str
+
+
+def seconds_per_example(summaries: Sequence[Summary]) -> dict[str, float]:
+    """What each method takes for an example, the mean over data sets."""
+    found: dict[str, list[float]] = {}
+    for summary in summaries:
+        for cost in summary.costs:
+            found.setdefault(cost.method, []).append(cost.per_example)
+    return {method: sum(seconds) / len(seconds) for method, seconds in found.items()}
+
+
+def recommended(found: Recommendation | None, seconds: Mapping[str, float]) -> Recommended | None:
+    """seconds: what each method takes for an example."""
+    if found is None:
+        return None
+    examples = f"{found.examples:,} example{'s' * (found.examples != 1)}"
+    if found.method is None:
+        best = found.shares[0][0]
+        return Recommended(
+            "None of these methods can be recommended.",
+            f"On these {examples} not even {visible(best)}, which ranks first, is better than random beyond chance."
+            if best != "random"
+            else f"On these {examples} a random order ranks first.",
+        )
+    redraws = f"{found.rounds:,} redraws of the {examples}"
+    (best, share), *others = found.contenders
+    parts = []
+    if not others:
+        parts.append(f"It has the best mean rank in {_share(share)} of {redraws}.")
+    else:
+        named = _listed([f"{visible(name)} ({_share(one)})" for name, one in others[:3]])
+        more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+        parts.append(
+            f"It has the best mean rank in {_share(share)} of {redraws}; {named}{more} may be as good:"
+            " these examples do not settle it."
+        )
+    if found.above_random is not None:
+        what = "the only metric" if found.metrics == 1 else f"{found.above_random} of {found.metrics} metrics"
+        parts.append(f"By {what} it is better than random beyond chance.")
+    cheapest = min(
+        (name for name, _ in found.contenders if name in seconds), key=lambda name: seconds[name], default=""
+    )
+    if cheapest and best in seconds and cheapest != best and seconds[best] > MUCH_CHEAPER * seconds[cheapest]:
+        parts.append(
+            f"The cheapest of these is {visible(cheapest)}: {duration(seconds[cheapest])} an example instead of"
+            f" {duration(seconds[best])}."
+        )
+    return Recommended(f"Take {visible(best)}.", " ".join(parts))
+
+
+def _share(share: float) -> str:
+    return f"{share:.0%}" if 0.01 <= share <= 0.99 or share == 1 else "over 99%" if share > 0.5 else "under 1%"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

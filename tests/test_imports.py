@@ -45,6 +45,7 @@ VIEWS = {
     ("core.explanation", "report.bars"),
     ("core.flip", "report.flip"),
     ("core.flow", "report.flow"),
+    ("core.generation", "report.generation"),
     ("core.flow", "report.flow_terminal"),
     ("core.comparison", "report.comparison"),
     ("core.comparison", "report.comparison_terminal"),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from wherefrom.core.family import Family
     from wherefrom.core.flip import Flip
     from wherefrom.core.flow import Flow
+    from wherefrom.core.generation import Generation
     from wherefrom.errors import TextWasCut, WherefromError
     from wherefrom.registry import (
         DataReader,
@@ -34,6 +35,7 @@ __all__ = [
     "Family",
     "Flip",
     "Flow",
+    "Generation",
     "Model",
     "TextWasCut",
     "WherefromError",
@@ -58,6 +60,7 @@ _HOME = {
     "Family": "wherefrom.core.family",
     "Flip": "wherefrom.core.flip",
     "Flow": "wherefrom.core.flow",
+    "Generation": "wherefrom.core.generation",
     "TextWasCut": "wherefrom.errors",
     "WherefromError": "wherefrom.errors",
     "list_methods": "wherefrom.registry",

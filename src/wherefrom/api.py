@@ -11,15 +11,19 @@ import torch
 from wherefrom.case.case import Attribution, make_cases
 from wherefrom.case.explain import explain_targets, explain_texts
 from wherefrom.case.flip import find_flip
-from wherefrom.core.comparison import Comparison
+from wherefrom.case.generation import explain_generation
+from wherefrom.core.comparison import Comparison, Grade
 from wherefrom.core.encoding import ChosenSpan, Encoding, TextOrPair
 from wherefrom.core.explanation import Explanation, ExplanationList
 from wherefrom.core.flip import Flip
 from wherefrom.core.flow import Flow
+from wherefrom.core.generation import Generation
 from wherefrom.core.target import written_value
 from wherefrom.core.units import Level, Span
 from wherefrom.errors import BadOption, EmptyText, TextWasCut, UnknownName
 from wherefrom.grading.compare import Comparer, Query, chosen_methods, chosen_metrics
+from wherefrom.grading.generation import grade_generation
+from wherefrom.model.generating import ChatMessage, generate, read_prompt, several_tokens, tokens_of, with_turns
 from wherefrom.model.loading import DeviceSpec, DtypeSpec, load_model
 from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
@@ -115,7 +119,8 @@ class Model:
                 array, which are batched and give a list.
             method: a name from `wherefrom methods`.
             target: the label, or its number, that is explained; the predicted one unless given. A tuple of two explains
-                why one rather than the other. For language models a token; for question answering start, end, span, or
+                why one rather than the other. For language models a token, or a continuation of several (see
+                `Model.generate_and_explain`), whose scores are added up; for question answering start, end, span, or
                 an answer in the context. A list of targets gives one explanation for each, from the same passes:
                 `Model.predicted` lists all predicted labels.
             level: "token", "word" or "sentence".
@@ -149,6 +154,11 @@ class Model:
                         model, self._read(text, units), target, chosen_method, chosen_options, level, check=check
                     )
                 )
+        if several is None and several_tokens(model, target):
+            if level != "token":
+                raise BadOption("A continuation of several tokens is explained by token.")
+            chosen_text: Any = text
+            return self.generate_and_explain(chosen_text, method, continuation=str(target), **chosen_options).total()
         encodings = [self._read(text, units)] if several is None else self._read_all(several)
         found = explain_texts(model, encodings, target, chosen_method, chosen_options, level, check=check)
         return found[0] if several is None else ExplanationList(found)
@@ -290,6 +300,74 @@ class Model:
         comparer = Comparer(self.text_model, (), chosen_metrics(metrics, offered=offered))
         with bar("asking", wanted=progress) as moved:
             return comparer.evaluate(given, Query(encoding, None, marked, answer), progress=moved)
+
+    def generate_and_explain(
+        self,
+        prompt: str | Sequence[ChatMessage],
+        method: str = "saliency",
+        *,
+        tokens: int = 20,
+        continuation: str | None = None,
+        rather_than: str | None = None,
+        **options: Any,
+    ) -> Generation:
+        """What a causal language model goes on with, and what each of its tokens came from.
+
+        Args:
+            prompt: a text; or the messages of a chat, each with a role and a content, which go through the tokenizer's
+                chat template. Tokens of the template count as special.
+            method: a name from `wherefrom methods`.
+            tokens: how many are generated at most, the likeliest each time.
+            continuation: what follows the prompt, if it is not to be generated.
+            rather_than: another continuation: each token is explained rather than the token at the same place of this
+                one, given the tokens before it in the first. Where the two are equal, or this one has ended, a token is
+                explained by itself.
+            **options: the method's own.
+
+        Returns:
+            A `Generation`: a matrix with a row for every generated token. Where the method allows, all of it comes from
+            one forward pass; methods that hide words hide those of the prompt.
+
+        Example:
+            ```python
+            found = model.generate_and_explain("The keys to the cabinet", "attn_lrp", tokens=5)
+            found.show()
+            ```
+        """
+        row = find_method(method)
+        chosen = check_options(method, row.function, options)
+        model = self.text_model
+        encoding, turns = read_prompt(model, prompt)
+        with torch.inference_mode(False):
+            ids = (
+                generate(model, encoding, tokens) if continuation is None else tokens_of(model, encoding, continuation)
+            )
+            other = () if rather_than is None else tokens_of(model, encoding, rather_than)
+            pairs = zip(ids, [*other, *[None] * len(ids)], strict=False)
+            versus = [None if b is None or a == b else b for a, b in pairs]
+            return explain_generation(model, encoding, ids, versus, row, chosen, turns)
+
+    def evaluate_generation(
+        self, generation: Generation, metrics: str | Sequence[str] = ("comprehensiveness", "sufficiency")
+    ) -> list[list[Grade]]:
+        """Measure the explanation of every generated token by hiding tokens of the prompt.
+
+        Args:
+            generation: what `generate_and_explain` gave.
+            metrics: names from `wherefrom metrics` that need nothing but the model.
+
+        Returns:
+            A list of grades, one for each metric, for every generated token.
+
+        Example:
+            ```python
+            grades = model.evaluate_generation(found, ["comprehensiveness"])
+            ```
+        """
+        encoding = self.text_model.encode(generation.text)
+        if generation.turns:
+            encoding = with_turns(self.text_model, generation.text, generation.turns)
+        return grade_generation(self.text_model, encoding, generation, chosen_metrics(metrics, offered=()))
 
     def flip(
         self,

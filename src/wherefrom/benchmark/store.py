@@ -15,7 +15,7 @@ import io
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wherefrom.benchmark.columns import EXPLANATION_COLUMNS
 from wherefrom.benchmark.plan import RunPlan
+from wherefrom.benchmark.words import WordSummary, summarise_words
 from wherefrom.core.files import UNFINISHED, exists, json_text, named, reading, write_atomically
 from wherefrom.errors import BadFile, MissingExtra
 
@@ -426,6 +427,18 @@ class Run:
     @cached_property
     def _receipts(self) -> dict[int, dict[str, Any]]:
         return {number: read_receipt(self.folder, number) for number in self.done}
+
+    def words(
+        self, method: str | None = None, *, least: int = 2, fold_case: bool = True, stop_words: Collection[str] = ()
+    ) -> pandas.DataFrame:
+        """For every class and method the words with their total and mean score, intervals, signs and examples.
+
+        method: one method alone, as it was asked for. least: how many texts a word must occur in. fold_case: whether
+            Film and film are one word. stop_words: words that are left out.
+        """
+        rows = (row for row in self.rows("explanations") if method is None or row["method"] == method)
+        found = summarise_words(rows, least=least, fold_case=fold_case, stop_words=stop_words)
+        return _pandas().DataFrame(found, columns=list(WordSummary._fields))
 
     def rows(self, table: str) -> Iterator[dict[str, Any]]:
         """The rows of a table as plain Python, part after part: None where there is nothing, and no more memory than a

@@ -18,6 +18,7 @@ from wherefrom.cli import (
     explain,
     flip,
     flow,
+    generate,
     heads,
     methods,
     metrics,
@@ -33,7 +34,7 @@ from wherefrom.errors import WherefromError
 __all__ = ["app", "main"]
 
 # Importing a module registers its command with the application.
-COMMANDS = (explain, compare, serve, flip, flow, run, heads, optimus, study, sample, methods, metrics, doctor)
+COMMANDS = (explain, compare, serve, flip, flow, generate, run, heads, optimus, study, sample, methods, metrics, doctor)
 
 
 def _version(asked: bool) -> None:

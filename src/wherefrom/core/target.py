@@ -104,3 +104,29 @@ def resolve_target(
     if not matches and name.isdecimal():
         return resolve_target(int(name), labels, independent=independent, regression=regression)
     raise UnknownName.among("label", name, labels)
+
+
+@dataclass(frozen=True)
+class GeneratedToken(Target):
+    """One token of a continuation, or how much more likely it is than another. Its logits are (row, step * 3): of each
+    step the token's own logit, that of the other, and the logarithm of the sum over the vocabulary.
+    """
+
+    step: int = 0
+    place: int = 0  # the position it is read at: that of the token before it
+
+    @property
+    def position(self) -> int | None:
+        return self.place
+
+    def score(self, logits: Tensor) -> Tensor:
+        own, other, _ = self._parts(logits)
+        return own if self.versus is None else own - other
+
+    def probability(self, logits: Tensor) -> Tensor:
+        own, other, total = self._parts(logits.double())
+        return (own - total).exp() if self.versus is None else (own - other).sigmoid()
+
+    def _parts(self, logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        own, other, total = logits[:, 3 * self.step : 3 * self.step + 3].unbind(-1)
+        return own, other, total

@@ -283,7 +283,7 @@ def model_facts(models: Mapping[tuple[str, str], StudyModel]) -> list[str]:
             "as it is shipped" if model.rows is None else f"trained on {model.rows:,} rows in {model.seconds:.0f} s"
         )
         scores = ", ".join(f"{key.replace('_', ' ')} {value:.2f}" for key, value in model.scores.items())
-        note = f"; {SETS[name].note}" if SETS[name].note else ""
+        note = f"; {SETS[name].note}" if SETS[name].note and model.rows is not None else ""
         own = SETS[name].trained_on
         by = "" if own == name else f" (the model of {own})"
         found.append(f"{name}, {base}{by}: {trained}; {scores}{note}.")

@@ -16,7 +16,8 @@ import random
 import shutil
 import string
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -163,7 +164,7 @@ def _trained(
         network = _network(base, task, labels, seed)
         kept = _read_rows(rows, task, labels, tokenizer, recipe.longest)
         seconds = _train(network, tokenizer, kept, task, seed, recipe, folder / CHECKPOINT, on_progress)
-        with _Quiet():
+        with without_notices():
             _save(network, AutoTokenizer.from_pretrained(base), folder / "model")
         known = {**made_of, "rows": len(kept), "seconds": round(seconds, 1), "scores": {}}
         _keep(record, known)
@@ -185,7 +186,7 @@ def measure(
     rows where all are right); exact match and token F1 for answers; accuracy for two words.
     """
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    with _Quiet():
+    with without_notices():
         network: PreTrainedModel = _NETWORKS[task].from_pretrained(folder).eval()
     longest = min(longest, _longest(network, tokenizer))
     if task == "answer":
@@ -265,18 +266,17 @@ _NETWORKS: dict[TrainingTask, Any] = {
 }
 
 
-class _Quiet:
-    """Without the list of weights that a new head adds."""
-
-    def __enter__(self) -> None:
-        self.usual = transformers_logging.get_verbosity()
-        transformers_logging.set_verbosity_error()
-        self.bars = transformers_logging.is_progress_bar_enabled()
-        transformers_logging.disable_progress_bar()
-
-    def __exit__(self, *_: object) -> None:
-        transformers_logging.set_verbosity(self.usual)
-        if self.bars:
+@contextmanager
+def without_notices() -> Iterator[None]:
+    """Without the list of weights that a new head adds, and without bars."""
+    usual, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(usual)
+        if bars:
             transformers_logging.enable_progress_bar()
 
 
@@ -290,7 +290,7 @@ def _network(base: str, task: TrainingTask, labels: Sequence[str], seed: int) ->
             "problem_type": "single_label_classification" if task == "one_label" else "multi_label_classification",
         }
     torch.manual_seed(seed)  # the new head's weights
-    with _Quiet():
+    with without_notices():
         network: PreTrainedModel = _NETWORKS[task].from_pretrained(
             base, ignore_mismatched_sizes=True, dtype=torch.float32, **asked
         )

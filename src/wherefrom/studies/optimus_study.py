@@ -16,7 +16,7 @@ import torch
 from transformers import AutoModelForSequenceClassification
 
 from wherefrom.api import Model
-from wherefrom.benchmark.plan import PREDICTED
+from wherefrom.benchmark.plan import ALL_PREDICTED, PREDICTED
 from wherefrom.benchmark.statistics import Energy
 from wherefrom.core.arrays import Numbers
 from wherefrom.core.encoding import TextOrPair
@@ -27,6 +27,7 @@ from wherefrom.report import plots
 from wherefrom.studies.bench import StudyBase, StudyBench, StudyModel, StudyRuns, model_facts, open_model, provenance
 from wherefrom.studies.claims import Claim, Estimate, JudgedClaim, Statistic, difference, estimate, lead, mean_of
 from wherefrom.studies.data import SETS, Rows
+from wherefrom.studies.fine_tuning import without_notices
 from wherefrom.studies.optimus import (
     CombinationGrades,
     MeanCost,
@@ -195,7 +196,7 @@ def _found(bench: StudyBench, name: str, base: StudyBase) -> Found:
     several = one.task == "several_labels"
     rows = bench.texts(name, model, bench.size.texts)
     metrics = [*METRICS, AUPRC] if one.rationales else list(METRICS)
-    target = "all-predicted" if several else PREDICTED
+    target = ALL_PREDICTED if several else PREDICTED
 
     def measured(level: Level) -> tuple[StudyRuns, dict[str, str]]:
         fitted = _fitted(bench, name, model, rows, level)
@@ -267,7 +268,8 @@ def attention_changes(model: Model, texts: Sequence[TextOrPair]) -> dict[str, li
     """
     reader = model.text_model
     folder = reader.network.config._name_or_path
-    network = AutoModelForSequenceClassification.from_pretrained(folder, attn_implementation="eager").eval()
+    with without_notices():
+        network = AutoModelForSequenceClassification.from_pretrained(folder, attn_implementation="eager").eval()
     tokenizer = reader.tokenizer
     found: dict[str, list[float]] = {"delete": [], "unk": [], "mask": []}
     with torch.inference_mode():
@@ -347,8 +349,10 @@ def judged(found: Mapping[tuple[str, str], Found]) -> list[JudgedClaim]:
     results["O9 token"] = estimate([_passes(one.runs, one.methods) for one in found.values()], difference(1, 0))
     by_sentence = [_passes(one.sentences, one.sentence_methods) for one in found.values() if one.sentences is not None]
     results["O9 sentence"] = estimate(by_sentence, difference(0, 1))
-    why = "no data set that it needs was measured"
-    return [claim.judged(results[name], why) for name, claim in CLAIMS.items()]
+    whys = dict.fromkeys(CLAIMS, "no data set that it needs was measured")
+    if marked:
+        whys["O10"] = "not defined: without ranks all combinations of A have the same FT, because A has no signs"
+    return [claim.judged(results[name], whys[name]) for name, claim in CLAIMS.items()]
 
 
 def winners(one: Found) -> list[str]:

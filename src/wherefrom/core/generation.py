@@ -1,0 +1,201 @@
+"""What a language model's continuation came from: a matrix of attributions, as plain numbers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from wherefrom.core.explanation import Explanation
+from wherefrom.core.files import FilePath, write_atomically
+from wherefrom.core.units import Span
+from wherefrom.errors import BadFile, BadOption
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Generation:
+    """How much each token of the prompt, and each that was generated before, spoke for every generated token.
+
+    Attributes:
+        text: the prompt; of a chat, as its template renders it.
+        tokens: the tokens of the prompt as the model saw them.
+        offsets: (start, end) characters of each.
+        segment: 0 in the prompt, -1 for tokens that the tokenizer or a chat's template added.
+        generated: the tokens of the continuation, as they are written.
+        scores: one row for each generated token: a score for every token of the prompt, then for every generated one.
+            Those at and behind the row's own token are zero.
+        probabilities: the model's probability of each generated token; of the two that are compared, where there is
+            another.
+        versus: the token that each is compared with; None where there is none.
+        turns: of a chat, (role, start, end): who says which characters of the prompt.
+        method: the name of the method.
+        params: every option of the method, as it was settled.
+        signed: whether a negative score means "against".
+        notes: what the method has to say.
+        model: the model's name.
+        forwards: how many rows were sent through the model.
+        backwards: how many of them were differentiated.
+        seconds: how long it took.
+
+    Example:
+        ```python
+        found = model.generate_and_explain("The keys to the cabinet", "saliency", tokens=10)
+        print(found.continuation, found.step(0).top(3))
+        ```
+    """
+
+    text: str
+    tokens: tuple[str, ...]
+    offsets: tuple[Span, ...]
+    segment: tuple[int, ...]
+    generated: tuple[str, ...]
+    token_ids: tuple[int, ...]
+    scores: tuple[tuple[float, ...], ...]
+    probabilities: tuple[float, ...]
+    versus: tuple[str | None, ...]
+    method: str
+    versus_ids: tuple[int | None, ...] = ()
+    turns: tuple[tuple[str, int, int], ...] = ()
+    params: Mapping[str, Any] = field(default_factory=dict)
+    signed: bool = True
+    notes: tuple[str, ...] = ()
+    model: str = ""
+    forwards: int = 0
+    backwards: int = 0
+    seconds: float = 0.0
+
+    @property
+    def continuation(self) -> str:
+        """The generated tokens together."""
+        return "".join(self.generated)
+
+    def role_of(self, place: int) -> str:
+        """Who says this token of a chat's prompt; nothing where nobody does."""
+        start, end = self.offsets[place]
+        inside = (role for role, first, last in self.turns if first < end and start < last and start < end)
+        return next(inside, "") if self.segment[place] >= 0 else ""
+
+    def step(self, number: int) -> Explanation:
+        """The explanation of one generated token by the prompt; tokens generated before it count as special.
+
+        Args:
+            number: which token, from 0; negative from the end.
+
+        Returns:
+            An `Explanation` of the prompt and of what was generated before the token.
+        """
+        if not -len(self.generated) <= number < len(self.generated):
+            raise BadOption(f"There is no generated token {number}: there are {len(self.generated)}, from 0.")
+        number %= len(self.generated)
+        other = self.versus[number]
+        label = self.generated[number].strip() or self.generated[number]
+        return self._explanation(
+            self.scores[number][: len(self.tokens) + number],
+            label if other is None else f"{label} rather than {other.strip() or other}",
+            self.probabilities[number],
+            number,
+        )
+
+    def total(self) -> Explanation:
+        """The scores of all generated tokens added up: what the continuation as a whole came from.
+
+        Returns:
+            An `Explanation` of the prompt; its probability is the product of the tokens' own.
+        """
+        summed = [sum(row[place] for row in self.scores) for place in range(len(self.tokens))]
+        chance = 1.0
+        for one in self.probabilities:
+            chance *= one
+        found = self._explanation(tuple(summed), self.continuation.strip(), chance, 0)
+        added = f"The sum over {len(self.generated)} generated tokens; generate_and_explain gives each by itself."
+        return replace(
+            found,
+            notes=(*self.notes, added),
+            seconds=self.seconds,
+            forwards=self.forwards,
+            backwards=self.backwards,
+        )
+
+    def _explanation(self, scores: tuple[float, ...], target: str, probability: float, before: int) -> Explanation:
+        return Explanation(
+            text=self.text,
+            tokens=(*self.tokens, *self.generated[:before]),
+            scores=scores,
+            offsets=(*self.offsets, *[(0, 0)] * before),
+            segment=(*self.segment, *[-1] * before),
+            target=target,
+            probability=probability,
+            prediction=target,
+            method=self.method,
+            params=self.params,
+            signed=self.signed,
+            notes=self.notes,
+            model=self.model,
+            task="causal_lm",
+        )
+
+    def show(self) -> None:
+        """Print a grid: a row for every token of the prompt, a column for every generated one."""
+        from wherefrom.report.generation import print_generation
+
+        print_generation(self)
+
+    def to_html(self) -> str:
+        """A page that needs nothing else: choose a generated token and see what it came from."""
+        from wherefrom.report.generation import page
+
+        return page(self)
+
+    def _repr_html_(self) -> str:
+        from wherefrom.report.generation import fragment
+
+        return fragment(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything in plain Python, as `to_json` writes it."""
+        return {"wherefrom_generation": FORMAT, **asdict(self)}
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """The generation as JSON."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
+
+    def save(self, path: FilePath) -> None:
+        """Write JSON to a file: wholly, or not at all.
+
+        Args:
+            path: the file.
+        """
+        write_atomically(path, self.to_json(), "generation")
+
+    @classmethod
+    def load(cls, path: FilePath) -> Generation:
+        """A generation that was saved to a file; needs no model and no torch.
+
+        Args:
+            path: the file.
+
+        Returns:
+            The generation as it was.
+        """
+        try:
+            data = json.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise BadFile(f"{path} cannot be read: {error}.") from error
+        if not isinstance(data, dict) or data.pop("wherefrom_generation", None) != FORMAT:
+            raise BadFile(f"{path} is not a generation saved by this version of Wherefrom.")
+        try:
+            found = cls(**{name: _tuples(value) for name, value in data.items()})
+        except TypeError as error:
+            raise BadFile(f"{path} is damaged: {error}.") from error
+        width = len(found.tokens) + len(found.generated)
+        if len(found.scores) != len(found.generated) or any(len(row) != width for row in found.scores):
+            raise BadFile(f"{path} is damaged: its tokens and scores are not equally many.")
+        return found
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(one) for one in value) if isinstance(value, list) else value

@@ -1,0 +1,59 @@
+"""Several tokens that follow a prompt: each is predicted from the prompt and the tokens before it, all in one pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from wherefrom.core.target import GeneratedToken
+from wherefrom.errors import NotDefined
+from wherefrom.model.tasks.next_token import NextToken
+
+if TYPE_CHECKING:
+    from wherefrom.core.encoding import Encoding
+    from wherefrom.core.target import Target
+    from wherefrom.model.text_model import TextModel
+
+
+@dataclass(frozen=True)
+class Continuation(NextToken):
+    """Bound to the tokens of one continuation, which stand at the end of every row and are never hidden.
+
+    Of each step's logits, one for every token of the vocabulary, three numbers are kept: the token's own, that of the
+    token it is compared with, and the logarithm of what all of them sum to, for the probability.
+    """
+
+    tokens: tuple[int, ...] = ()
+    versus: tuple[int | None, ...] = ()
+
+    def positions(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
+        del model, inputs
+        return None
+
+    def logits(self, output: Any, inputs: dict[str, Tensor], positions: Tensor | None) -> Tensor:
+        """(row, step * 3)"""
+        del positions
+        device, steps = output.logits.device, len(self.tokens)
+        first = inputs["attention_mask"].sum(-1) - 1 - steps  # the last token of the prompt, of each row
+        rows = torch.arange(len(first), device=device)[:, None]
+        places = first[:, None] + torch.arange(steps, device=device)
+        own = torch.tensor(self.tokens, device=device)
+        other = torch.tensor(
+            [a if b is None else b for a, b in zip(self.tokens, self.versus, strict=True)], device=device
+        )
+        total = output.logits.detach()[rows, places].logsumexp(-1)
+        parts = [output.logits[rows, places, own], output.logits[rows, places, other], total]  # (row, step) each
+        return torch.stack(parts, -1).flatten(1)
+
+    def step_targets(self, labels: tuple[str, ...], first: int) -> list[GeneratedToken]:
+        """The target of every step. first: the position that the first one is read at."""
+        return [
+            GeneratedToken(token, label, versus=other, step=step, place=first + step)
+            for step, (token, label, other) in enumerate(zip(self.tokens, labels, self.versus, strict=True))
+        ]
+
+    def predicted(self, model: TextModel, logits: Tensor, _encoding: Encoding) -> Target:
+        raise NotDefined("a continuation was given, so that nothing is predicted")

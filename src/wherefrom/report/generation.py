@@ -1,0 +1,189 @@
+"""A generation in the terminal and as HTML: a grid of tokens by generated tokens, and the prompt in colours."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from rich.console import Console
+
+from wherefrom.core.generation import Generation
+from wherefrom.report.colour import DARK, Shade, largest, shade
+from wherefrom.report.columns import TerminalColumn, print_columns
+from wherefrom.report.document import render_fragment, render_page
+from wherefrom.report.pieces import visible
+from wherefrom.report.terminal import Terminal
+from wherefrom.report.wording import duration, number, options, percent
+
+SPACES = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥"})
+
+
+class GridCell(NamedTuple):
+    """One score of the grid."""
+
+    side: str
+    strength: str
+    number: str
+    tip: str
+
+
+class GridRow(NamedTuple):
+    """A source token and its score for every generated one."""
+
+    name: str
+    role: str
+    special: bool
+    generated: bool
+    cells: list[GridCell | None]  # None where the token comes too late
+
+
+def names(generation: Generation) -> list[str]:
+    """Every source token as a reader sees it: those of the prompt, then the generated ones."""
+    prompt = [
+        " ".join(generation.text[start:end].split()) or generation.text[start:end].translate(SPACES) or token
+        for token, (start, end) in zip(generation.tokens, generation.offsets, strict=True)
+    ]
+    return [visible(name) for name in (*prompt, *(label(one) for one in generation.generated))]
+
+
+def label(token: str) -> str:
+    """A generated token, where a space alone can be seen."""
+    return token.strip() or token.translate(SPACES)
+
+
+def _sources(generation: Generation, *, special: bool) -> list[int]:
+    """The places of the tokens that have a row: those of the prompt, and the generated ones that others follow."""
+    prompt = [place for place, part in enumerate(generation.segment) if special or part >= 0]
+    return [*prompt, *range(len(generation.tokens), len(generation.tokens) + len(generation.generated) - 1)]
+
+
+def _comes_before(generation: Generation, place: int, step: int) -> bool:
+    return place < len(generation.tokens) + step
+
+
+def print_generation(generation: Generation, *, console: Console | None = None) -> None:
+    """Print the grid, in several blocks where there are many generated tokens."""
+    console = console or Console(highlight=False)
+    terminal = Terminal(console, DARK, signed=generation.signed)
+    places, full = _sources(generation, special=False), _full(generation)
+    console.print(terminal.text(_headline(generation), "bold"))
+    console.print(terminal.text(f"{visible(generation.text)} → {visible(generation.continuation)}"))
+    shown = names(generation)
+    roles = [generation.role_of(place) if place < len(generation.tokens) else "" for place in places]
+    marked = [
+        f"{role}: {shown[place]}" if role and role != before else shown[place]
+        for place, role, before in zip(places, roles, ["", *roles], strict=False)
+    ]
+    columns = []
+    for step, token in enumerate(generation.generated):
+        other = generation.versus[step]
+        heading = (visible(label(token)), *([f"not {visible(label(other))}"] if other is not None else []))
+        cells = []
+        for place in places:
+            if not _comes_before(generation, place, step):
+                cells.append(terminal.text(""))
+                continue
+            score = generation.scores[step][place]
+            found = shade(score, full, signed=generation.signed)
+            cells.append(terminal.text(number(score, full, signed=generation.signed), terminal.behind(found)))
+        cells.append(terminal.text(percent(generation.probabilities[step]), "dim"))
+        columns.append(TerminalColumn(heading, tuple(cells)))
+    row_names = (*(terminal.name(name) for name in marked), terminal.text("probability", "dim"))
+    print_columns(console, TerminalColumn(("token",), row_names), columns)
+    console.print()
+    for note in generation.notes:
+        console.print(terminal.text(f"note: {visible(note)}", "dim"))
+    console.print(terminal.text(_cost(generation), "dim"))
+
+
+def _headline(generation: Generation) -> str:
+    told = options(generation.params)
+    method = f"{generation.method} ({told})" if told else generation.method
+    return f"{method} explains {len(generation.generated)} generated tokens"
+
+
+def _cost(generation: Generation) -> str:
+    parts = [f"passes {generation.forwards} forward"]
+    parts += [f"{generation.backwards} backward"] if generation.backwards else []
+    parts += [f"time {duration(generation.seconds)}"] if generation.seconds else []
+    return ", ".join(parts)
+
+
+def _full(generation: Generation) -> float:
+    """The largest score of a token that is no special one: what is shown at full strength."""
+    plain = [place for place, part in enumerate(generation.segment) if part >= 0]
+    behind = range(len(generation.tokens), len(generation.tokens) + len(generation.generated))
+    return largest(row[place] for row in generation.scores for place in (*plain, *behind))
+
+
+def page(generation: Generation) -> str:
+    """A page that stands alone: choose a generated token, and the prompt is coloured by what it came from."""
+    return render_page(
+        "generation.html",
+        title=f"Where did “{visible(generation.continuation.strip())[:60]}” come from?",
+        styles=("text.css", "page.css", "generation.css"),
+        scripts=("generation.js",),
+        **_values(generation),
+    )
+
+
+def fragment(generation: Generation) -> str:
+    """The grid for a notebook's output; needs no script."""
+    return render_fragment("generation_fragment.html", **_values(generation))
+
+
+def _values(generation: Generation) -> dict[str, Any]:
+    full = _full(generation)
+    facts = [
+        ("method", generation.method),
+        ("options", options(generation.params)),
+        ("model", generation.model),
+        ("cost", _cost(generation)),
+        *(("note", note) for note in generation.notes),
+    ]
+    return {
+        "headline": _headline(generation),
+        "heads": [
+            (visible(label(token)), percent(chance), "" if other is None else visible(label(other)))
+            for token, chance, other in zip(
+                generation.generated, generation.probabilities, generation.versus, strict=True
+            )
+        ],
+        "rows": [_row(generation, place, full) for place in _sources(generation, special=True)],
+        "prompt": _stretches(generation),
+        "signed": generation.signed,
+        "scores": json.dumps([[round(one / full, 4) if full else 0 for one in row] for row in generation.scores]),
+        "facts": [(name, visible(value)) for name, value in facts if value],
+    }
+
+
+def _row(generation: Generation, place: int, full: float) -> GridRow:
+    name, is_new = names(generation)[place], place >= len(generation.tokens)
+    cells: list[GridCell | None] = []
+    for step, token in enumerate(generation.generated):
+        if not _comes_before(generation, place, step):
+            cells.append(None)
+            continue
+        score = generation.scores[step][place]
+        found: Shade = shade(score, full, signed=generation.signed)
+        figure = number(score, full, signed=generation.signed)
+        tip = f"{name} → {visible(label(token))}  {figure}"
+        cells.append(GridCell(found.side, f"{found.strength:.3f}", figure, tip))
+    role = "" if is_new else visible(generation.role_of(place))
+    return GridRow(name, role, not is_new and generation.segment[place] < 0, is_new, cells)
+
+
+def _stretches(generation: Generation) -> list[tuple[str, int, str]]:
+    """The prompt in stretches: (text, the token's place or -1 between tokens, the role that begins to speak here)."""
+    found: list[tuple[str, int, str]] = []
+    reached, speaking = 0, ""
+    for place, (start, end) in enumerate(generation.offsets):
+        start = max(start, reached)
+        if end <= start:
+            continue
+        role = generation.role_of(place)
+        begins = role if role != speaking else ""
+        found += [(generation.text[reached:start], -1, ""), (generation.text[start:end], place, begins)]
+        reached, speaking = end, role or speaking
+    found.append((generation.text[reached:], -1, ""))
+    return [(visible(text), place, visible(role)) for text, place, role in found if text]

@@ -1,0 +1,262 @@
+"""What every token of a continuation came from: all steps of one pass against a plain loop over the prefixes."""
+
+from __future__ import annotations
+
+import io
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from rich.console import Console
+from tiny_models import CHEAP, make_model, make_network, tokenizer
+from tolerances import assert_close, tolerance_of
+from typer.testing import CliRunner
+
+import wherefrom
+from wherefrom.api import Model
+from wherefrom.case.generation import ONE_PASS
+from wherefrom.cli.main import app
+from wherefrom.core.generation import Generation
+from wherefrom.errors import BadFile, BadOption, EmptyText, WrongModel
+from wherefrom.model.loading import quiet
+from wherefrom.model.text_model import TextModel
+from wherefrom.registry import all_methods
+from wherefrom.report.generation import print_generation
+
+PROMPT = "the film was not bad"
+GOES_ON = "but the plot is dull"
+METHODS = [row.name for row in all_methods() if row.family != "selection" and row.name != "optimus"]
+
+
+@pytest.fixture(scope="module", params=["gpt2", "llama"])
+def model(request: pytest.FixtureRequest) -> Model:
+    return Model(make_model(request.param, task="causal_lm", dtype=torch.float64))
+
+
+def test_every_method_against_one_token_at_a_time(model: Model) -> None:
+    """A row of the matrix is the explanation of the next token of prompt and prefix, but that methods that hide words
+    hide those of the prompt alone, and IG keeps the prefix.
+    """
+    hide = {"kernel_shap", "lime", "occlusion", "integrated_gradients", "random"}
+    words = GOES_ON.split()
+    tolerance = tolerance_of(model.text_model)
+    for method in METHODS:
+        if method in hide:
+            continue
+        found = model.generate_and_explain(PROMPT, method, continuation=GOES_ON)
+        assert len(found.generated) == len(words)
+        for step, word in enumerate(words):
+            prefix = " ".join([PROMPT, *words[:step]])
+            alone = model.explain(prefix, method, target=word)
+            assert found.probabilities[step] == pytest.approx(alone.probability, rel=1e-9)
+            assert_close(found.step(step).scores, alone.scores, tolerance=tolerance, what=method)
+            assert not any(found.scores[step][len(alone.scores) :])  # nothing comes from what is behind
+
+
+@pytest.mark.parametrize("method", ["occlusion", "integrated_gradients"])
+def test_methods_that_hide_words_in_one_pass_and_in_many(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Model(make_model("gpt2", task="causal_lm", dtype=torch.float64))
+    assert method in ONE_PASS
+    together = model.generate_and_explain(PROMPT, method, continuation=GOES_ON, **CHEAP.get(method, {}))
+    monkeypatch.setattr("wherefrom.case.generation.ONE_PASS", frozenset())
+    apart = model.generate_and_explain(PROMPT, method, continuation=GOES_ON, **CHEAP.get(method, {}))
+    assert_close(together.scores, apart.scores, tolerance=tolerance_of(model.text_model), what=method)
+    assert together.forwards < apart.forwards
+
+
+def test_occlusion_by_hand(model: Model) -> None:
+    """Each word of the prompt replaced, the network asked itself."""
+    text_model = model.text_model
+    found = model.generate_and_explain(PROMPT, "occlusion", continuation="but dull", fill="unk")
+    ids = torch.tensor([[*text_model.encode(PROMPT).input_ids, *found.token_ids]])
+    with torch.no_grad():
+        whole = text_model.network(input_ids=ids).logits[0]
+        for place, step in itertools.product(range(len(found.tokens)), range(2)):
+            changed = ids.clone()
+            changed[0, place] = text_model.tokenizer.unk_token_id
+            without = text_model.network(input_ids=changed).logits[0]
+            read, token = len(found.tokens) - 1 + step, found.token_ids[step]
+            assert found.scores[step][place] == pytest.approx((whole - without)[read, token].item(), abs=1e-9)
+            assert found.probabilities[step] == pytest.approx(whole[read].softmax(-1)[token].item(), rel=1e-9)
+
+
+def test_what_it_costs(model: Model) -> None:
+    """Saliency: one forward row, one backward row for each generated token; occlusion: a row a word, whatever the
+    number of generated tokens.
+    """
+    five = model.generate_and_explain(PROMPT, "saliency", continuation=GOES_ON)
+    assert (five.forwards, five.backwards) == (1, 5)
+    hidden = model.generate_and_explain(PROMPT, "occlusion", continuation=GOES_ON)
+    assert (hidden.forwards, hidden.backwards) == (1 + 5, 0)
+
+
+def test_generation_takes_the_likeliest_token_again_and_again(model: Model) -> None:
+    text_model = model.text_model
+    ids = list(text_model.encode(PROMPT).input_ids)
+    found = model.generate_and_explain(PROMPT, "saliency", tokens=6)
+    assert 1 <= len(found.token_ids) <= 6
+    with torch.no_grad():
+        for token in found.token_ids:
+            assert int(text_model.network(input_ids=torch.tensor([ids])).logits[0, -1].argmax()) == token
+            ids.append(token)
+
+
+def test_one_continuation_rather_than_another(model: Model) -> None:
+    """Scores are the difference of the two tokens' scores, given the same prefix; equal tokens are explained alone."""
+    found = model.generate_and_explain(PROMPT, "input_x_gradient", continuation="but dull", rather_than="but good")
+    plain = model.generate_and_explain(PROMPT, "input_x_gradient", continuation="but dull")
+    other = model.generate_and_explain(PROMPT, "input_x_gradient", continuation="but good")
+    assert found.versus[0] is None
+    assert str(found.versus[1]).strip() == "good"
+    assert found.scores[0] == pytest.approx(plain.scores[0])
+    difference = [a - b for a, b in zip(plain.scores[1], other.scores[1], strict=True)]
+    assert_close(found.scores[1], difference, tolerance=tolerance_of(model.text_model))
+    assert found.step(1).target == "dull rather than good"
+    ratio = plain.probabilities[1] / (plain.probabilities[1] + other.probabilities[1])
+    assert found.probabilities[1] == pytest.approx(ratio, rel=1e-6)
+
+
+def test_a_target_of_several_tokens_is_the_sum(model: Model) -> None:
+    whole = model.explain(PROMPT, "saliency", target=GOES_ON)
+    found = model.generate_and_explain(PROMPT, "saliency", continuation=GOES_ON)
+    prompt = len(found.tokens)
+    assert whole.scores == pytest.approx(np.asarray(found.scores)[:, :prompt].sum(0).tolist())
+    assert whole.probability == pytest.approx(np.prod(found.probabilities))
+    assert whole.target == " ".join(GOES_ON.split()) or whole.target.replace(" ", "") == GOES_ON.replace(" ", "")
+
+
+def test_erasure_of_every_step_against_single_explanations(model: Model) -> None:
+    """Comprehensiveness of a step is that of the next token where there is no prefix; later ones by hand."""
+    found = model.generate_and_explain(PROMPT, "saliency", continuation="but dull")
+    grades = model.evaluate_generation(found, ["comprehensiveness"])
+    alone = model.evaluate(model.explain(PROMPT, "saliency", target="but"), ["comprehensiveness"]).grades[0][0]
+    assert grades[0][0].value == pytest.approx(alone.value, rel=1e-6)
+    text_model, prompt = model.text_model, list(model.text_model.encode(PROMPT).input_ids)
+    order = np.argsort(-np.asarray(found.scores[1][: len(prompt)]), kind="stable")
+    drops = []
+    with torch.no_grad():
+        for count in (-(-share * len(prompt) // 100) for share in (5, 10, 20, 50)):
+            kept = [token for place, token in enumerate(prompt) if place not in set(order[:count].tolist())]
+            ids = torch.tensor([[*kept, found.token_ids[0]]])
+            chance = text_model.network(input_ids=ids).logits[0, -1].softmax(-1)[found.token_ids[1]].item()
+            drops.append(found.probabilities[1] - chance)
+    assert grades[1][0].value == pytest.approx(sum(drops) / 6, rel=1e-5)  # as the ALTI paper divides
+
+
+def chat_model() -> Model:
+    network = make_network("llama", task="causal_lm", dtype=torch.float64)
+    reader = tokenizer.__wrapped__(0, "none")
+    reader.chat_template = (
+        "{% for m in messages %}the {{ m.role }} is : {{ m.content }} . {% endfor %}"
+        "{% if add_generation_prompt %}the film is{% endif %}"
+    )
+    return Model(TextModel(network, reader, task=make_model("llama", task="causal_lm").task))
+
+
+def test_a_chat_goes_through_the_template() -> None:
+    model = chat_model()
+    messages = [{"role": "a", "content": "not bad"}, {"role": "user", "content": "a dull plot "}]
+    found = model.generate_and_explain(messages, "saliency", tokens=3)
+    rendered = "the a is : not bad . the user is : a dull plot  . the film is"
+    assert found.text == rendered
+    assert [found.text[start:end] for _, start, end in found.turns] == ["not bad", "a dull plot"]
+    said = [token for token, part in zip(found.tokens, found.segment, strict=True) if part >= 0]
+    assert said == ["not", "bad", "a", "dull", "plot"]
+    roles = [found.role_of(place) for place, part in enumerate(found.segment) if part >= 0]
+    assert roles == ["a", "a", "user", "user", "user"]
+    assert "user: a" in shown(found)
+    assert '<span class="who">user</span>' in found.to_html()
+    hidden = model.generate_and_explain(messages, "occlusion", tokens=2)
+    template = [place for place, part in enumerate(hidden.segment) if part < 0]
+    assert all(hidden.scores[step][place] == 0 for step in range(2) for place in template)
+    assert len(model.evaluate_generation(hidden)) == len(hidden.generated)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "more", "error", "message"),
+    [
+        ([], {}, BadOption, "list of messages"),
+        ([{"role": "user"}], {}, BadOption, "list of messages"),
+        ([{"role": "user", "content": " "}], {}, BadOption, "does not show"),
+        (PROMPT, {"continuation": ""}, EmptyText, "continuation is empty"),
+        (PROMPT, {"tokens": 0}, BadOption, "At least one token"),
+        (PROMPT, {"continuation": "a " * 80}, BadOption, "the model reads 64"),
+    ],
+)
+def test_what_cannot_be_generated(prompt: Any, more: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        chat_model().generate_and_explain(prompt, "saliency", **more)
+
+
+def test_only_causal_language_models_go_on(model: Model) -> None:
+    with pytest.raises(WrongModel, match="made for classification"):
+        Model(make_model("bert")).generate_and_explain(PROMPT)
+    with pytest.raises(BadOption, match="no chat template"):
+        model.generate_and_explain([{"role": "user", "content": "a film"}])
+    with pytest.raises(BadOption, match="no generated token 9"):
+        model.generate_and_explain(PROMPT, continuation="but dull").step(9)
+    with pytest.raises(BadOption, match="needs more"):
+        model.evaluate_generation(model.generate_and_explain(PROMPT, continuation="but dull"), ["auprc"])
+
+
+def shown(generation: Generation) -> str:
+    out = io.StringIO()
+    print_generation(generation, console=Console(file=out, width=120, no_color=True))
+    return out.getvalue()
+
+
+def by_hand() -> Generation:
+    return Generation(
+        text="a <b>",
+        tokens=("[CLS]", "a", "<b>"),
+        offsets=((0, 0), (0, 1), (2, 5)),
+        segment=(-1, 0, 0),
+        generated=(" x", " y"),
+        token_ids=(7, 8),
+        scores=((9.0, 1.0, -2.0, 0.0, 0.0), (9.0, 0.0, 0.5, 4.0, 0.0)),
+        probabilities=(0.5, 0.25),
+        versus=(None, " z"),
+        versus_ids=(None, 9),
+        method="toy",
+    )
+
+
+def test_the_views_show_the_whole_matrix(tmp_path: Path) -> None:
+    found = by_hand()
+    told = shown(found)
+    for part in ("toy explains 2 generated tokens", "-2.00", "+4.00", "not z", "50.0%", "25.0%"):
+        assert part in told
+    page = found.to_html()
+    assert "&lt;b&gt;" in page
+    assert "<b>" not in page.split("<main>")[1].replace("<b>", "", 0).split("&lt;b&gt;")[0]
+    for html in (page, found._repr_html_()):
+        assert html.count('class="late"') == 1  # the first generated token says nothing of itself
+        assert "+4.00" in html
+    assert found.continuation == " x y"
+    assert found.total().scores == (18.0, 1.0, -1.5)
+    assert found.total().probability == 0.125
+    found.save(tmp_path / "generation.json")
+    assert Generation.load(tmp_path / "generation.json") == found
+    assert wherefrom.Generation is Generation
+    for content in ("", "{}", '{"wherefrom_generation": 1}'):
+        (tmp_path / "bad.json").write_text(content, encoding="utf-8")
+        with pytest.raises(BadFile, match=r"bad\.json"):
+            Generation.load(tmp_path / "bad.json")
+
+
+def test_the_command(tmp_path: Path) -> None:
+    with quiet():
+        make_network("gpt2", task="causal_lm").save_pretrained(tmp_path)
+        tokenizer(0, "none").save_pretrained(tmp_path)
+    page = tmp_path / "page.html"
+    asked = ["generate", PROMPT, "--model", str(tmp_path), "--target", "but dull", "--versus", "but good"]
+    done = CliRunner().invoke(app, [*asked, "--json", "--html", str(page)])
+    assert done.exit_code == 0, done.output
+    assert '"wherefrom_generation": 1' in done.output
+    assert 'class="step"' in page.read_text(encoding="utf-8")
+    assert "2 generated tokens" in CliRunner().invoke(app, asked).output
+    without = CliRunner().invoke(app, ["generate", PROMPT])
+    assert isinstance(without.exception, BadOption)

@@ -282,7 +282,10 @@ class Model:
             grades = model.evaluate(e, metrics=["comprehensiveness"]).grades[0]
             ```
         """
-        given = [explanation] if isinstance(explanation, Explanation) else list(explanation)
+        several = [explanation] if isinstance(explanation, Explanation) else explanation
+        given = list(several) if isinstance(several, Iterable) else []
+        if not given or not all(isinstance(one, Explanation) for one in given):
+            raise BadOption(f"Explanations are evaluated: one, or a list of several, not {type(explanation).__name__}.")
         if len({(one.text, one.pair) for one in given}) != 1:
             raise BadOption("Give one explanation, or several of one text.")
         encoding = self.text_model.encode(

@@ -475,6 +475,8 @@ def check_name(kind: Kind, asked: str) -> None:
 
     asked: the name, or `name:option=value`, whose options are not looked at.
     """
+    if not isinstance(asked, str):
+        raise UnknownName(f"A {kind} is given by its name, a str, not by {asked!r}.")
     name = asked.partition(":")[0]
     if name not in catalogue(kind) and name not in _found[kind]:
         known = [row.name for row in listed(kind)]

@@ -415,9 +415,9 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, package: st
         ("lime", {"samples": 3}, "at least 4 samples, not 3"),
         ("kernel_shap", {"samples": 0}, "at least 4 samples, not 0"),
         ("kernel_shap", {"samples": 1}, "at least 4 samples, not 1"),
-        ("lime", {"width": 0.01}, "a width of at least 0.05"),
-        ("lime", {"ridge": float("inf")}, "a ridge of at least 0"),
-        ("lime", {"ridge": -1.0}, "a ridge of at least 0"),
+        ("lime", {"width": 0.01}, "a width from 0.05"),
+        ("lime", {"ridge": float("inf")}, "a ridge from 0"),
+        ("lime", {"ridge": -1.0}, "a ridge from 0"),
         ("lime", {"fill": "zero"}, "fill = auto"),
     ],
 )

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wherefrom.benchmark.columns import EXPLANATION_COLUMNS
 from wherefrom.benchmark.plan import RunPlan
 from wherefrom.benchmark.words import WordSummary, summarise_words
-from wherefrom.core.files import UNFINISHED, json_text, reading, write_atomically
+from wherefrom.core.files import UNFINISHED, exists, json_text, named, reading, write_atomically
 from wherefrom.errors import BadFile, MissingExtra
 
 if TYPE_CHECKING:
@@ -247,8 +247,10 @@ def new_manifest(configuration: Mapping[str, Any], *, parts: int, facts: Mapping
 
 def read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
-    if not path.is_file():
-        raise BadFile(f"{folder} is not the folder of a run: it has no {MANIFEST}. Make one with 'wherefrom run'.")
+    if not (exists(path) and path.is_file()):
+        raise BadFile(
+            f"{named(folder)} is not the folder of a run: it has no {MANIFEST}. Make one with 'wherefrom run'."
+        )
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:

@@ -36,6 +36,7 @@ from wherefrom.cli.arguments import (
     write_file,
     write_page,
 )
+from wherefrom.core.files import exists
 from wherefrom.errors import BadFile, BadOption
 from wherefrom.progress import bar
 
@@ -259,7 +260,7 @@ def report(
     ] = None,
     pue: Annotated[float, typer.Option(help="Overhead of the building.")] = 1.10,
     intensity: Annotated[float, typer.Option(help="kg CO2e per kWh.")] = 0.429,
-    seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of the bootstrap.", min=0)] = 0,
 ) -> None:
     """Say which methods did best in one or several runs."""
     from wherefrom.benchmark import Run, write_thermostat
@@ -299,7 +300,7 @@ def check_run(folder: Path) -> None:
     """Name the runs inside of a folder that is none itself."""
     from wherefrom.benchmark.store import MANIFEST
 
-    if folder.is_dir() and not (folder / MANIFEST).exists():
+    if exists(folder) and folder.is_dir() and not (folder / MANIFEST).exists():
         inside = sorted(path.parent for path in folder.glob(f"*/{MANIFEST}"))
         if inside:
             raise BadFile(

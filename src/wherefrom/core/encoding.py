@@ -75,6 +75,8 @@ class Encoding:
 
     def with_spans(self, chosen: Iterable[ChosenSpan]) -> Encoding:
         """The same with units that the caller chose; what they must be is said by the errors."""
+        if not isinstance(chosen, Iterable):
+            raise BadOption(f"Units are given as a list of (start, end) in characters of the text, not as {chosen!r}.")
         spans = sorted((_span_of(one) for one in chosen), key=lambda span: (span[2], span[0]))
         for start, end, segment in spans:
             text = (self.text, self.pair)[segment]

@@ -280,6 +280,8 @@ class Explanation:
             model.explain(text, "attcat").minus(model.explain(text, "saliency")).show()
             ```
         """
+        if not isinstance(other, Explanation):
+            raise WherefromError(f"The difference is taken of two explanations, not of one and {other!r}.")
         if (self.tokens, self.text, self.pair) != (other.tokens, other.text, other.pair):
             raise WherefromError("Only two explanations of the same text at the same level can be compared.")
         return replace(

@@ -25,17 +25,23 @@ def exists(path: FilePath) -> bool:
         return False
 
 
+def named(path: FilePath) -> str:
+    """A path as errors name it: of one that is too long for any file system, the beginning."""
+    text = str(path)
+    return text if len(text) <= 500 else f"{text[:60]}... ({len(text):,} characters)"
+
+
 @contextmanager
 def reading(path: FilePath) -> Iterator[None]:
     """Turn the errors of opening and decoding a file into one that names the file and says what is wrong with it."""
     try:
         yield
     except FileNotFoundError as error:
-        raise BadFile(f"There is no file {error.filename or path}.") from error
+        raise BadFile(f"There is no file {named(error.filename or path)}.") from error
     except UnicodeDecodeError as error:
         raise BadFile(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}.") from error
     except OSError as error:
-        raise BadFile(f"{path} cannot be read: {error.strerror or error}.") from error
+        raise BadFile(f"{named(path)} cannot be read: {error.strerror or error}.") from error
     except UnicodeEncodeError as error:
         raise BadFile(f"{str(path)!a} is no path: it has half of a character in it (a lone surrogate).") from error
     except ValueError as error:
@@ -122,7 +128,7 @@ def write_atomically(path: FilePath, content: str | bytes, what: str, *, durable
         ) from error
     except (OSError, ValueError) as error:  # ValueError: a path with a null byte in it
         raise BadFile(
-            f"The {what} could not be written to {path}: {getattr(error, 'strerror', 0) or error}."
+            f"The {what} could not be written to {named(path)}: {getattr(error, 'strerror', 0) or error}."
         ) from error
 
 

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
 
+from wherefrom.errors import UnknownName
+
 Level = Literal["token", "word", "sentence", "span"]  # spans: those that the caller chose
 Pool = Literal["sum", "mean", "max"]
 Span = tuple[int, int]
@@ -201,5 +203,8 @@ def unit_of(offsets: Sequence[Span], spans: Sequence[Span], text: str) -> list[i
 
 def pool(scores: Sequence[float], members: Sequence[Sequence[int]], how: Pool) -> list[float]:
     """One score for each group of token positions."""
-    reduce = {"sum": sum, "mean": lambda part: sum(part) / len(part), "max": lambda part: max(part, key=abs)}[how]
+    ways = {"sum": sum, "mean": lambda part: sum(part) / len(part), "max": lambda part: max(part, key=abs)}
+    if how not in ways:
+        raise UnknownName.among("pooling", str(how), ways)
+    reduce = ways[how]
     return [float(reduce([scores[i] for i in group])) for group in members]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -64,6 +64,8 @@ class Query:
 
 
 def check_spans(name: str, spans: Any, text: str) -> None:
+    if not isinstance(spans, Iterable):
+        raise BadOption(f"A {name} is given as (start, end) pairs of characters in a list, not {spans!r}.")
     for span in spans:
         try:
             start, end = (int(one) for one in span)
@@ -122,7 +124,10 @@ def chosen_metrics(
 
 
 def _listed(asked: str | Sequence[str]) -> list[str]:
-    return [name.strip() for name in (asked.split(",") if isinstance(asked, str) else asked) if name.strip()]
+    names = asked.split(",") if isinstance(asked, str) else list(asked) if isinstance(asked, Iterable) else [asked]
+    if any(not isinstance(name, str) for name in names):
+        raise BadOption(f"Methods and metrics are given by their names, in a list or between commas, not as {asked!r}.")
+    return [name.strip() for name in names if name.strip()]
 
 
 def _without_duplicates(choices: list[Configured[Any]]) -> list[Configured[Any]]:

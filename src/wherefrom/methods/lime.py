@@ -8,8 +8,6 @@ every combination fits into the budget, each is asked once and nothing is random
 
 from __future__ import annotations
 
-from math import inf
-
 import torch
 from torch import Tensor
 
@@ -20,6 +18,7 @@ from wherefrom.methods.surrogate import budget, every_part, fit_surrogate, hidea
 from wherefrom.registry import method
 
 NARROWEST = 0.05  # below, every sample's weight is as good as zero
+WIDEST = 1e6  # above, all samples weigh alike, or all scores are zero
 
 
 @method(
@@ -39,10 +38,10 @@ def lime(
     width: float = 0.25,
     ridge: float = 0.0,
 ) -> Attribution:
-    if not (width >= NARROWEST and 0 <= ridge < inf):
+    if not (NARROWEST <= width <= WIDEST and 0 <= ridge <= WIDEST):
         raise BadOption(
-            f"lime takes a width of at least {NARROWEST} and a ridge of at least"
-            f" 0, not width={width} and ridge={ridge}."
+            f"lime takes a width from {NARROWEST} to {WIDEST:g} and a ridge from"
+            f" 0 to {WIDEST:g}, not width={width} and ridge={ridge}."
         )
     captum, linear_models = needed("lime")
     hide = case.model.usual_fill() if fill == "auto" else fill

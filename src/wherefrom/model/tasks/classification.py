@@ -57,8 +57,7 @@ class Classification:
         if spec is None:
             return None
         if isinstance(spec, tuple):
-            one, other = (_class_target(model, part) for part in spec)
-            return rather_than(one, other)
+            return rather_than(*(_class_target(model, part) for part in two_of(spec)))
         return _class_target(model, spec)
 
     def targets(self, model: TextModel, spec: TargetSpec, logits: Tensor, encoding: Encoding) -> Sequence[Target]:
@@ -111,6 +110,13 @@ def _class_target(model: TextModel, spec: str | int) -> Target:
 def rather_than(one: Target, other: Target) -> Target:
     """Why the one rather than the other."""
     return replace(one, label=f"{one.label} rather than {other.label}", versus=other.index)
+
+
+def two_of(spec: tuple[Any, ...]) -> tuple[Any, Any]:
+    """The two targets of a difference."""
+    if len(spec) != 2 or None in spec:
+        raise BadOption(f"A target of two, one rather than the other, names both, as in ('good', 'bad'), not {spec!r}.")
+    return spec[0], spec[1]
 
 
 def restored_classes(

@@ -12,7 +12,7 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import SavedTarget, Target
 from wherefrom.core.units import Span
 from wherefrom.errors import NotDefined, UnknownName
-from wherefrom.model.tasks.classification import rather_than, restored_classes
+from wherefrom.model.tasks.classification import rather_than, restored_classes, two_of
 from wherefrom.model.tasks.task import TargetSpec
 from wherefrom.registry import Reference
 
@@ -38,8 +38,7 @@ class TokenTask:
         if spec is None:
             return None
         if isinstance(spec, tuple):
-            one, other = (_token_target(model, part) for part in spec)
-            return rather_than(one, other)
+            return rather_than(*(_token_target(model, part) for part in two_of(spec)))
         return _token_target(model, spec)
 
     def targets(self, model: TextModel, spec: TargetSpec, logits: Tensor, encoding: Encoding) -> Sequence[Target]:

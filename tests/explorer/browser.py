@@ -52,7 +52,7 @@ def opened(browser: Any, address: str, *, width: int = 1100, dark: bool = False)
     page.on("console", lambda line: wrong.append(line.text) if "Content Security" in line.text else None)
     page.goto(address)
     page.wait_for_selector("body[data-ready]")
-    until(page, "() => document.querySelector('#chance').textContent.includes('%')")
+    until(page, "() => /[0-9]/.test(document.querySelector('#chance').textContent)")
     try:
         yield page
         assert wrong == []

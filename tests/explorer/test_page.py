@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import pytest
 from tiny_models import make_model
+from toys import additive_regression
 
 from explorer.browser import LIMIT, NEEDS_BROWSER, chromium, opened, until
 from explorer.serving import TEXT, Client, serving
@@ -539,3 +540,22 @@ def test_examples_of_a_run_are_filtered_and_opened(browser: Any, tmp_path: Path)
             page.locator(".example").nth(2).click()
             until(page, "text => document.querySelector('#text').value === text", data["examples"][2]["text"])
             wait_for(page, "#chance", percent(data["examples"][2]["probability"]))
+
+
+# Regression
+
+
+def test_a_regression_model_has_values_and_no_percentages(browser: Any) -> None:
+    model = additive_regression(good=2.0, bad=-3.0)
+    with (
+        serving(model) as running,
+        Client(running) as asking,
+        opened(browser, address(running, "good film, bad plot")) as page,
+    ):
+        wait_for(page, "#chance", "−1.00")
+        found = asking.ask("hide", text="good film, bad plot", hidden=[0])
+        assert found["probability"] == pytest.approx(-3.0)
+        word(page, 0).click()
+        wait_for(page, "#chance", "−3.00")
+        wait_for(page, "#change", "−2.00")
+        assert "%" not in page.inner_text("#change")

@@ -140,6 +140,7 @@ def model_facts(model: TextModel) -> dict[str, Any]:
         "task": task.name,
         "labels": [visible(label) for label in model.labels[:200]] if task.has_labels else [],
         "independent": task.has_labels and model.independent,
+        "values": task.has_labels and model.regression,
         "limit": model.limit,
         "mask": tokenizer.mask_token,
         "fills": ["delete", *(kind for kind in FILLS if getattr(tokenizer, f"{kind}_token_id", None) is not None)],

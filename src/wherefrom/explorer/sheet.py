@@ -151,7 +151,7 @@ def explanation_data(explanation: Explanation, units: PageUnits, asked: str) -> 
         "start": scale.start,
         "loudness": scale.loudness,
         "target": visible(explanation.target),
-        "probability": explanation.probability,
+        "probability": explanation.output,
         "verdict": None if check is None else check.verdict,
         "findings": [visible(f"{one.sentence} {one.which}".strip()) for one in findings(explanation)],
         "warning": warning(explanation),

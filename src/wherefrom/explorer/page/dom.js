@@ -47,7 +47,13 @@ export function percent(chance) {
   return `${(100 * chance).toFixed(1)}%`;
 }
 
+// What a model answers: a probability, or the value of a regression model, whose differences are no points.
+let values = false;
+export const showValues = on => { values = on; };
+export const output = answer => values ? number(answer, Math.abs(answer), false) : percent(answer);
+
 export function points(difference) {
+  if (values) return number(difference, Math.abs(difference));
   const size = Math.abs(100 * difference).toFixed(1);
   return `${size === "0.0" ? "±" : difference < 0 ? "−" : "+"}${size} points`;
 }
@@ -58,6 +64,9 @@ export function number(score, scale, signed = true) {
   const nothing = !/[1-9]/.test(text.split("e")[0]);
   return nothing ? text : score < 0 ? `−${text}` : signed ? `+${text}` : text;
 }
+
+// Where an axis begins and ends: probabilities have their own ends, values those that were found.
+export const ends = found => values ? [Math.min(...found), Math.max(...found)] : [0, 1];
 
 export function listed(words, most = 4) {
   const shown = words.slice(0, most).map(word => `“${word}”`).join(", ");

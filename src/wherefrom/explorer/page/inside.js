@@ -1,7 +1,7 @@
 // Inside the model: scores layer by layer, all heads at a glance, one head's pattern, heads switched off, and the flow.
 
 import { post, Refused, stream } from "./api.js";
-import { $, el, fill, number, options, percent, points, tips } from "./dom.js";
+import { $, el, fill, number, options, output, percent, points, tips } from "./dom.js";
 import { question, state } from "./state.js";
 
 const root = $("inside");
@@ -132,8 +132,8 @@ export class Inside {
     try {
       const found = await post("/api/heads", { ...question(), off: this.off });
       const difference = found.probability - found.whole;
-      fill(this.told, `Without ${this.off.map(([layer, head]) => `head ${head + 1} of layer ${layer + 1}`).join(", ")}: ${percent(found.whole)} → `,
-        el("b", {}, percent(found.probability)), " ", el("span", { class: difference < 0 ? "down" : "up" }, points(difference)),
+      fill(this.told, `Without ${this.off.map(([layer, head]) => `head ${head + 1} of layer ${layer + 1}`).join(", ")}: ${output(found.whole)} → `,
+        el("b", {}, output(found.probability)), " ", el("span", { class: difference < 0 ? "down" : "up" }, points(difference)),
         found.prediction === this.answer().prediction ? "" : `. It now predicts ${found.prediction}.`);
     } catch (error) {
       if (error instanceof Refused) this.told.textContent = error.message;

@@ -1,7 +1,7 @@
 // The explorer's page: what is typed, hidden and chosen goes to the server, and what it answers is shown.
 
 import { get, onConnection, post, Refused, stream } from "./api.js";
-import { $, either, el, fill, listed, number, options, percent, points } from "./dom.js";
+import { $, either, el, fill, listed, number, options, output, percent, points, showValues } from "./dom.js";
 import { startGeneration } from "./generate.js";
 import { Inside } from "./inside.js";
 import { Panel } from "./panel.js";
@@ -273,10 +273,11 @@ function bars(answer, whole, model) {
 }
 
 function showAnswer() {
+  showValues(facts().values === true);
   if (!read.length || !measured.length) return;
   const answer = measured[0], whole = read[0];
   fill($("target"), answer.target);
-  $("chance").textContent = percent(answer.probability);
+  $("chance").textContent = output(answer.probability);
   $("chance").classList.remove("stale");
   fill($("classes"), bars(answer, whole, state.model));
   fill($("change"), changeOf(answer, whole));
@@ -286,7 +287,7 @@ function showAnswer() {
   if (read.length > 1 && measured.length > 1) {
     const other = shownModels()[1];
     fill($("second"), el("div", {}, el("p", { class: "eyebrow" }, `${known.models[other].name} says`),
-      el("p", { class: "big" }, measured[1].target, " ", el("span", { class: "chance" }, percent(measured[1].probability))),
+      el("p", { class: "big" }, measured[1].target, " ", el("span", { class: "chance" }, output(measured[1].probability))),
       el("p", { class: "change" }, changeOf(measured[1], read[1]))),
     el("div", { class: "classes" }, bars(measured[1], read[1], other)));
   }
@@ -301,7 +302,7 @@ function changeOf(answer, whole) {
   const difference = answer.probability - whole.probability;
   const what = [without.length ? `without ${listed(without)}` : "",
     replaced.length ? `with ${listed(replaced.map(([, word]) => word || "nothing"))} for ${listed(replaced.map(([place]) => read[0].text.units[place]))}` : ""].filter(Boolean).join(", ");
-  return [`${percent(whole.probability)} → `, el("b", {}, percent(answer.probability)), " ",
+  return [`${output(whole.probability)} → `, el("b", {}, output(answer.probability)), " ",
     el("span", { class: difference < 0 ? "down" : "up" }, points(difference)), ` ${what}`,
     answer.prediction !== whole.prediction ? `. It now predicts ${answer.prediction}.` : ""];
 }

@@ -2,7 +2,7 @@
 
 import { Refused, stream } from "./api.js";
 import { curve } from "./curve.js";
-import { el, fill, listed, number, percent, points, tips } from "./dom.js";
+import { el, fill, listed, number, output, points, tips } from "./dom.js";
 import { question, state } from "./state.js";
 import { outline } from "./words.js";
 
@@ -182,9 +182,9 @@ export class Panel {
       const gone = found.order.slice(0, at);
       fill(chart, curve(found, band, at));
       fill(holder, this.highlights(row, new Set(gone)));
-      const beside = band ? ` Random orders: ${percent(band.mean[Number(slider.value)])} on average (the middle half of ${orders}: ${percent(band.low[Number(slider.value)])} to ${percent(band.high[Number(slider.value)])}).` : "";
-      told.textContent = at === 0 ? `Nothing hidden: ${percent(value)}.`
-        : `Without its top ${at} (${listed(gone.map(one => this.text.units[one]))}): ${percent(value)}, ${points(value - found.values[0])}.${beside}`;
+      const beside = band ? ` Random orders: ${output(band.mean[Number(slider.value)])} on average (the middle half of ${orders}: ${output(band.low[Number(slider.value)])} to ${output(band.high[Number(slider.value)])}).` : "";
+      told.textContent = at === 0 ? `Nothing hidden: ${output(value)}.`
+        : `Without its top ${at} (${listed(gone.map(one => this.text.units[one]))}): ${output(value)}, ${points(value - found.values[0])}.${beside}`;
     };
     slider.addEventListener("input", show);
     const asking = new AbortController();

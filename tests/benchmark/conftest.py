@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,16 @@ from tiny_models import make_network, tokenizer
 
 from benchmark.films import TEXTS
 from wherefrom.model.loading import quiet
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Processes that are started within can be interrupted: a shell that starts the tests in its background has them
+    ignore SIGINT, and what they start would inherit that.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

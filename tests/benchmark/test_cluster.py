@@ -95,7 +95,7 @@ def receipts(out: Path) -> int:
     return len(list(out.glob("receipts/[0-9]*.json")))
 
 
-@pytest.mark.usefixtures("second")
+@pytest.mark.usefixtures("second", "interruptible")
 def test_the_command_is_stopped_and_killed_and_goes_on(
     tmp_path: Path, cluster: Any, local: Run, model_folder: Path, texts_file: Path
 ) -> None:

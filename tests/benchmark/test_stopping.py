@@ -33,6 +33,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs groups of processes")
 @pytest.mark.parametrize(
     ("sent", "workers", "code"), [(signal.SIGINT, 2, 130), (signal.SIGTERM, 2, 143), (signal.SIGINT, 1, 130)]

@@ -104,7 +104,7 @@ def test_the_order_of_methods_changes_no_pass(family: str, monkeypatch: pytest.M
     """Every method on one text: as many passes over the whole text, and as many rows in all, in any order."""
     model = tiny(family)
     encoding = model.encode(TEXT)
-    methods = [row.name for row in all_methods() if row.name not in SLOW]
+    methods = [row.name for row in all_methods() if row.name not in {*SLOW, "mask_lrp"}]  # without heads it is transatt
     counts = set()
     for seed in range(3):
         random.Random(seed).shuffle(methods)

@@ -11,7 +11,8 @@ from lively import TEXT, lively, lively_case, spelled_out
 from tiny_models import FAMILIES, make_network, tokenizer
 from tolerances import assert_close, tolerance_of
 from torch import Tensor
-from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer, BertForSequenceClassification
+from toys import additive_model
+from transformers import AutoConfig, AutoTokenizer, BertForSequenceClassification
 
 from wherefrom.api import Model
 from wherefrom.case.case import make_cases
@@ -187,18 +188,8 @@ def test_one_token(name: str) -> None:
 
 
 def test_an_unknown_family_is_refused() -> None:
-    config = AutoConfig.for_model(
-        "roformer",
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        vocab_size=99,
-        pad_token_id=0,
-    )
-    network = AutoModelForSequenceClassification.from_config(config).eval()
-    with pytest.raises(NotSeen, match="does not know where the attention of a roformer model is"):
-        Model(TextModel(network, tokenizer())).explain("A fine film.", "alti")
+    with pytest.raises(NotSeen, match="does not know where the attention of a wherefrom-toy model is"):
+        Model(additive_model(good=1.0)).explain("A fine film.", "alti")
 
 
 def test_options_are_checked() -> None:

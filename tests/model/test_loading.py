@@ -32,7 +32,9 @@ def test_every_source_gives_the_same_model(folder: Path) -> None:
         wherefrom.load(source).explain("a fine film").scores
         for source in (str(folder), folder, (network, tokenizer()), piped)
     ]
-    assert all(one == pytest.approx(scores[0], rel=1e-5, abs=1e-7) for one in scores)
+    # Weights lie elsewhere in memory when they are loaded, so that sums in single precision may be added up in another
+    # order.
+    assert all(one == pytest.approx(scores[0], abs=1e-5 * max(map(abs, scores[0]))) for one in scores)
 
 
 def test_precision_and_device_are_taken_for_files_and_refused_for_what_is_handed_over(folder: Path) -> None:

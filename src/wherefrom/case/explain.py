@@ -17,7 +17,7 @@ from wherefrom.case.asking import Asker
 from wherefrom.case.case import Attribution, Case, batches_by_length
 from wherefrom.case.check import ToCheck, check_explanations
 from wherefrom.case.memory import Result, in_halves, is_out_of_memory
-from wherefrom.case.passes import Passes
+from wherefrom.case.passes import BACKWARD, Passes
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.explanation import Explanation
 from wherefrom.core.target import Target, written_value
@@ -223,7 +223,7 @@ def attributions(cases: Sequence[Case], method: Method, options: Mapping[str, An
 
 
 # What takes a backward pass, or the weights of a layer.
-INSIDE: frozenset[Reads] = frozenset({"path", "embeddings", "gradients", "relevance", "relevance_double"})
+INSIDE: frozenset[Reads] = frozenset({"path", "relevance", "relevance_double", *BACKWARD})
 
 
 def _given(case: Case, method: Method, options: Mapping[str, Any]) -> Tensor | Attribution:

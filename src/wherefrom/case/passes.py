@@ -76,14 +76,14 @@ _PLAIN: frozenset[Reads] = frozenset({"nothing", "answers", "path"})  # these re
 _ATTENTION: frozenset[Reads] = _PLAIN | {"attention"}
 _SCORES: frozenset[Reads] = _ATTENTION | {"scores"}
 # Gradients that one backward pass over the graph finds. The first is the cheapest, and the last takes the most memory.
-_BACKWARD: tuple[Reads, ...] = (
+BACKWARD: tuple[Reads, ...] = (
     "embeddings",
     "hidden_gradients",
     "last_attention_gradient",
     "attention_x_gradients",
     "gradients",
 )
-_GRAPH: frozenset[Reads] = _ATTENTION | set(_BACKWARD[:-1])
+_GRAPH: frozenset[Reads] = _ATTENTION | set(BACKWARD[:-1])
 _GRADIENTS: frozenset[Reads] = _GRAPH | {"scores", "gradients"}
 # What each kind of pass serves, from the cheapest to the richest. The pass in double precision stands apart: its
 # attention is one step of the backward pass, so that nobody can read probabilities from it.
@@ -296,7 +296,7 @@ class TargetedPasses:
         are, and then with positive gradients alone. For everything recorded, see `gradients`.
         """
         if need not in self._gradients:
-            served = [other for other in self.passes.announced(_BACKWARD) if other != "gradients"]
+            served = [other for other in self.passes.announced(BACKWARD) if other != "gradients"]
             wanted = dict.fromkeys([need, *served])
             # An announced method may find that this model cannot be looked into; the others do without it.
             self._gradients |= self._found([other for other in wanted if other == need or self.passes.available(other)])

@@ -457,13 +457,16 @@ def test_a_port_that_is_taken(server: ExplorerServer) -> None:
 def test_the_command_prints_its_address_and_ends_quietly() -> None:
     command = [sys.executable, "-m", "wherefrom", "serve", "--no-open"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
-        assert running.stdout is not None
-        found = re.fullmatch(r"The explorer: (http://127\.0\.0\.1:\d+/)\n", running.stdout.readline())
-        assert found is not None
-        assert "Wherefrom explorer" in httpx.get(found[1], timeout=LONG).text
-        running.send_signal(signal.SIGINT)
-        _, errors = running.communicate(timeout=LONG)
-    assert running.returncode in (0, 130, -signal.SIGINT)
+        try:
+            assert running.stdout is not None
+            found = re.fullmatch(r"The explorer: (http://127\.0\.0\.1:\d+/)\n", running.stdout.readline())
+            assert found is not None
+            assert "Wherefrom explorer" in httpx.get(found[1], timeout=LONG).text
+            running.send_signal(signal.SIGTERM)  # not SIGINT, which a shell may have the tests ignore
+            _, errors = running.communicate(timeout=LONG)
+        finally:
+            running.kill()  # or leaving would wait for ever
+    assert running.returncode in (0, 143, -signal.SIGTERM)
     assert "Traceback" not in errors
 
 

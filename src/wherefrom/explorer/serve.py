@@ -49,6 +49,7 @@ def listening(host: str, port: int | None) -> socket.socket:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             found.bind((host, candidate))
+            found.listen(2048)  # at once, so that whoever reads the address and asks waits instead of being refused
         except (OSError, OverflowError) as error:
             found.close()
             last = error if isinstance(error, OSError) else OSError(str(error))

@@ -156,6 +156,14 @@ def test_the_conclusion_comes_before_the_table(view: Any) -> None:
     assert html.index(said) < html.index("0.500")
 
 
+def test_random_is_not_called_supported() -> None:
+    """It is what the others are compared with, so that nothing was found out about itself."""
+    found = concluding()
+    best = found.grades[0]
+    alike = replace(found, grades=(best, best, best, found.grades[3]))
+    assert sheet(alike).conclusion.startswith("Every method but random is supported on this text.")
+
+
 def concluding() -> Comparison:
     """Better than random by both questions, by one, by none; lime has the sign of the strongest word wrong."""
 

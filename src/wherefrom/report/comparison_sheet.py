@@ -100,11 +100,11 @@ def mean(rank: float | None) -> str:
 def in_words(comparison: Comparison) -> str:
     """What the comparison concludes, before any number."""
     found = comparison.conclusion()
-    sentences = [_judgement(found), _difference(comparison, found)]
+    sentences = [_judgement(comparison, found), _difference(comparison, found)]
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-def _judgement(found: Conclusion) -> str:
+def _judgement(comparison: Comparison, found: Conclusion) -> str:
     if found.basis == "nothing":
         return ""
     groups = [
@@ -114,8 +114,9 @@ def _judgement(found: Conclusion) -> str:
     ]
     said = [f"{_and(names)} {'is' if len(names) == 1 else 'are'} {what}" for names, what in groups if names]
     if len(said) == 1 and len(found.supported + found.weak + found.not_supported) > 1:
-        what = next(what for names, what in groups if names)
-        return f"Every method is {what}."
+        judged, what = next((names, what) for names, what in groups if names)
+        others = [name for name in comparison.names if name not in judged]  # such as `random`, which is the yardstick
+        return f"Every method{f' but {_and(others)}' if others else ''} is {what}."
     return "; ".join(said) + "." if said else ""
 
 

@@ -129,7 +129,7 @@ export class Panel {
 
   draw(asked) {
     const row = this.rows.get(asked);
-    const cost = [`${row.forwards} forward`, row.backwards ? `${row.backwards} backward` : null,
+    const cost = [`${row.forwards || "shared"} forward`, row.backwards ? `${row.backwards} backward` : null,
       row.check_rows ? `test ${row.check_rows}` : null, row.seconds].filter(Boolean).join(" · ");
     const about = [...row.findings, ...row.apart.map(([name, value]) => `${name}: ${number(value, row.full)}`), ...row.notes];
     const holder = el("div", {}, this.highlights(row));

@@ -68,6 +68,8 @@ def made(needs: Sequence[Reads], model: TextModel | None = None) -> set[PassKind
         (["hidden_gradients", "scores"], {"gradients"}),
         (["scores", "gradients", "embeddings"], {"gradients"}),
         (["gradients", "relevance", "attention"], {"relevance"}),
+        (["modified_gradient", "answers", "embeddings"], {"modified_gradient"}),
+        (["modified_gradient", "attention"], {"relevance"}),
         (["relevance_double"], {"relevance_double"}),
         (["embeddings", "relevance_double", "answers"], {"embeddings", "relevance_double"}),
         (["attention", "relevance", "relevance_double"], {"relevance", "relevance_double"}),

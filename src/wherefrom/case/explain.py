@@ -223,7 +223,7 @@ def attributions(cases: Sequence[Case], method: Method, options: Mapping[str, An
 
 
 # What takes a backward pass, or the weights of a layer.
-INSIDE: frozenset[Reads] = frozenset({"path", "relevance", "relevance_double", *BACKWARD})
+INSIDE: frozenset[Reads] = frozenset({"path", "modified_gradient", "relevance", "relevance_double", *BACKWARD})
 
 
 def _given(case: Case, method: Method, options: Mapping[str, Any]) -> Tensor | Attribution:

@@ -70,7 +70,17 @@ class ForwardPass:
 
 # Where relevance is read: see `Case.relevance`.
 RelevancePlace = Literal["words", "blocks", "attention", "top", "contexts"]
-PassKind = Literal["plain", "embeddings", "attention", "scores", "graph", "gradients", "relevance", "relevance_double"]
+PassKind = Literal[
+    "plain",
+    "embeddings",
+    "attention",
+    "scores",
+    "graph",
+    "gradients",
+    "modified_gradient",
+    "relevance",
+    "relevance_double",
+]
 
 _PLAIN: frozenset[Reads] = frozenset({"nothing", "answers", "path"})  # these read nothing of it but the logits
 _ATTENTION: frozenset[Reads] = _PLAIN | {"attention"}
@@ -94,7 +104,8 @@ SERVES: dict[PassKind, frozenset[Reads]] = {
     "scores": _SCORES,
     "graph": _GRAPH,
     "gradients": _GRADIENTS,
-    "relevance": _GRADIENTS | {"relevance"},
+    "modified_gradient": _PLAIN | {"embeddings", "modified_gradient"},
+    "relevance": _GRADIENTS | {"modified_gradient", "relevance"},
     "relevance_double": _PLAIN | {"relevance_double"},
 }
 
@@ -186,17 +197,19 @@ class Passes:
         if kind == "embeddings":
             with torch.enable_grad():
                 return ForwardPass(self.model.logits(self.inputs, self.count, self.leaf))
-        if kind in ("relevance", "relevance_double"):
-            return self._with_rules(double=kind == "relevance_double")
+        if kind in ("modified_gradient", "relevance", "relevance_double"):
+            return self._with_rules(kind)
         with torch.set_grad_enabled(kind in ("graph", "gradients")):
             attend = fused_attention if kind == "graph" else explicit_attention
             record, logits = self._record(self.leaf, attend=attend, scores=kind in ("scores", "gradients"))
             return ForwardPass(logits, record)
 
-    def _with_rules(self, *, double: bool) -> ForwardPass:
+    def _with_rules(self, kind: PassKind) -> ForwardPass:
         """The forward pass that relevance goes back through; its values in double precision if asked for."""
-        network, routers = self.model.network, self.model.anatomy.routers
-        with torch.enable_grad(), relevance_mode(network, len(self.encodings), double=double, routers=routers) as mode:
+        network, routers, double = self.model.network, self.model.anatomy.routers, kind == "relevance_double"
+        gradient_rules = kind == "modified_gradient"
+        mode_of = partial(relevance_mode, network, len(self.encodings), routers=routers)
+        with torch.enable_grad(), mode_of(double=double, gradient_rules=gradient_rules) as mode:
             leaf = paired(self.leaf, self.leaf.detach().double()) if double else self.leaf
             record, logits = self._record(leaf, mode)
             record.contexts = mode.contexts
@@ -222,9 +235,8 @@ class Passes:
             tokens_first=family.tokens_first,
             scores=scores,
         ) as record:
-            logits = graph_tensor(
-                self.model.logits(self.inputs, self.count, leaf, whole=mode is None or not mode.double)
-            )
+            whole = mode is None or not (mode.double or mode.state.gradient_rules)
+            logits = graph_tensor(self.model.logits(self.inputs, self.count, leaf, whole=whole))
         if not record.attention or len(record.attention) != len(record.blocks):
             raise NotSeen(
                 f"{len(record.blocks)} blocks ran but {len(record.attention)} attentions were seen, so nothing is"
@@ -366,7 +378,10 @@ class TargetedPasses:
     ) -> list[Tensor]:
         """What the rules carry from every row's own target to `at`, with a batch in front."""
         self._check_heads(propagation)
-        made = self.passes.forward("relevance_double" if propagation.double else "relevance")
+        need: Reads = "relevance_double" if propagation.double else "relevance"
+        if need == "relevance" and propagation.rules != "zplus" and at in ("words", "blocks") and trace is None:
+            need = "modified_gradient"  # so little is read that a cheaper pass may do
+        made = self.passes.forward(need)
         record, state = made.recording, made.state
         key, layers = (propagation, at), [layer.probs for layer in record.attention]
         if key not in self._relevance or trace is not None:

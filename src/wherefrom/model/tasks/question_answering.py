@@ -54,6 +54,10 @@ class QuestionAnswering:
         del model, inputs
         return None
 
+    def first_read(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
+        del model, inputs
+        return None
+
     def fixed_target(self, model: TextModel, spec: TargetSpec) -> Target | None:
         del model
         if spec is not None and not isinstance(spec, str):

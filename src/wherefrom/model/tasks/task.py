@@ -72,6 +72,11 @@ class Task(Protocol):
     def positions(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
         """The position that each row's decision is read at; None where all are. (row,)"""
 
+    def first_read(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
+        """The first position of each row that is read, so that a causal model need not compute those in front of it
+        for this row; None where all are read, or the model is not causal. (row,)
+        """
+
     def fixed_target(self, model: TextModel, spec: TargetSpec) -> Target | None:
         """The target, where it does not depend on the text; None where it does. Raises on what cannot be explained."""
 

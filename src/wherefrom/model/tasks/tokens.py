@@ -34,6 +34,10 @@ class TokenTask:
         found: Tensor = output.logits[rows, positions]
         return found
 
+    def first_read(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
+        del model, inputs
+        return None
+
     def fixed_target(self, model: TextModel, spec: TargetSpec) -> Target | None:
         if spec is None:
             return None

@@ -51,9 +51,12 @@ def not_enough_memory(tokens: int, needed: int | None = None, free: int | None =
     if needed is None or free is None:
         return NotEnoughMemory(f"There is not enough memory for a text of {tokens} tokens. {WAY_OUT}")
     return NotEnoughMemory(
-        f"This takes about {needed / 1e9:.1f} GB for a text of {tokens} tokens, and {free / 1e9:.1f} GB are free."
-        f" {WAY_OUT}"
+        f"This takes about {_written(needed)} for a text of {tokens} tokens, and {_written(free)} are free. {WAY_OUT}"
     )
+
+
+def _written(size: int) -> str:
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:,.1f} MB"
 
 
 @contextmanager

@@ -138,7 +138,8 @@ def test_the_tokens_of_a_continuation_share_it(fill: str, monkeypatch: pytest.Mo
     def explained() -> Tensor:
         model = Model(make_model("gpt2", task="causal_lm", dtype=torch.float64))
         found = model.generate_and_explain(TEXT, "occlusion", continuation="it is good", fill=fill)
-        return torch.tensor([score for step in range(3) for score in found.step(step).scores])
+        scores = [score for step in range(3) for score in found.step(step).scores]
+        return torch.tensor(scores, dtype=torch.float64)
 
     shared = explained()
     monkeypatch.setattr(TextModel, "shares_prefixes", False)

@@ -315,7 +315,8 @@ def _agreement(files: dict[str, Rows]) -> Splits:
     for row in files["agreement_linzen"]:
         start, end = row["verb_span"]
         masked = row["text"][:start] + MASK + row["text"][end:]
-        rows.append({"id": row["id"], "text": masked, "label": row["label"], "foil": row["foil"]})
+        more = {"label": row["label"], "foil": row["foil"], "attractors": row.get("n_attractors", 0)}
+        rows.append({"id": row["id"], "text": masked, **more})
     return split_rows(rows, _text_key)
 
 

@@ -86,6 +86,10 @@ def sparse(
     write_file(page, study_page(results, inference))
     shown = (tables(results) if results else []) + ([inference_table(inference)] if inference else [])
     write_file(out / "tables.md", markdown_tables(shown))
+    if results:
+        from wherefrom.studies.sparse.judging import sparse_page
+
+        _write(sparse_page(results), out)
     Console(highlight=False).print(f"The page: {page}\nThe numbers: {', '.join(map(str, kept))}", soft_wrap=True)
 
 
@@ -149,6 +153,15 @@ STUDIES = (
         smallest="sst2",
         seeds=5,
         seeds_are="How many models of SST-2 are trained, to be held against each other.",
+    ),
+    StudyCommand(
+        "mask-lrp",
+        "Do positional and syntactic heads explain better? (Song et al. 2024)",
+        "mask_lrp_study",
+        ("sst2", "imdb", "yelp", "mnli", "qqp_duplicates", "squad1", "squad2"),
+        smallest="sst2",
+        seeds=5,
+        seeds_are="How many random masks, and corrupted ones of every share.",
     ),
 )
 

@@ -160,6 +160,22 @@ def shares(parts: Mapping[str, Mapping[str, float]], path: FilePath) -> None:
     _save(figure, path)
 
 
+def distance_shares(relations: Mapping[str, Sequence[tuple[int, int]]], path: FilePath, *, reach: int) -> None:
+    """Where the governors of each syntactic relation stand, in words from their dependents: as Figure 1 of the Mask-LRP
+    paper. relations: (distance, count) pairs; reach: how far to both sides is drawn.
+    """
+    figure = _figure(5.5, 3.8)
+    axes = figure.add_subplot()
+    places = np.arange(-reach, reach + 1)
+    for name, pairs in relations.items():
+        counts, everything = dict(pairs), sum(count for _, count in pairs)
+        axes.plot(places, [counts.get(int(place), 0) / everything for place in places], marker="o", label=name)
+    axes.set_xlabel("distance, in words")
+    axes.set_ylabel("share of the relation's pairs")
+    axes.legend(frameon=False, fontsize=8)
+    _save(figure, path)
+
+
 def lines(curves: Mapping[str, Numbers], path: FilePath, *, across: str, up: str) -> None:
     """One line a method over 0, 1, 2, ...: emissions as Figure 7 of the Optimus paper; logarithmic, as methods differ
     by orders.

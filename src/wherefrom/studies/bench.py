@@ -128,6 +128,14 @@ class StudyRuns:
     def alone(self) -> pandas.DataFrame:
         return _together([block.alone for block in self.blocks])
 
+    def curves(self, metric: str) -> dict[str, Numbers]:
+        """Of every method, the curve that a metric keeps in its details; mean over texts."""
+        rows = self.scores[(self.scores["metric"] == metric) & self.scores["value"].notna()]
+        return {
+            str(method): np.mean([json.loads(text)["curve"] for text in group], 0)
+            for method, group in rows.groupby("method", sort=False)["details"]
+        }
+
     def table(self, metric: str, methods: Sequence[str], detail: str = "") -> Numbers:
         """Every method's value for every text, NaN where it has none. A text with several targets counts once, by their
         mean. (text, method)
@@ -258,6 +266,11 @@ class StudyBench:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(path, json.dumps(compute(), allow_nan=False), "result of a study")
         return read_json(path)
+
+    @staticmethod
+    def digest(key: Any) -> str:
+        """What plain data are recognised by in the names of files."""
+        return _digest(key)
 
 
 def open_model(model: StudyModel) -> Model:

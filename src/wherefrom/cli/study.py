@@ -197,6 +197,39 @@ for _one in STUDIES:
     _add_command(_one)
 
 
+@study.command(
+    "all",
+    epilog=examples(
+        "wherefrom study all --out study", "wherefrom study all --out page --studies study,other --into page.md"
+    ),
+)
+def every(
+    out: Annotated[Path, typer.Option(help="Where the page and its picture are written.")],
+    studies: Annotated[
+        str, typer.Option(help="The folders of the other studies, with commas.", show_default="that of --out")
+    ] = "",
+    into: Annotated[
+        Path | None, typer.Option(help="Write the tables into this text file as well, between its two marks.")
+    ] = None,
+) -> None:
+    """All studies on one page: which method for which task, which metrics agree, what holds of each paper."""
+    from wherefrom.studies.all_study import study as put_together
+    from wherefrom.studies.all_study import write_into
+    from wherefrom.studies.sparse.page import check_extra
+    from wherefrom.studies.sparse.study import make_folder
+
+    check_extra()
+    folders = [Path(one) for one in _names(studies)] or [out]
+    for folder in folders:
+        if not folder.is_dir():
+            raise BadOption(f"There is no folder {folder}: name those of the studies with --studies.")
+    make_folder(out)
+    page = put_together(folders, out)
+    _write(page, out)
+    if into is not None:
+        write_into(page, into)
+
+
 def _bench(
     out: Path, data_dir: Path, quick: bool, full: bool, texts: int | None, tokens: int | None, workers: int
 ) -> StudyBench:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -22,6 +22,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
+
+
+class Estimated(Protocol):
+    """A number with its interval, where it has one."""
+
+    @property
+    def value(self) -> float: ...
+    @property
+    def low(self) -> float | None: ...
+    @property
+    def high(self) -> float | None: ...
+
 
 LABELLED = 60  # tokens; with more, their names would lie on top of each other
 COLOURS = "Blues"
@@ -173,6 +185,28 @@ def distance_shares(relations: Mapping[str, Sequence[tuple[int, int]]], path: Fi
     axes.set_xlabel("distance, in words")
     axes.set_ylabel("share of the relation's pairs")
     axes.legend(frameon=False, fontsize=8)
+    _save(figure, path)
+
+
+def faithfulness_against_cost(methods: Mapping[str, tuple[float, Estimated]], path: FilePath) -> None:
+    """One dot a method: what it costs, and the share of the others that it beats, with its interval."""
+    figure = _figure(7.5, 5)
+    axes = figure.add_subplot()
+    for number, (name, (cost, better)) in enumerate(methods.items()):
+        colour = f"C{number % 10}"
+        low = better.value if better.low is None else better.low
+        high = better.value if better.high is None else better.high
+        around = [[max(better.value - low, 0.0)], [max(high - better.value, 0.0)]]
+        axes.errorbar([cost], [better.value], yerr=around, fmt="o", color=colour, capsize=2, linewidth=1)
+        axes.annotate(
+            name, (cost, better.value), xytext=(5, 3), textcoords="offset points", fontsize=8, color=colour,
+            parse_math=False,
+        )  # fmt: skip
+    axes.set_xscale("log")
+    axes.set_xlabel("seconds of one explanation, in those of the median method")
+    axes.set_ylabel("share of the other methods that it beats")
+    axes.set_ylim(-0.05, 1.05)
+    axes.grid(alpha=0.25)
     _save(figure, path)
 
 

@@ -181,13 +181,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     verbs = [
         {
             "id": f"v-{number}",
-            "text": f"the film {verb} good and number {number} of the plot",
+            "text": f"the film {verb} good and {text}",
             "label": verb,
             "foil": foil,
             "verb_span": [9, 9 + len(verb)],
             "n_attractors": number % 2,
         }
-        for number in range(30)
+        for number, (text, _) in enumerate(sentences(30))
         for verb, foil in [("was", "is") if number % 2 else ("is", "was")]
     ]
     write(root / "data", "agreement_linzen", verbs)

@@ -361,7 +361,7 @@ SETS = {
         StudySet("yelp", ("yelp_polarity",), _only_test("yelp_polarity"), "one_label", POLARITY, model="sst2"),
         StudySet("imdb", ("imdb",), _only_test("imdb"), "one_label", POLARITY, model="sst2"),
         StudySet("qqp", ("qqp",), _qqp, "one_label", DUPLICATES, FineTuning(epochs=3), quick=(2800, 1)),
-        StudySet("mnli", ("mnli",), _mnli, "one_label", RELATIONS, FineTuning(epochs=3)),
+        StudySet("mnli", ("mnli",), _mnli, "one_label", RELATIONS, FineTuning(epochs=3), quick=(4700, 2)),
         StudySet(
             "squad1",
             SQUAD_FILES,

@@ -165,8 +165,8 @@ def test_what_a_function_must_give() -> None:
         wherefrom.load(lambda texts: [[0.5, 0.5]])
     with pytest.raises(WrongModel, match="cannot be read as numbers"):
         wherefrom.load(lambda texts: ["good"] * len(texts))
-    with pytest.raises(WrongModel, match="raised on both: KeyError: 0"):
-        wherefrom.load(lambda texts: texts[0][{}[0]])
+    with pytest.raises(WrongModel, match="raised on both: AttributeError"):
+        wherefrom.load(lambda texts: texts.nothing)
     with pytest.raises(WrongModel, match=r"adds up to 0\.5"):
         wherefrom.load(lambda texts: [[0.25, 0.25]] * len(texts), outputs="probabilities").explain("a film")
     with pytest.raises(BadOption, match="2 columns, and 3 labels"):

@@ -56,6 +56,7 @@ class Part:
     alone: list[dict[str, Any]] = field(
         default_factory=list
     )  # what each method costs for one of the examples when nothing is shared with other methods
+    passes: float = 0.0  # forward passes of one row, for methods and metrics: for an estimate, and not kept
 
 
 class Damage(NamedTuple):

@@ -41,6 +41,7 @@ from wherefrom.errors import BadFile, BadOption
 from wherefrom.progress import bar
 
 if TYPE_CHECKING:
+    from wherefrom.benchmark.estimate import CostEstimate
     from wherefrom.benchmark.statistics import Standing
     from wherefrom.benchmark.store import Damage
     from wherefrom.benchmark.summary import Summary
@@ -187,12 +188,19 @@ def _run(plan: dict[str, Any], out: Path, *, resume: bool, kept: _Kept) -> None:
 
     with bar("examples") as show:
 
-        def on_progress(done: int, everything: int) -> None:
+        def on_progress(_: int, everything: int) -> None:
             kept.everything = everything
-            show(done, everything)
 
         found = RunPlan(**plan)  # which says what is wrong with it
-        done = run_plan(found, out, resume=resume, on_progress=on_progress, on_damage=_warn_of_damage)
+        done = run_plan(
+            found,
+            out,
+            resume=resume,
+            on_progress=on_progress,
+            on_damage=_warn_of_damage,
+            on_work=show,
+            on_estimate=_tell_cost,
+        )
     console, counts = Console(highlight=False), done.costs.sum()
     bad = done.errors["example"].nunique()
     console.print(
@@ -201,6 +209,10 @@ def _run(plan: dict[str, Any], out: Path, *, resume: bool, kept: _Kept) -> None:
         f"The page: wherefrom report {out} --html report.html",
         soft_wrap=True,
     )
+
+
+def _tell_cost(estimate: CostEstimate) -> None:
+    print(estimate, file=sys.stderr, flush=True)  # which a bar that is on the screen moves out of the way for
 
 
 def _left_out(counts: Any) -> str:

@@ -52,7 +52,7 @@ class StudySize(NamedTuple):
 
     texts: int  # of each data set
     tokens: int  # of the longest text
-    quick: bool  # trains on fewer rows
+    quick: bool  # trains on fewer rows, and takes fewer texts of sets where all are long
     validation: int  # texts to choose by
 
 
@@ -208,10 +208,28 @@ class StudyBench:
             return len(reader.tokenizer(row["text"], row.get("pair"))["input_ids"])
 
         rows: Rows = getattr(self.splits(name), part)
+        most, tokens_allowed = self.limits(name)
         if SETS[name].rationales:
             rows = [row for row in rows if row.get("rationale") or row.get("pair_rationale")]
-        longest = min(self.size.tokens, reader.limit or self.size.tokens)
-        return first_that_fit(drawn(rows, len(rows)), count, longest, tokens)
+        longest = min(tokens_allowed, reader.limit or tokens_allowed)
+        return first_that_fit(drawn(rows, len(rows)), min(count, most), longest, tokens)
+
+    def limits(self, name: str) -> tuple[int, int]:
+        """How many texts of a data set are taken at most, and how many tokens the longest may have."""
+        own = SETS[name].quick_texts
+        return own if self.size.quick and own is not None else (self.size.texts, self.size.tokens)
+
+    def texts_fact(self, counts: Mapping[tuple[str, str], int]) -> str:
+        """How many texts of each data set and base were measured on, and how long they may be."""
+        taken = ", ".join(f"{name} {base} {count}" for (name, base), count in counts.items())
+        longer = {name: self.limits(name)[1] for name, _ in counts if self.limits(name)[1] != self.size.tokens}
+        but = "".join(f", {name} {tokens}" for name, tokens in longer.items())
+        marked = (
+            " (those with a rationale where the set has any)"
+            if any(SETS[name].rationales for name, _ in counts)
+            else ""
+        )
+        return f"Texts measured on, never trained on{marked}: {taken}. Tokens of the longest: {self.size.tokens}{but}."
 
     def run(
         self,
@@ -227,7 +245,7 @@ class StudyBench:
         """Run methods and metrics on the texts of a data set, block by block; what is there is read."""
         rows = self.texts(name, model, self.size.texts)
         if not rows:
-            raise BadOption(f"No text of {name} has at most {self.size.tokens} tokens.")
+            raise BadOption(f"No text of {name} has at most {self.limits(name)[1]} tokens.")
         label = f"{name}-{model.base}" + (f"-seed{seed}" if seed else "") + ("" if level == "token" else f"-{level}")
         blocks = []
         for start in range(0, len(rows), BLOCK):

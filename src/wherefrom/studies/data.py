@@ -74,6 +74,7 @@ class StudySet:
     labels: tuple[str, ...] = ()
     recipe: FineTuning = USUAL
     quick: tuple[int, int] = (3000, 1)  # rows and epochs of a quick study
+    quick_texts: tuple[int, int] | None = None  # texts of a quick study, and tokens of the longest, where all are long
     model: str = ""  # the set whose model this one is measured with, where it is not its own
     start: str = ""  # the set whose model the training starts from, where that is not the base
     rationales: bool = False
@@ -359,7 +360,7 @@ SETS = {
         ),
         StudySet("amazon", ("amazon_reviews",), _only_test("amazon_reviews"), "one_label", POLARITY, model="sst2"),
         StudySet("yelp", ("yelp_polarity",), _only_test("yelp_polarity"), "one_label", POLARITY, model="sst2"),
-        StudySet("imdb", ("imdb",), _only_test("imdb"), "one_label", POLARITY, model="sst2"),
+        StudySet("imdb", ("imdb",), _only_test("imdb"), "one_label", POLARITY, quick_texts=(25, 128), model="sst2"),
         StudySet("qqp", ("qqp",), _qqp, "one_label", DUPLICATES, FineTuning(epochs=3), quick=(2800, 1)),
         StudySet("mnli", ("mnli",), _mnli, "one_label", RELATIONS, FineTuning(epochs=3), quick=(4700, 2)),
         StudySet(
@@ -368,9 +369,10 @@ SETS = {
             _squad("squad_v1.1"),
             "answer",
             recipe=FineTuning(epochs=3, rate=1e-4, batch=16, longest=320),
+            quick_texts=(25, 192),
             note="answerable questions of both versions, split by paragraph",
         ),
-        StudySet("squad2", SQUAD_FILES, _squad("squad_v2"), "answer", model="squad1"),
+        StudySet("squad2", SQUAD_FILES, _squad("squad_v2"), "answer", quick_texts=(25, 192), model="squad1"),
         StudySet(
             "hatexplain",
             ("hatexplain",),
@@ -391,6 +393,7 @@ SETS = {
             HALLMARKS,
             FineTuning(epochs=4, rate=2e-4, batch=16, longest=256),
             quick=(400, 2),
+            quick_texts=(10, 256),
             rationales=True,
             note="texts without any hallmark are left out; what is marked are whole sentences",
         ),
@@ -402,6 +405,7 @@ SETS = {
             POLARITY,
             FineTuning(epochs=1, longest=512, batch=8),
             quick=(300, 1),
+            quick_texts=(5, 512),
             start="sst2",
             rationales=True,
         ),

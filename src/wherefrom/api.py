@@ -25,6 +25,7 @@ from wherefrom.core.units import Level, Span
 from wherefrom.errors import BadOption, EmptyText, NotSeen, TextWasCut, UnknownName
 from wherefrom.grading.compare import Comparer, Query, chosen_methods, chosen_metrics
 from wherefrom.grading.generation import grade_generation
+from wherefrom.model.any_callable import is_function, load_callable
 from wherefrom.model.generating import ChatMessage, generate, read_prompt, several_tokens, tokens_of, with_turns
 from wherefrom.model.loading import DeviceSpec, DtypeSpec, load_model
 from wherefrom.model.tasks import TargetSpec
@@ -560,22 +561,33 @@ def _explainer(source: Any, level: Level) -> Callable[[Encoding, Configured[Meth
 
 def load(
     source: Any = "embedded",
+    tokenizer: Any = None,
     *,
     device: DeviceSpec | None = None,
     dtype: DtypeSpec | None = None,
     task: str | None = None,
     spread: float | None = None,
+    labels: Sequence[str] | None = None,
+    outputs: str | None = None,
 ) -> Model:
     """Load a model to explain.
 
     Args:
-        source: "embedded", a folder, a hub id, a (model, tokenizer) pair, or a transformers pipeline.
+        source: "embedded", a folder, a hub id, a (model, tokenizer) pair, or a transformers pipeline; or any function
+            that takes a list of texts (or of (text, pair) tuples) and returns a row of numbers for each.
+        tokenizer: of a model that is handed over, instead of the pair; of a function, what cuts its texts: words unless
+            given.
         device: where the model runs, such as "cpu" or "cuda". A model that is handed over is never moved.
         dtype: its precision, such as "float64". A model that is handed over is never cast.
         task: what it was made for, where its files do not say: "classification", "question_answering", "masked_lm" or
             "causal_lm".
         spread: of a regression model, what changes of its value are measured in, such as the standard deviation of its
             values over a data set; unless given, the deviation over random maskings of each text.
+        labels: of a function, the names of its columns.
+        outputs: of a function, what its numbers are: "probabilities" of classes, "independent" probabilities of labels
+            that do not exclude each other, "logits" (scores of classes, of which a softmax makes probabilities), or
+            "values". Unless given, probabilities where rows add up to one, values where there is one column, else
+            logits.
 
     Returns:
         A `Model`. Nothing is changed on a model that is handed over.
@@ -585,7 +597,14 @@ def load(
         model = wherefrom.load("./my-model")
         ```
     """
-    return Model(load_model(source, device=device, dtype=dtype, task=task, spread=spread))
+    if is_function(source):
+        if device is not None or dtype is not None or task is not None:
+            raise BadOption("A function has no device, dtype or task that could be chosen: leave them out.")
+        return Model(load_callable(source, tokenizer, labels=labels, outputs=outputs, spread=spread))
+    if labels is not None or outputs is not None:
+        raise BadOption("labels and outputs are for functions; a model's own configuration names its labels.")
+    given = source if tokenizer is None else (source, tokenizer)
+    return Model(load_model(given, device=device, dtype=dtype, task=task, spread=spread))
 
 
 def flow(text: TextOrPair, *, model: Any = "embedded", method: str = "alti", **options: Any) -> Flow:

@@ -203,13 +203,16 @@ def methods(
     bases: Bases = "M6",
     quick: Quick = False,
     full: Full = False,
+    texts: Texts = None,
+    tokens: Tokens = None,
     workers: Workers = 1,
 ) -> None:
     """Which method for which task? Methods of every family by metrics that ask different things."""
     from wherefrom.studies.methods_study import DATASETS
     from wherefrom.studies.methods_study import study as run_study
 
-    bench, wanted, names = _bench(out, data_dir, quick, full, 1, workers, bases, datasets, DATASETS)
+    bench = _bench(out, data_dir, quick, full, texts, tokens, workers)
+    wanted, names = _wanted(bases, datasets, DATASETS)
     _write(run_study(bench, wanted, names), out)
 
 

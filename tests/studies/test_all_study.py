@@ -139,7 +139,7 @@ def test_tables_are_written_between_the_marks(tmp_path: Path) -> None:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two runs of one model on the same texts with other methods, as two studies make them, and their claims."""
     root = tmp_path_factory.mktemp("all")
-    write(root / "data", "sst2_train", rows_of("train", 8))
+    write(root / "data", "sst2_train", [{**row, "text": f"it is , {row['text']}"} for row in rows_of("train", 40)])
     write(root / "data", "sst2_dev", rows_of("dev", 12))
     write(root / "data", "imdb", rows_of("test", 4))
     write(root / "data", "jw_imdb_train", [{"text": f"but {text}", "label": label} for text, label in sentences(8)])

@@ -230,6 +230,38 @@ def every(
         write_into(page, into)
 
 
+@study.command(
+    epilog=examples(
+        "wherefrom study methods --data-dir data --out study --quick --datasets sst2,qqp --bases M6",
+        "wherefrom study methods --data-dir data --out study --datasets next_word --bases ./my-decoder",
+    )
+)
+def methods(
+    out: Folder,
+    data_dir: DataFolder = Path(),
+    datasets: Annotated[
+        str,
+        typer.Option(
+            help="Of sst2, amazon, yelp, imdb, hatexplain, qqp, mnli, esnli, squad1, agreement, and next_word for the"
+            " bases that are causal language models, with commas."
+        ),
+    ] = "sst2,amazon,yelp,imdb,hatexplain,qqp,mnli,esnli,squad1,agreement,next_word",
+    bases: Bases = "M6",
+    quick: Quick = False,
+    full: Full = False,
+    texts: Texts = None,
+    tokens: Tokens = None,
+    workers: Workers = 1,
+) -> None:
+    """Which method for which task? Methods of every family by metrics that ask different things."""
+    from wherefrom.studies.methods_study import DATASETS
+    from wherefrom.studies.methods_study import study as run_study
+
+    bench = _bench(out, data_dir, quick, full, texts, tokens, workers)
+    wanted, names = _wanted(bases, datasets, DATASETS)
+    _write(run_study(bench, wanted, names), out)
+
+
 def _bench(
     out: Path, data_dir: Path, quick: bool, full: bool, texts: int | None, tokens: int | None, workers: int
 ) -> StudyBench:

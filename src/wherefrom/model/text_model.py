@@ -155,6 +155,16 @@ class TextModel:
         return None
 
     @property
+    def only_answers(self) -> bool:
+        """Whether it can be asked and nothing else: no gradients, no attention, nothing inside."""
+        return False
+
+    @property
+    def identity(self) -> bytes | None:
+        """What stands for a model whose weights cannot be read, in its fingerprint; None where they can be."""
+        return None
+
+    @property
     def device(self) -> torch.device:
         return self.embedding_table.device
 

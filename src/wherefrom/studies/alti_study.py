@@ -520,11 +520,10 @@ def page_of(
     bench: StudyBench, models: Mapping[Key, StudyModel], found: Mapping[Key, AltiFound], missing: Sequence[str]
 ) -> StudyPage:
     seconds = sum(one.runs.seconds for one in found.values())
-    counts = ", ".join(f"{name} {base} {one.runs.scores['example'].nunique()}" for (name, base), one in found.items())
     lost = sum(one.runs.errors for one in found.values())
     facts = [
         *model_facts(models),
-        f"Texts measured on, of at most {bench.size.tokens} tokens, never trained on: {counts}.",
+        bench.texts_fact({key: int(one.runs.scores["example"].nunique()) for key, one in found.items()}),
         f"{seconds / 60:.0f} minutes of measuring on {provenance(0)['machine']}, one thread; {lost} errors.",
         "What is explained is the class that the model predicts; of agreement, the right form rather than the wrong"
         " one. Special tokens are never ranked.",

@@ -257,7 +257,7 @@ def _corpus(bench: StudyBench, name: str, model: StudyModel) -> Rows:
     count = bench.size.validation
     if bench.splits(name).valid:
         return bench.texts(name, model, count, "valid")
-    return bench.texts(name, model, bench.size.texts + count)[bench.size.texts :] or bench.texts(name, model, count)
+    return bench.texts(name, model, count, skip=bench.limits(name)[0])
 
 
 def _swept(heads: HeadMap, file: Path) -> dict[str, str]:
@@ -561,10 +561,9 @@ def page_of(
 ) -> StudyPage:
     every = [runs for one in found.values() for runs in (one.runs, one.corrupted_runs) if runs is not None]
     seconds = sum(runs.seconds for runs in every)
-    counts = ", ".join(f"{name} {base} {one.runs.scores['example'].nunique()}" for (name, base), one in found.items())
     facts = [
         *model_facts(models),
-        f"Texts measured on, of at most {bench.size.tokens} tokens, never trained on: {counts}.",
+        bench.texts_fact({key: int(one.runs.scores["example"].nunique()) for key, one in found.items()}),
         f"Heads were found on {bench.size.validation} other texts of each set, at most; QQP has duplicates alone.",
         f"{seconds / 60:.0f} minutes of measuring on {provenance(0)['machine']}, one thread;"
         f" {sum(runs.errors for runs in every)} errors.",

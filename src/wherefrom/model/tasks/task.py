@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 # other); None for what the model predicts.
 TargetSpec = str | int | tuple[str | int, str | int] | None
 
+# What explains a decision where no method is named, until something else is measured for a task: one that looks into
+# the model, one that needs gradients at the embeddings, one that only asks.
+USUAL_METHODS = ("attcat", "integrated_gradients", "occlusion")
+
 
 class Task(Protocol):
     """Logits are (row, class) for every task but extractive question answering, which has (row, 2, token)."""
@@ -57,6 +61,12 @@ class Task(Protocol):
     @property
     def reads_pairs(self) -> bool:
         """Whether two texts mean something to it."""
+
+    @property
+    def default_methods(self) -> tuple[str, ...]:
+        """What explains it where no method is named: the first of these that can look into the model. Measured:
+        docs/which-method.md.
+        """
 
     def asked_at(self, model: TextModel, text: str, span: Span) -> str:
         """The text as this task is asked about what stands at these characters: masked, or cut off in front of them; as

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.stats import rankdata, spearmanr
 
 from wherefrom.core.arrays import Numbers
-from wherefrom.errors import WherefromError
+from wherefrom.errors import BadOption, WherefromError
 from wherefrom.heads.find import find_heads
 from wherefrom.heads.head_map import HeadMap
 from wherefrom.heads.trees import Tree, parse, read_trees
@@ -243,6 +243,8 @@ def _empty_masks(heads: HeadMap) -> list[str]:
 def head_map_of(bench: StudyBench, name: str, model: StudyModel) -> tuple[HeadMap, Path]:
     """The heads of a model on texts of a data set that are not measured on, and the file that they are kept in."""
     rows = _corpus(bench, name, model)
+    if not rows:
+        raise BadOption(f"{name} has no texts left to find heads on: take fewer with --texts.")
     key = [model.source, [row["id"] for row in rows]]
     file = (bench.out / "heads" / f"{name}-{model.base}-{bench.digest(key)}.json").resolve()
     if not file.is_file():

@@ -25,7 +25,7 @@ from wherefrom.core.files import read_json, write_atomically
 from wherefrom.errors import BadFile, MissingExtra
 from wherefrom.optimus.combination import BASELINE
 from wherefrom.report import plots
-from wherefrom.studies.bench import provenance
+from wherefrom.studies.bench import SetAndBase, provenance
 from wherefrom.studies.claims import Estimate, figure
 from wherefrom.studies.pages import StudyCell, StudyPage, StudyPicture, StudyTable, cell, markdown_tables
 
@@ -59,8 +59,6 @@ PLAIN = {
     f"optimus:combination={BASELINE}": "attention baseline",
 }
 
-Key = tuple[str, str]  # data set, base
-
 
 def plain_method(asked: str) -> str | None:
     """The method's name on this page; None for a variant that belongs to one paper."""
@@ -93,7 +91,7 @@ class SetScores:
 class Collected(NamedTuple):
     """What was found in the folders of the studies."""
 
-    sets: dict[Key, SetScores]
+    sets: dict[SetAndBase, SetScores]
     claims: list[dict[str, Any]]  # with the study's name
     unread: list[str]  # what could not be read, and why
 
@@ -104,8 +102,8 @@ class Collected(NamedTuple):
 def collect(folders: Sequence[Path]) -> Collected:
     """All finished runs, and the claims of all pages, of these folders."""
     pandas = _pandas()
-    scores: dict[Key, list[Any]] = {}
-    alone: dict[Key, list[Any]] = {}
+    scores: dict[SetAndBase, list[Any]] = {}
+    alone: dict[SetAndBase, list[Any]] = {}
     unread: list[str] = []
     claims: list[dict[str, Any]] = []
     for folder in folders:
@@ -195,7 +193,7 @@ def _drawn(table: Numbers, chance: np.random.Generator | None) -> Numbers:
 
 
 def with_interval(
-    sets: Mapping[Key, SetScores], statistic: Callable[[np.random.Generator | None], Mapping[str, float]]
+    sets: Mapping[SetAndBase, SetScores], statistic: Callable[[np.random.Generator | None], Mapping[str, float]]
 ) -> dict[str, Estimate]:
     """Numbers by name with their 95% intervals over redrawn texts. statistic: draws by a generator, or not at all."""
     value, chance = statistic(None), np.random.default_rng(0)
@@ -215,7 +213,7 @@ def with_interval(
 
 
 def mean_places(
-    sets: Mapping[Key, SetScores], group: str, chance: np.random.Generator | None = None
+    sets: Mapping[SetAndBase, SetScores], group: str, chance: np.random.Generator | None = None
 ) -> dict[str, float]:
     """Every method's mean place by a group of metrics: over the metrics of a data set, then over data sets."""
     by_method: dict[str, list[float]] = {}
@@ -231,13 +229,13 @@ def mean_places(
     return {method: float(np.mean(found)) for method, found in by_method.items()}
 
 
-def groups_of(sets: Mapping[Key, SetScores]) -> list[str]:
+def groups_of(sets: Mapping[SetAndBase, SetScores]) -> list[str]:
     found = dict.fromkeys(question_of(metric) for one in sets.values() for metric in one.tables)
     return [group for group in found if group is not None]
 
 
 def metric_agreement(
-    sets: Mapping[Key, SetScores], chance: np.random.Generator | None = None
+    sets: Mapping[SetAndBase, SetScores], chance: np.random.Generator | None = None
 ) -> dict[tuple[str, str], float]:
     """Spearman's correlation of the orders that two metrics give methods, mean over data sets that have both."""
     found: dict[tuple[str, str], list[float]] = {}
@@ -343,7 +341,7 @@ def _places_table(ranked: Mapping[str, Mapping[str, Estimate]]) -> StudyTable:
     return StudyTable("Mean place by group of metrics", note, ["all groups", *ranked], rows)
 
 
-def best_of(sets: Mapping[Key, SetScores], group: str) -> tuple[list[str], dict[str, Estimate]]:
+def best_of(sets: Mapping[SetAndBase, SetScores], group: str) -> tuple[list[str], dict[str, Estimate]]:
     """The method with the best mean place, then those whose interval reaches into its own."""
     ranked = with_interval(sets, lambda chance: mean_places(sets, group, chance))
     order = sorted(ranked, key=lambda method: ranked[method].value)
@@ -356,7 +354,7 @@ def best_of(sets: Mapping[Key, SetScores], group: str) -> tuple[list[str], dict[
     ], ranked  # type: ignore[operator]
 
 
-def _tasks_table(sets: Mapping[Key, SetScores]) -> StudyTable:
+def _tasks_table(sets: Mapping[SetAndBase, SetScores]) -> StudyTable:
     groups = groups_of(sets)
     rows = []
     for task, names in TASKS.items():
@@ -377,7 +375,7 @@ def _tasks_table(sets: Mapping[Key, SetScores]) -> StudyTable:
     return StudyTable("Which method for which task", note, ["data sets", *groups], rows)
 
 
-def _agreement_table(sets: Mapping[Key, SetScores]) -> StudyTable:
+def _agreement_table(sets: Mapping[SetAndBase, SetScores]) -> StudyTable:
     pairs = with_interval(
         sets, lambda chance: {f"{a}|{b}": value for (a, b), value in metric_agreement(sets, chance).items()}
     )
@@ -401,7 +399,7 @@ def _agreement_table(sets: Mapping[Key, SetScores]) -> StudyTable:
     return StudyTable("Which metrics agree", note, [f"`{name}`" for name in metrics], rows)
 
 
-def _diagnosticity_table(sets: Mapping[Key, SetScores]) -> StudyTable:
+def _diagnosticity_table(sets: Mapping[SetAndBase, SetScores]) -> StudyTable:
     metrics = sorted({metric for one in sets.values() for metric in one.tables})
 
     def shares(chance: np.random.Generator | None) -> dict[str, float]:
@@ -427,7 +425,7 @@ def _diagnosticity_table(sets: Mapping[Key, SetScores]) -> StudyTable:
     return StudyTable("Diagnosticity", note, ["all", *(f"{name} {base}" for name, base in sets)], rows)
 
 
-def costs(sets: Mapping[Key, SetScores]) -> dict[str, tuple[float, float]]:
+def costs(sets: Mapping[SetAndBase, SetScores]) -> dict[str, tuple[float, float]]:
     """Of every method: seconds of one explanation in those of a data set's median method, the geometric mean over data
     sets, so that long texts do not decide alone; and the mean of its rows.
     """
@@ -447,7 +445,7 @@ def costs(sets: Mapping[Key, SetScores]) -> dict[str, tuple[float, float]]:
     }
 
 
-def _cost_table(sets: Mapping[Key, SetScores]) -> StudyTable:
+def _cost_table(sets: Mapping[SetAndBase, SetScores]) -> StudyTable:
     found = costs(sets)
     rows = []
     for method in sorted(found, key=lambda one: found[one][0]):
@@ -462,14 +460,14 @@ def _cost_table(sets: Mapping[Key, SetScores]) -> StudyTable:
     return StudyTable("What a method costs", note, columns, rows)
 
 
-def _metric_tables(sets: Mapping[Key, SetScores]) -> Iterable[StudyTable]:
+def _metric_tables(sets: Mapping[SetAndBase, SetScores]) -> Iterable[StudyTable]:
     for metric in sorted({metric for one in sets.values() for metric in one.tables}):
         own = {key: one.tables[metric] for key, one in sets.items() if metric in one.tables}
         means = {key: dict(zip(methods, _drawn(table, None), strict=True)) for key, (methods, table) in own.items()}
         methods = list(dict.fromkeys(method for one in means.values() for method in one))
         sign = higher(metric)
 
-        def place(method: str, means: Mapping[Key, Mapping[str, float]] = means, sign: float = sign) -> float:
+        def place(method: str, means: Mapping[SetAndBase, Mapping[str, float]] = means, sign: float = sign) -> float:
             found = [one[method] for one in means.values() if method in one and np.isfinite(one[method])]
             return -sign * float(np.mean(found)) if found else np.inf
 
@@ -533,7 +531,7 @@ def _studies(found: Collected) -> set[str]:
     return {str(one["study"]) for one in found.claims}
 
 
-def against_cost(sets: Mapping[Key, SetScores]) -> dict[str, tuple[float, Estimate]]:
+def against_cost(sets: Mapping[SetAndBase, SetScores]) -> dict[str, tuple[float, Estimate]]:
     """Of every method its cost beside the median, and by which share of the others it is better by erasure metrics."""
     ranked = with_interval(sets, lambda chance: mean_places(sets, "erasure", chance)) if sets else {}
     spent = costs(sets)

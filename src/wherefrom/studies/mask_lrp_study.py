@@ -20,7 +20,16 @@ from wherefrom.heads.head_map import HeadMap
 from wherefrom.heads.trees import Tree, parse, read_trees
 from wherefrom.report import plots
 from wherefrom.report.head_map import head_map_plot
-from wherefrom.studies.bench import StudyBase, StudyBench, StudyModel, StudyRuns, model_facts, open_model, provenance
+from wherefrom.studies.bench import (
+    SetAndBase,
+    StudyBase,
+    StudyBench,
+    StudyModel,
+    StudyRuns,
+    model_facts,
+    open_model,
+    provenance,
+)
 from wherefrom.studies.claims import Claim, Estimate, JudgedClaim, difference, estimate, lead, mean_of
 from wherefrom.studies.data import Rows
 from wherefrom.studies.pages import StudyCell, StudyPage, StudyPicture, StudyTable, cell
@@ -163,8 +172,6 @@ CLAIMS = {
     )
 }
 
-Key = tuple[str, str]  # data set, base
-
 
 @dataclass(frozen=True)
 class MaskFound:
@@ -187,8 +194,8 @@ def study(bench: StudyBench, bases: Sequence[StudyBase], datasets: Sequence[str]
     """
     for name in datasets:
         bench.splits(name)  # all of them first, so that a missing file is reported before hours of work
-    models: dict[Key, StudyModel] = {}
-    found: dict[Key, MaskFound] = {}
+    models: dict[SetAndBase, StudyModel] = {}
+    found: dict[SetAndBase, MaskFound] = {}
     missing = [f"{name}: not measured." for name in DATASETS if name not in datasets]
     for base in bases:
         for name in datasets:
@@ -325,7 +332,7 @@ def _parser_check(bench: StudyBench, model: StudyModel, missing: list[str]) -> l
 # Numbers
 
 
-def judged(found: Mapping[Key, MaskFound]) -> list[JudgedClaim]:
+def judged(found: Mapping[SetAndBase, MaskFound]) -> list[JudgedClaim]:
     """The verdict of every claim, each data set and base counting once."""
     texts = {key: one for key, one in found.items() if key[0] in TEXT_SETS}
     answers = {key: one for key, one in found.items() if key[0] in ANSWER_SETS}
@@ -446,14 +453,14 @@ def permuted(maps: Sequence[HeadScores], statistic: object) -> Estimate | None:
 # Tables
 
 
-def tables(found: Mapping[Key, MaskFound], parser: Sequence[tuple[str, Sequence[str]]] = ()) -> list[StudyTable]:
+def tables(found: Mapping[SetAndBase, MaskFound], parser: Sequence[tuple[str, Sequence[str]]] = ()) -> list[StudyTable]:
     texts = {key: one for key, one in found.items() if key[0] in TEXT_SETS}
     answers = {key: one for key, one in found.items() if key[0] in ANSWER_SETS}
     shown = []
     order = [*PAPER, *BESIDE, "Random mask", *MASKS]
 
     def add(
-        some: Mapping[Key, MaskFound],
+        some: Mapping[SetAndBase, MaskFound],
         metric: str,
         title: str,
         note: str,
@@ -496,7 +503,7 @@ def tables(found: Mapping[Key, MaskFound], parser: Sequence[tuple[str, Sequence[
     return shown
 
 
-def _heads_table(found: Mapping[Key, MaskFound]) -> StudyTable:
+def _heads_table(found: Mapping[SetAndBase, MaskFound]) -> StudyTable:
     depth = max(len(one.heads.frequency) for one in found.values())
     rows = []
     for (name, base), one in found.items():
@@ -517,7 +524,7 @@ def _count(kinds: Sequence[str]) -> int:
     return sum(kind in ("syntactic", "both") for kind in kinds)
 
 
-def _thresholds_table(found: Mapping[Key, MaskFound]) -> StudyTable:
+def _thresholds_table(found: Mapping[SetAndBase, MaskFound]) -> StudyTable:
     rows = []
     for positional, syntactic in THRESHOLDS:
         cells = []
@@ -530,7 +537,7 @@ def _thresholds_table(found: Mapping[Key, MaskFound]) -> StudyTable:
     return StudyTable("Heads kept by other thresholds", "All of them, then layer by layer.", columns, rows)
 
 
-def _corruption_table(key: Key, one: MaskFound) -> StudyTable:
+def _corruption_table(key: SetAndBase, one: MaskFound) -> StudyTable:
     found = corrupted_table(one)
     assert found is not None
     shares, values = found
@@ -541,7 +548,7 @@ def _corruption_table(key: Key, one: MaskFound) -> StudyTable:
     return StudyTable(f"Figure 4: AOPC of corrupted masks, {' '.join(key)}", note, columns, [("AOPC", cells)])
 
 
-def _sweep_table(key: Key, one: MaskFound) -> StudyTable:
+def _sweep_table(key: SetAndBase, one: MaskFound) -> StudyTable:
     rows = []
     for title, method in (one.swept or {}).items():
         values = one.runs.table(AOPC, [method])[:, 0]
@@ -556,8 +563,8 @@ def _sweep_table(key: Key, one: MaskFound) -> StudyTable:
 
 def page_of(
     bench: StudyBench,
-    models: Mapping[Key, StudyModel],
-    found: Mapping[Key, MaskFound],
+    models: Mapping[SetAndBase, StudyModel],
+    found: Mapping[SetAndBase, MaskFound],
     parser: Sequence[tuple[str, Sequence[str]]],
     missing: Sequence[str],
 ) -> StudyPage:
@@ -589,7 +596,9 @@ def page_of(
     )
 
 
-def _pictures(out: Path, models: Mapping[Key, StudyModel], found: Mapping[Key, MaskFound]) -> list[StudyPicture]:
+def _pictures(
+    out: Path, models: Mapping[SetAndBase, StudyModel], found: Mapping[SetAndBase, MaskFound]
+) -> list[StudyPicture]:
     shown = []
     for (name, base), one in found.items():
         label = f"{name}, {base}"

@@ -19,7 +19,7 @@ from wherefrom.studies.pages import StudyCell, StudyPage, StudyTable
 from wherefrom.studies.sparse import paper
 from wherefrom.studies.sparse.tables import lambda_of, present, select, sweep, tables
 
-Row = Mapping[str, Any]  # a classifier's numbers
+ClassifierNumbers = Mapping[str, Any]  # a classifier's numbers
 # Claims and margins were written down before any number was looked at; "above" is what the paper says.
 _LEAST = "in the model (data set, encoder, softmax or sparsemax) where it is least"
 CLAIMS = {
@@ -123,7 +123,7 @@ def judged(results: Mapping[str, Any]) -> list[JudgedClaim]:
     return [claim.judged(found[name], "not measured by a quick study") for name, claim in CLAIMS.items()]
 
 
-def _mean(row: Row, kind: str, name: str) -> float:
+def _mean(row: ClassifierNumbers, kind: str, name: str) -> float:
     values = present(row[kind].get(name, ()))
     return fmean(values) if values else math.nan
 
@@ -132,7 +132,7 @@ def _grid(results: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     return ((dataset, encoder) for dataset in results["datasets"] for encoder in paper.ENCODERS)
 
 
-def _models(results: Mapping[str, Any], number: Callable[[Row], float]) -> list[list[float]]:
+def _models(results: Mapping[str, Any], number: Callable[[ClassifierNumbers], float]) -> list[list[float]]:
     """A number of every classifier with softmax and sparsemax: a cell for each model, in it one for each seed."""
     return [
         [
@@ -144,8 +144,8 @@ def _models(results: Mapping[str, Any], number: Callable[[Row], float]) -> list[
     ]
 
 
-def _by_seed(rows: Iterable[Row]) -> dict[int, list[Row]]:
-    found: dict[int, list[Row]] = {}
+def _by_seed(rows: Iterable[ClassifierNumbers]) -> dict[int, list[ClassifierNumbers]]:
+    found: dict[int, list[ClassifierNumbers]] = {}
     for row in rows:
         found.setdefault(row["seed"], []).append(row)
     return found

@@ -243,8 +243,8 @@ def test_masks_from_the_command_line(tmp_path: Path) -> None:
         return pytest.approx(model.explain("a great movie", "mask_lrp", **options).scores)
 
     def by(text: str) -> tuple[float, ...]:
-        choice = choose("method", f"mask_lrp:heads={path}:{text}")
-        return model.explain("a great movie", "mask_lrp", **choice.options).scores
+        options: dict[str, Any] = dict(choose("method", f"mask_lrp:heads={path}:{text}").options)
+        return Model.explain(model, "a great movie", "mask_lrp", **options).scores
 
     assert by("only=positional") == scores(heads=mask)
     assert by("random=1") == scores(heads=random_mask(mask, seed=1))

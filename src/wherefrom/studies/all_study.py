@@ -153,8 +153,7 @@ def _of_set(scores: pandas.DataFrame, alone: pandas.DataFrame) -> SetScores:
             continue
         wide = rows.pivot_table(index="example", columns="method", values="value", aggfunc="mean", dropna=False)
         wide = wide.loc[:, wide.notna().any()]
-        if FLOOR in wide.columns and wide.shape[1] > 2:
-            wide = wide[wide[FLOOR].notna()]  # what only one study measured is no part of the comparison
+        if wide.shape[1] > 2:
             tables[str(metric)] = (tuple(map(str, wide.columns)), wide.to_numpy(dtype=np.float64))
     costs = alone.assign(method=[plain_method(str(one)) for one in alone["method"]])
     costs = costs[costs["method"].notna()]
@@ -229,6 +228,11 @@ def mean_places(
     return {method: float(np.mean(found)) for method, found in by_method.items()}
 
 
+def placed(sets: Mapping[SetAndBase, SetScores], group: str) -> dict[str, Estimate]:
+    """Mean places by a group of metrics, with their intervals."""
+    return with_interval(sets, lambda chance: mean_places(sets, group, chance))
+
+
 def groups_of(sets: Mapping[SetAndBase, SetScores]) -> list[str]:
     found = dict.fromkeys(question_of(metric) for one in sets.values() for metric in one.tables)
     return [group for group in found if group is not None]
@@ -279,10 +283,7 @@ def tables(found: Collected) -> list[StudyTable]:
     if found.claims:
         shown += [_verdicts_table(found.claims), _claims_table(found.claims)]
     if sets:
-        ranked = {
-            group: with_interval(sets, lambda chance, g=group: mean_places(sets, g, chance))
-            for group in groups_of(sets)
-        }  # type: ignore[misc]
+        ranked = {group: placed(sets, group) for group in groups_of(sets)}
         shown += [
             _places_table(ranked),
             _tasks_table(sets),
@@ -343,15 +344,17 @@ def _places_table(ranked: Mapping[str, Mapping[str, Estimate]]) -> StudyTable:
 
 def best_of(sets: Mapping[SetAndBase, SetScores], group: str) -> tuple[list[str], dict[str, Estimate]]:
     """The method with the best mean place, then those whose interval reaches into its own."""
-    ranked = with_interval(sets, lambda chance: mean_places(sets, group, chance))
+    ranked = placed(sets, group)
     order = sorted(ranked, key=lambda method: ranked[method].value)
     if not order:
         return [], {}
     first = ranked[order[0]]
     limit = first.value if first.high is None else first.high
-    return [
-        one for one in order if (ranked[one].low if ranked[one].low is not None else ranked[one].value) <= limit
-    ], ranked  # type: ignore[operator]
+
+    def lowest(one: Estimate) -> float:
+        return one.value if one.low is None else one.low
+
+    return [name for name in order if lowest(ranked[name]) <= limit], ranked
 
 
 def _tasks_table(sets: Mapping[SetAndBase, SetScores]) -> StudyTable:
@@ -406,6 +409,8 @@ def _diagnosticity_table(sets: Mapping[SetAndBase, SetScores]) -> StudyTable:
         by_metric: dict[str, list[float]] = {}
         for one in sets.values():
             for metric, (methods, table) in one.tables.items():
+                if FLOOR not in methods:  # it has no scores for classes
+                    continue
                 value = _drawn(diagnosticity(table, methods, higher(metric))[:, None], chance)[0]
                 if np.isfinite(value):
                     by_metric.setdefault(metric, []).append(float(value))
@@ -418,8 +423,11 @@ def _diagnosticity_table(sets: Mapping[SetAndBase, SetScores]) -> StudyTable:
         cells = [cell(found[metric])]
         for one in sets.values():
             own = one.tables.get(metric)
-            value = float(np.nanmean(diagnosticity(own[1], own[0], higher(metric)))) if own else None
-            cells.append(StudyCell("–" if value is None else figure(value)))
+            if own is None or FLOOR not in own[0]:
+                cells.append(StudyCell("–"))
+                continue
+            value = _drawn(diagnosticity(own[1], own[0], higher(metric))[:, None], None)[0]
+            cells.append(StudyCell(figure(float(value)) if np.isfinite(value) else "–"))
         rows.append((f"`{metric}`", cells))
     note = "How often a metric prefers a method to `random`, text by text: .5 is chance."
     return StudyTable("Diagnosticity", note, ["all", *(f"{name} {base}" for name, base in sets)], rows)
@@ -533,7 +541,7 @@ def _studies(found: Collected) -> set[str]:
 
 def against_cost(sets: Mapping[SetAndBase, SetScores]) -> dict[str, tuple[float, Estimate]]:
     """Of every method its cost beside the median, and by which share of the others it is better by erasure metrics."""
-    ranked = with_interval(sets, lambda chance: mean_places(sets, "erasure", chance)) if sets else {}
+    ranked = placed(sets, "erasure") if sets else {}
     spent = costs(sets)
     return {
         method: (

@@ -6,9 +6,10 @@ each data set itself, on texts that nothing else is measured on; pairs are read 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 from scipy.stats import rankdata, spearmanr
@@ -16,7 +17,7 @@ from scipy.stats import rankdata, spearmanr
 from wherefrom.core.arrays import Numbers
 from wherefrom.errors import BadOption, WherefromError
 from wherefrom.heads.find import find_heads
-from wherefrom.heads.head_map import HeadMap
+from wherefrom.heads.head_map import HeadKind, HeadMap
 from wherefrom.heads.trees import Tree, parse, read_trees
 from wherefrom.report import plots
 from wherefrom.report.head_map import head_map_plot
@@ -239,8 +240,9 @@ def _found(bench: StudyBench, name: str, model: StudyModel, seeds: int, missing:
 
 def _empty_masks(heads: HeadMap) -> list[str]:
     """The masks of `MASKS` of which the thresholds leave no head."""
-    by_kind = {kind: any(map(any, heads.mask(only=kind))) for kind in ("all", "positional", "syntactic")}  # type: ignore[arg-type]
-    needs = {":only=syntactic": "syntactic", ":only=positional": "positional"}
+    kinds: tuple[HeadKind, ...] = get_args(HeadKind)
+    by_kind = {kind: any(map(any, heads.mask(only=kind))) for kind in kinds}
+    needs: dict[str, HeadKind] = {":only=syntactic": "syntactic", ":only=positional": "positional"}
     return [title for title, options in MASKS.items() if not by_kind[needs.get(options, "all")]]
 
 
@@ -434,18 +436,17 @@ def _ranks_apart(layer: Numbers, positional: Numbers, syntactic: Numbers) -> flo
         return correlation(syntactic) - correlation(positional)
 
 
-def permuted(maps: Sequence[HeadScores], statistic: object) -> Estimate | None:
+def permuted(maps: Sequence[HeadScores], statistic: Callable[[Numbers, Numbers, Numbers], float]) -> Estimate | None:
     """A statistic's mean over head maps, with the interval that it has where the layers of heads are exchanged: what
     is left of it when chance's 95% are taken away.
     """
-    assert callable(statistic)
     known = [one for one in maps if np.isfinite(statistic(*one))]
     if not known:
         return None
     value = float(np.mean([statistic(*one) for one in known]))
     chance = np.random.default_rng(0)
     rounds = PERMUTATIONS // 5 if len(known) > 4 else PERMUTATIONS
-    null = [np.mean([statistic(chance.permutation(layer), *others) for layer, *others in known]) for _ in range(rounds)]
+    null = [np.mean([statistic(chance.permutation(layer), a, b) for layer, a, b in known]) for _ in range(rounds)]
     low, high = np.quantile(null, [0.025, 0.975])
     return Estimate(value, value - float(high), value - float(low), sum(len(one[0]) for one in known))
 

@@ -203,7 +203,7 @@ def test_the_frozen_transformer_s_adversary_learns_ten_times_as_fast() -> None:
 
 def made_up(sign: float) -> dict[str, Any]:
     """Two seeds of one data set for which the paper's text is right (1) or wrong (-1) in everything."""
-    runs = []
+    runs: list[dict[str, Any]] = []
     for seed in (0, 1):
         for encoder in ENCODERS:
             for place, projection in enumerate(("softmax", "sparsegen:-1", "sparsemax", "sparsegen:0.5")):

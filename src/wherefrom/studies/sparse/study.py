@@ -34,7 +34,7 @@ from wherefrom.studies.sparse.measures import (
     normalised_entropy,
 )
 from wherefrom.studies.sparse.models import Alignment, Architecture, Classifier, EncoderKind
-from wherefrom.studies.sparse.training import RATES, Epoch, Recipe, Track, accuracy, answers, silently, train
+from wherefrom.studies.sparse.training import RATES, Recipe, Track, accuracy, answers, silently, train
 
 VERSION = 1  # part of every run's name: raise it when what is computed changes
 ENCODERS: dict[EncoderKind, Alignment] = {"bilstm": "additive", "transformer": "dot"}
@@ -89,33 +89,29 @@ def choose_spreads(
     both trained with the first seed (of equal ones, that with the lower loss); and every score as plain data.
     """
     chosen: dict[tuple[str, EncoderKind], float] = {}
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name, dataset in loaded.items():
         for encoder, alignment in ENCODERS.items():
-            recipe, scores = Recipe(RATES[encoder], epochs=epochs), {}
+            recipe, scores = Recipe(RATES[encoder], epochs=epochs), dict[float, list[tuple[float, float]]]()
             for spread in SPREADS:
-                best = []
                 for projection in PROJECTIONS:
                     architecture = Architecture(encoder, projection, alignment, size=size, spread=spread)
-                    run = TrainingRun(name, architecture, recipe)
+                    folder = TrainingRun(name, architecture, recipe).folder(runs, dataset.fingerprint)
                     title = f"{name} {encoder} {projection} spread {spread:g}"
 
                     def with_title(items: Sequence[Any], doing: str, title: str = title) -> Any:
                         return track(items, f"{title}: {doing}")
 
-                    folder = run.folder(runs, dataset.fingerprint)
-                    best.append(max(epoch.rank for epoch in train_once(dataset, run, folder, with_title)))
-                scores[spread] = tuple(sum(part) / len(best) for part in zip(*best, strict=True))
+                    _, history = train(dataset, architecture, recipe, folder, track=with_title)
+                    scores.setdefault(spread, []).append(max(epoch.rank for epoch in history))
+            best = max(scores, key=lambda spread: [sum(part) for part in zip(*scores[spread], strict=True)])
+            chosen[name, encoder] = best
+            for spread, ranks in scores.items():
+                dev = [round(score, 5) for score, _ in ranks]
                 rows.append(
-                    {"dataset": name, "encoder": encoder, "spread": spread, "dev": [round(one[0], 5) for one in best]}
+                    {"dataset": name, "encoder": encoder, "spread": spread, "dev": dev, "chosen": spread == best}
                 )
-            chosen[name, encoder] = max(scores, key=lambda spread: scores[spread])
-    return chosen, [{**row, "chosen": chosen[row["dataset"], row["encoder"]] == row["spread"]} for row in rows]
-
-
-def train_once(dataset: StudyDataset, run: TrainingRun, folder: Path, track: Track[Any]) -> list[Epoch]:
-    """The epochs of a classifier that is trained, or was."""
-    return train(dataset, run.architecture, run.recipe, folder, track=track)[1]
+    return chosen, rows
 
 
 def plan(

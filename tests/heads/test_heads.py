@@ -244,7 +244,8 @@ def test_masks_from_the_command_line(tmp_path: Path) -> None:
 
     def by(text: str) -> tuple[float, ...]:
         options: dict[str, Any] = dict(choose("method", f"mask_lrp:heads={path}:{text}").options)
-        return Model.explain(model, "a great movie", "mask_lrp", **options).scores
+        found: tuple[float, ...] = model.explain("a great movie", "mask_lrp", **options).scores
+        return found
 
     assert by("only=positional") == scores(heads=mask)
     assert by("random=1") == scores(heads=random_mask(mask, seed=1))

@@ -309,7 +309,8 @@ def _write(page: StudyPage, out: Path) -> None:
     write_file(out / f"{page.name}.md", markdown_page(page))
     write_file(out / f"{page.name}.json", json.dumps(as_plain(page), indent=1, allow_nan=False) + "\n")
     console = Console(highlight=False)
-    console.print(claims_table(page.claims), markup=False, soft_wrap=True)
+    if page.claims:
+        console.print(claims_table(page.claims), markup=False, soft_wrap=True)
     console.print(f"The page: {out / page.name}.md\nThe numbers: {out / page.name}.json", soft_wrap=True)
 
 

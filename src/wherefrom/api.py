@@ -20,7 +20,7 @@ from wherefrom.core.flow import Flow
 from wherefrom.core.generation import Generation
 from wherefrom.core.target import written_value
 from wherefrom.core.units import Level, Span
-from wherefrom.errors import BadOption, EmptyText, TextWasCut, UnknownName
+from wherefrom.errors import BadOption, EmptyText, TextWasCut, UnknownName, WrongModel
 from wherefrom.grading.compare import Comparer, Query, chosen_methods, chosen_metrics
 from wherefrom.grading.generation import grade_generation
 from wherefrom.model.generating import ChatMessage, generate, read_prompt, several_tokens, tokens_of, with_turns
@@ -120,8 +120,9 @@ class Model:
             method: a name from `wherefrom methods`.
             target: the label, or its number, that is explained; the predicted one unless given. A tuple of two explains
                 why one rather than the other. For language models a token, or a continuation of several (see
-                `Model.generate_and_explain`), whose scores are added up; for question answering start, end, span, or
-                an answer in the context. A list of targets gives one explanation for each, from the same passes:
+                `Model.generate_and_explain`), whose scores are added up; for token classification an entity, as
+                "Paris: LOC" (see `Model.explain_entities`); for question answering start, end, span, or an answer in
+                the context. A list of targets gives one explanation for each, from the same passes:
                 `Model.predicted` lists all predicted labels.
             level: "token", "word" or "sentence".
             check: put the explanation to the test, too: the strongest units are hidden, and as many at random, and the
@@ -193,6 +194,38 @@ class Model:
         logits = cases[0].logits
         found = model.task.predicted_labels(model, logits, encoding)
         return found or [model.task.predicted(model, logits, encoding).label]
+
+    def explain_entities(
+        self, text: str, method: str = "attcat", level: Level = "token", *, check: bool = False, **options: Any
+    ) -> list[Explanation]:
+        """Every entity that a model for token classification finds in a text, each with what it came from.
+
+        Args:
+            text: one text.
+            method: a name from `wherefrom methods`.
+            level: "token", "word" or "sentence".
+            check: put every explanation to the test, too, as in `Model.explain`.
+            **options: the method's own.
+
+        Returns:
+            An `Explanation` for each, in the order of the text, from the same forward passes; none where the model
+            finds no entity.
+
+        Example:
+            ```python
+            for one in model.explain_entities("Angela Merkel met Barack Obama in Berlin."):
+                print(one.target, one.probability, one.top(3))
+            ```
+        """
+        model = self.text_model
+        if not model.task.answers_by_position:
+            raise WrongModel(
+                f"Entities are found by a model for token classification, not by one for {model.task.name}."
+            )
+        encoding = self._read(text)
+        (cases,) = make_cases(model, [encoding], [None])
+        found: list[TargetSpec] = [*model.task.predicted_labels(model, cases[0].logits, encoding)]
+        return self.explain(text, method, found, level, check=check, **options) if found else []
 
     def compare(
         self,
@@ -542,8 +575,8 @@ def load(
         source: "embedded", a folder, a hub id, a (model, tokenizer) pair, or a transformers pipeline.
         device: where the model runs, such as "cpu" or "cuda". A model that is handed over is never moved.
         dtype: its precision, such as "float64". A model that is handed over is never cast.
-        task: what it was made for, where its files do not say: "classification", "question_answering", "masked_lm" or
-            "causal_lm".
+        task: what it was made for, where its files do not say: "classification", "token_classification",
+            "question_answering", "masked_lm" or "causal_lm".
         spread: of a regression model, what changes of its value are measured in, such as the standard deviation of its
             values over a data set; unless given, the deviation over random maskings of each text.
 

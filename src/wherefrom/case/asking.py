@@ -124,6 +124,7 @@ class Asker:
             encoding.special
         )
         ids, types = np.asarray(encoding.input_ids), encoding.token_type_ids
+        fill = self.model.fill_in_place(fill)
         delete = fill == "delete"
         self.asked += len(kept)
         if delete:

@@ -118,7 +118,7 @@ class Explanation:
     word_of: tuple[int, ...] = ()
     sentence_of: tuple[int, ...] = ()
     aims: tuple[
-        tuple[int, int | None, int | None], ...
+        tuple[int, int | None, bool | int | None], ...
     ] = ()  # the target by number: class or token, rather than which, start or end (or a tagged word's position)
     task: str = ""
     independent: bool = False

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 # As plain data: index, versus, and where: whether it is an answer's end, or the position of a word that has a tag.
-SavedTarget = tuple[int, int | None, int | None]
+SavedTarget = tuple[int, int | None, bool | int | None]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import SavedTarget, Target, resolve_target
 from wherefrom.core.units import Span
 from wherefrom.errors import BadOption, NotDefined
-from wherefrom.model.tasks.task import USUAL_METHODS, TargetSpec
+from wherefrom.model.tasks.task import USUAL_METHODS, SingleRow, TargetSpec
 from wherefrom.registry import Reference
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Classification:
+class Classification(SingleRow):
     name: str = "classification"
     endings: tuple[str, ...] = ("ForSequenceClassification",)
     auto: str = "AutoModelForSequenceClassification"

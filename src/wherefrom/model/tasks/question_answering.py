@@ -13,7 +13,7 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import Boundary, SavedTarget, Target
 from wherefrom.core.units import Span
 from wherefrom.errors import BadOption, NotDefined, UnknownName, WherefromError
-from wherefrom.model.tasks.task import USUAL_METHODS, TargetSpec
+from wherefrom.model.tasks.task import USUAL_METHODS, SingleRow, TargetSpec
 from wherefrom.registry import Reference
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ LONGEST_ANSWER = 30  # tokens, as question-answering pipelines have it
 
 
 @dataclass(frozen=True)
-class QuestionAnswering:
+class QuestionAnswering(SingleRow):
     name: str = "question_answering"
     endings: tuple[str, ...] = ("ForQuestionAnswering",)
     auto: str = "AutoModelForQuestionAnswering"

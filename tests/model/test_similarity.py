@@ -63,7 +63,7 @@ def test_the_value_and_occlusion_by_brute_force(family: str, pooling: str) -> No
             continue
         left = [[*first], [*second]]
         del left[place >= len(first)][place - (len(first) if place >= len(first) else 0)]
-        assert score == pytest.approx(whole - cosine(network, *left, pooling)), place
+        assert score == pytest.approx(whole - cosine(network, left[0], left[1], pooling)), place
 
 
 def test_gradients_by_differences() -> None:

@@ -171,7 +171,7 @@ def examples_for(task: str, mask: str | None) -> list[dict[str, str | None]]:
     if task == "question_answering":
         return [{"text": row["question"], "pair": row["context"]} for row in _sample("questions")]
     if task == "similarity":
-        return [{"text": row["text"], "pair": row["pair"]} for row in _sample("pairs")]
+        return [{"text": row["premise"], "pair": row["hypothesis"]} for row in _sample("pairs")]
     if task == "masked_lm":
         written = ("The film was {} and the acting was fine.", "The capital of France is {}.", "She {} the book again.")
         return [{"text": text.format(mask), "pair": None} for text in written]

@@ -13,7 +13,7 @@ from torch import Tensor
 from toys import additive_case, additive_model, case_of
 
 from wherefrom.api import Model
-from wherefrom.case.case import Attribution
+from wherefrom.case.case import Attribution, Case
 from wherefrom.methods import integrated_gradients
 from wherefrom.methods.integrated_gradients import quadrature
 from wherefrom.model.recording import Attention
@@ -38,9 +38,14 @@ def test_integrated_gradients_of_a_sum_leave_no_gap() -> None:
 
 
 def test_integrated_gradients_go_one_path_for_all_ways_to_reduce(monkeypatch: pytest.MonkeyPatch) -> None:
-    gone = []
+    gone: list[int] = []
     once = integrated_gradients._integrated
-    monkeypatch.setattr(integrated_gradients, "_integrated", lambda *given: gone.append(given[-1]) or once(*given))
+
+    def counted(case: Case, start: Tensor, steps: int) -> Tensor:
+        gone.append(steps)
+        return once(case, start, steps)
+
+    monkeypatch.setattr(integrated_gradients, "_integrated", counted)
     case = additive_case(good=2.0, bad=-3.0)
     signed, sizes = (scores_of("integrated_gradients", case, steps=3, reduce=reduce) for reduce in ("sum", "mean"))
     assert gone == [3]

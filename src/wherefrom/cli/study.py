@@ -98,10 +98,10 @@ Quick = Annotated[
     bool, typer.Option("--quick", help="25 short texts a data set, and models trained on a few thousand rows.")
 ]
 Full = Annotated[bool, typer.Option("--full", help="2,000 texts a data set, as the papers have: days.")]
-Texts = Annotated[
+TextCount = Annotated[
     int | None, typer.Option(help="So many texts of each data set.", show_default="25, 100 or 2,000 by size")
 ]
-Tokens = Annotated[
+LongestText = Annotated[
     int | None, typer.Option(help="Take no text with more tokens.", show_default="64 where quick, else 512")
 ]
 Bases = Annotated[
@@ -167,8 +167,8 @@ def _add_command(one: StudyCommand) -> None:
         bases: Bases = "M6,M3",
         quick: Quick = False,
         full: Full = False,
-        texts: Texts = None,
-        tokens: Tokens = None,
+        texts: TextCount = None,
+        tokens: LongestText = None,
         seeds: int = typer.Option(one.seeds, help=one.seeds_are),
         workers: Workers = 1,
     ) -> None:
@@ -203,8 +203,8 @@ def methods(
     bases: Bases = "M6",
     quick: Quick = False,
     full: Full = False,
-    texts: Texts = None,
-    tokens: Tokens = None,
+    texts: TextCount = None,
+    tokens: LongestText = None,
     workers: Workers = 1,
 ) -> None:
     """Which method for which task? Methods of every family by metrics that ask different things."""

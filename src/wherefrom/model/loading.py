@@ -33,11 +33,11 @@ from wherefrom.model.sentence_encoder import (
     similarity_in_files,
 )
 from wherefrom.model.tasks import TASKS, Task
-from wherefrom.model.tasks.similarity import Similarity
+from wherefrom.model.tasks.similarity import EmbeddingSimilarity
 from wherefrom.model.text_model import TextModel
 
 EMBEDDED = "embedded"
-SIMILARITY = Similarity().name
+SIMILARITY = EmbeddingSimilarity().name
 UNREAD = "pooler."  # weights of some encoders that the pooling of hidden states does not read
 
 DeviceSpec = str | torch.device
@@ -82,11 +82,11 @@ def load_model(
 
 def _chosen_pooling(task: Task, pooling: str | None) -> Task:
     """The same task; of similarity with the pooling that was asked for."""
-    return replace(task, pooling=pooling_named(pooling)) if isinstance(task, Similarity) else task
+    return replace(task, pooling=pooling_named(pooling)) if isinstance(task, EmbeddingSimilarity) else task
 
 
 def _pooled(model: TextModel, pooling: str | None) -> TextModel:
-    if pooling is not None and not isinstance(model.task, Similarity):
+    if pooling is not None and not isinstance(model.task, EmbeddingSimilarity):
         raise BadOption(f"pooling is how texts become embeddings; {model.name} is made for {model.task.name}.")
     return model
 
@@ -236,7 +236,7 @@ def _from_files(
 
 
 def _task_in_files(
-    name: str, architectures: list[str], asked: str | None, pooling: str | None, encoder: Similarity | None
+    name: str, architectures: list[str], asked: str | None, pooling: str | None, encoder: EmbeddingSimilarity | None
 ) -> Task:
     """The task that a folder was made for; similarity, where it is a sentence encoder and nothing else is asked for."""
     if encoder is not None and asked in (None, SIMILARITY):

@@ -10,21 +10,23 @@ from pathlib import PurePosixPath
 from typing import Any, get_args
 
 from wherefrom.errors import UnknownName, WrongModel
-from wherefrom.model.tasks.similarity import Pooling, Similarity
+from wherefrom.model.tasks.similarity import EmbeddingSimilarity, PoolingMode
 
-POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
+POOLINGS: tuple[PoolingMode, ...] = get_args(PoolingMode)
 # Names of the fields of a Pooling module, by what they mean here.
 FIELDS = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls", "pooling_mode_max_tokens": "max"}
 ReadFile = Callable[[str], str | None]  # the content of a file of the model, None where there is none
 
 
-def pooling_named(asked: str | None) -> Pooling:
+def pooling_named(asked: str | None) -> PoolingMode:
     if asked is not None and asked not in POOLINGS:
         raise UnknownName.among("pooling", asked, POOLINGS)
     return asked or "mean"
 
 
-def similarity_in_files(name: str, read: ReadFile, pooling: str | None = None) -> tuple[Similarity, str] | None:
+def similarity_in_files(
+    name: str, read: ReadFile, pooling: str | None = None
+) -> tuple[EmbeddingSimilarity, str] | None:
     """The task that modules.json and what it names ask for, and the folder of the network within the model's; None
     where there is no modules.json.
 
@@ -46,7 +48,9 @@ def similarity_in_files(name: str, read: ReadFile, pooling: str | None = None) -
     limits = _json(name, "sentence_bert_config.json", read(_in(network, "sentence_bert_config.json")) or "{}")
     longest = limits.get("max_seq_length")
     chosen = pooling_named(pooling) if pooling else _pooling_said(name, said)
-    return Similarity(pooling=chosen, longest=longest if isinstance(longest, int) and longest > 0 else None), network
+    return EmbeddingSimilarity(
+        pooling=chosen, longest=longest if isinstance(longest, int) and longest > 0 else None
+    ), network
 
 
 def _in(folder: str, file: str) -> str:
@@ -64,7 +68,7 @@ def _json(name: str, file: str, written: str) -> Any:
     return found
 
 
-def _pooling_said(name: str, said: dict[str, Any]) -> Pooling:
+def _pooling_said(name: str, said: dict[str, Any]) -> PoolingMode:
     newer = said.get("pooling_mode")
     named = (
         [newer] if isinstance(newer, str) else [key for key, value in said.items() if value is True and "mode" in key]
@@ -91,7 +95,7 @@ def is_sentence_encoder(source: Any) -> bool:
     return hasattr(source, "_first_module") and hasattr(source, "tokenizer") and hasattr(source, "__getitem__")
 
 
-def parts_of_encoder(source: Any, pooling: str | None = None) -> tuple[Any, Any, Similarity]:
+def parts_of_encoder(source: Any, pooling: str | None = None) -> tuple[Any, Any, EmbeddingSimilarity]:
     """The network, the tokenizer and the task of a SentenceTransformer in memory."""
     modules = list(source)
     kinds = [type(one).__name__ for one in modules]
@@ -102,5 +106,5 @@ def parts_of_encoder(source: Any, pooling: str | None = None) -> tuple[Any, Any,
     others = {name: value for name, value in vars(pooler).items() if name.startswith("pooling_mode") and value is True}
     chosen = pooling_named(pooling) if pooling else _pooling_said(type(source).__name__, said | others)
     longest = getattr(source, "max_seq_length", None)
-    task = Similarity(pooling=chosen, longest=longest if isinstance(longest, int) else None)
+    task = EmbeddingSimilarity(pooling=chosen, longest=longest if isinstance(longest, int) else None)
     return transformer.auto_model, source.tokenizer, task

@@ -17,13 +17,13 @@ from wherefrom.model.tasks.task import tokenized
 if TYPE_CHECKING:
     from wherefrom.model.text_model import TextModel
 
-Pooling = Literal["mean", "cls", "max"]
+PoolingMode = Literal["mean", "cls", "max"]
 LABEL = "similarity"
 LEAST = 1e-12  # the length below which an embedding has no direction
 
 
 @dataclass(frozen=True)
-class Similarity(Classification):
+class EmbeddingSimilarity(Classification):
     """pooling: how the hidden states of a text become one vector. longest: tokens of each text that are read."""
 
     name: str = "similarity"
@@ -32,7 +32,7 @@ class Similarity(Classification):
     position_depends_on_family: bool = False
     finds_end_by_padding: bool = False
     several_rows: ClassVar[str | None] = "each of the two texts goes through the encoder by itself"
-    pooling: Pooling = "mean"
+    pooling: PoolingMode = "mean"
     longest: int | None = None
 
     @property

@@ -21,13 +21,17 @@ from wherefrom.api import Model
 from wherefrom.core.check import Check, Hiding
 from wherefrom.core.comparison import Comparison, Grade
 from wherefrom.core.explanation import Explanation
+from wherefrom.core.flip import Flip, HiddenUnit
 from wherefrom.core.flow import Flow
+from wherefrom.core.generation import Generation
 from wherefrom.errors import BadFile, WherefromError
 from wherefrom.heads.head_map import HeadMap, Relation
 from wherefrom.heads.masks import mask_of
 from wherefrom.optimus.combination import Combination, Fitted
 from wherefrom.report.comparison_terminal import print_comparison
+from wherefrom.report.flip import print_flip
 from wherefrom.report.flow_terminal import print_flow
+from wherefrom.report.generation import print_generation
 from wherefrom.report.terminal import print_explanation
 
 WRONG: tuple[Any, ...] = (None, True, -1, 7, 10**400, float("nan"), "x", [], [1, 2, 3], {"x": 1})
@@ -117,11 +121,54 @@ def show_head_map(found: HeadMap) -> None:
     mask_of(found.mask(), tiny("bert"), shape=(2, 2))
 
 
+def flip() -> Flip:
+    return Flip(
+        "a fine", "good", 0.9, (HiddenUnit("fine", 2, 6, 0),), "bad", 0.8, 0.2, params={"fill": "mask"}, pair="x"
+    )
+
+
+def show_flip(found: Flip) -> None:
+    found.to_html()
+    found._repr_html_()
+    print_flip(found, console=console())
+    found.left()
+    found.to_json()
+
+
+def generation() -> Generation:
+    return Generation(
+        text="a fine",
+        tokens=("a", "fine"),
+        offsets=((0, 1), (2, 6)),
+        segment=(0, 0),
+        generated=(" film",),
+        token_ids=(5,),
+        scores=((0.5, 0.25, 0.0),),
+        probabilities=(0.75,),
+        versus=(" plot",),
+        method="saliency",
+        versus_ids=(6,),
+        turns=(("user", 0, 6),),
+        notes=("n",),
+    )
+
+
+def show_generation(found: Generation) -> None:
+    found.to_html()
+    found._repr_html_()
+    print_generation(found, console=console())
+    found.total().to_html()
+    found.role_of(0)
+    found.to_json()
+
+
 KINDS: dict[str, tuple[Any, Callable[[Path], Any], Callable[[Any], None]]] = {
     "explanation": (explanation(), Explanation.load, show_explanation),
     "comparison": (comparison(), Comparison.load, show_comparison),
     "flow": (flow(), Flow.load, show_flow),
     "head map": (head_map(), HeadMap.load, show_head_map),
+    "flip": (flip(), Flip.load, show_flip),
+    "generation": (generation(), Generation.load, show_generation),
     "combination": (fitted(), Fitted.load, lambda found: found.combination.check(found.layers, found.heads)),
 }
 

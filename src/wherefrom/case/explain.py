@@ -222,12 +222,18 @@ def attributions(cases: Sequence[Case], method: Method, options: Mapping[str, An
     return [_attribution(case, method, options) for case in cases]
 
 
-# What takes a backward pass, or the weights of a layer.
+# What any model can give that answers texts, and what takes a backward pass, or the weights of a layer.
+ASKING: frozenset[Reads] = frozenset({"nothing", "answers"})
 INSIDE: frozenset[Reads] = frozenset({"path", "relevance", "relevance_double", *BACKWARD})
 
 
 def _given(case: Case, method: Method, options: Mapping[str, Any]) -> Tensor | Attribution:
     """What the method gives; a sentence where the model's quantised layers do not let it."""
+    if case.model.only_answers and method.needs(options) - ASKING:
+        raise NotSeen(
+            f"{method.name} looks inside the model, and {case.model.name} is a function that only answers. Take a"
+            " method that only asks: occlusion, kernel_shap or lime."
+        )
     layer = case.model.no_gradient_through
     if layer is None:
         return _called(case, method, options)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from wherefrom.core.files import FilePath, write_atomically
+from wherefrom.core.files import FilePath, json_text, write_atomically
+from wherefrom.core.plain import load_plain
 from wherefrom.core.units import Level, Span
 from wherefrom.errors import BadFile
 
 FORMAT = 1
 
 
-class HiddenUnit(NamedTuple):
+@dataclass(frozen=True)
+class HiddenUnit:
     """A unit that was hidden, and where it stands: in the text, or in its pair where `segment` is 1."""
 
     text: str
@@ -110,12 +110,11 @@ class Flip:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything in plain Python, as `to_json` writes it."""
-        plain = asdict(self) | {"hidden": [unit._asdict() for unit in self.hidden]}
-        return {"wherefrom_flip": FORMAT, **plain}
+        return {"wherefrom_flip": FORMAT, **asdict(self)}
 
     def to_json(self, *, indent: int | None = None) -> str:
         """The flip as JSON."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
+        return json_text(self.to_dict(), indent=indent)
 
     def save(self, path: FilePath) -> None:
         """Write JSON to a file: wholly, or not at all.
@@ -135,14 +134,12 @@ class Flip:
         Returns:
             The flip as it was.
         """
-        try:
-            data = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise BadFile(f"{path} cannot be read: {error}.") from error
-        if not isinstance(data, dict) or data.pop("wherefrom_flip", None) != FORMAT:
-            raise BadFile(f"{path} is not a flip saved by this version of Wherefrom.")
-        try:
-            hidden = tuple(HiddenUnit(**unit) for unit in data.pop("hidden"))
-            return cls(**data, hidden=hidden)
-        except (KeyError, TypeError) as error:
-            raise BadFile(f"{path} is damaged: {type(error).__name__} {error}.") from error
+        found = load_plain(cls, path, "flip", FORMAT)
+        texts = {0: found.text, 1: found.pair}
+        for unit in found.hidden:
+            text = texts.get(unit.segment)
+            if text is None or not 0 <= unit.start <= unit.end <= len(text):
+                raise BadFile(
+                    f"{path} is damaged: its text {unit.segment} has no characters {unit.start} to {unit.end}."
+                )
+        return found

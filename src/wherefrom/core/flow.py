@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from wherefrom.core.arrays import Numbers
-from wherefrom.core.files import FilePath, json_text, read_json, write_atomically
-from wherefrom.core.plain import from_plain
+from wherefrom.core.files import FilePath, json_text, write_atomically
+from wherefrom.core.plain import load_plain
 from wherefrom.errors import BadFile
 
 FORMAT = 1
@@ -128,16 +128,7 @@ class Flow:
         Returns:
             The flow, its shares rounded to eight digits.
         """
-        data = read_json(path)
-        if not isinstance(data, dict) or data.get("wherefrom_flow") != FORMAT:
-            raise BadFile(
-                f"{path} is not a flow saved by this version of Wherefrom (its field"
-                " 'wherefrom_flow' is missing or another)."
-            )
-        try:
-            plain = from_plain(_PlainFlow, data, "flow")
-        except BadFile as error:
-            raise BadFile(f"{path}: {error}") from error
+        plain = load_plain(_PlainFlow, path, "flow", FORMAT)
         count = len(plain.tokens)
         sizes = {len(plain.offsets), len(plain.segment), len(plain.read)}
         sizes |= {len(layer) for layer in plain.layers} | {len(row) for layer in plain.layers for row in layer}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from wherefrom.core.explanation import Explanation
-from wherefrom.core.files import FilePath, write_atomically
+from wherefrom.core.files import FilePath, json_text, write_atomically
+from wherefrom.core.plain import load_plain
 from wherefrom.core.units import Span
 from wherefrom.errors import BadFile, BadOption
 
@@ -161,7 +160,7 @@ class Generation:
 
     def to_json(self, *, indent: int | None = None) -> str:
         """The generation as JSON."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
+        return json_text(self.to_dict(), indent=indent)
 
     def save(self, path: FilePath) -> None:
         """Write JSON to a file: wholly, or not at all.
@@ -181,21 +180,16 @@ class Generation:
         Returns:
             The generation as it was.
         """
-        try:
-            data = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise BadFile(f"{path} cannot be read: {error}.") from error
-        if not isinstance(data, dict) or data.pop("wherefrom_generation", None) != FORMAT:
-            raise BadFile(f"{path} is not a generation saved by this version of Wherefrom.")
-        try:
-            found = cls(**{name: _tuples(value) for name, value in data.items()})
-        except TypeError as error:
-            raise BadFile(f"{path} is damaged: {error}.") from error
-        width = len(found.tokens) + len(found.generated)
-        if len(found.scores) != len(found.generated) or any(len(row) != width for row in found.scores):
+        found = load_plain(cls, path, "generation", FORMAT)
+        prompt, count = len(found.tokens), len(found.generated)
+        of_prompt = {len(found.offsets), len(found.segment)}
+        of_each = {len(part) for part in (found.token_ids, found.scores, found.probabilities, found.versus)}
+        widths = {len(row) for row in found.scores}
+        if of_prompt != {prompt} or of_each != {count} or not widths <= {prompt + count}:
             raise BadFile(f"{path} is damaged: its tokens and scores are not equally many.")
+        if found.versus_ids and len(found.versus_ids) != count:
+            raise BadFile(f"{path} is damaged: its tokens and those they are compared with are not equally many.")
+        for start, end in found.offsets:
+            if not 0 <= start <= end <= len(found.text):
+                raise BadFile(f"{path} is damaged: its text has no characters {start} to {end}.")
         return found
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(_tuples(one) for one in value) if isinstance(value, list) else value

@@ -170,6 +170,8 @@ def examples_for(task: str, mask: str | None) -> list[dict[str, str | None]]:
     """Texts to begin with, for what a model was made for."""
     if task == "question_answering":
         return [{"text": row["question"], "pair": row["context"]} for row in _sample("questions")]
+    if task == "similarity":
+        return [{"text": row["premise"], "pair": row["hypothesis"]} for row in _sample("pairs")]
     if task == "masked_lm":
         written = ("The film was {} and the acting was fine.", "The capital of France is {}.", "She {} the book again.")
         return [{"text": text.format(mask), "pair": None} for text in written]

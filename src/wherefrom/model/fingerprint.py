@@ -69,7 +69,7 @@ def _configuration(model: TextModel) -> bytes:
             "config": kept,
             "attention": getattr(config, "_attn_implementation", None),
             "network": type(getattr(model.network, "_orig_mod", model.network)).__name__,
-            "task": model.task.name,
+            "task": " ".join(part for part in (model.task.name, model.task.bound) if part),
             "labels": model.labels,
         }
     )

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 Kind = Literal["method", "metric"]
+AUTO = "auto"  # in place of a method's name: the one that is taken where none is named
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from unittest.mock import ANY
+
 import pytest
 import torch
 from tiny_models import make_model, tiny
+from toys import additive_model
 
 from wherefrom.api import Model
 from wherefrom.core.explanation import ExplanationList
 from wherefrom.core.units import words
-from wherefrom.errors import EmptyText
+from wherefrom.errors import BadOption, EmptyText
 from wherefrom.report.wording import predicted
 
 
@@ -25,6 +29,24 @@ def test_lists_of_texts_and_of_targets_can_be_looked_at() -> None:
     model = Model(tiny("bert"))
     assert isinstance(model.explain(["a fine film", "dull"]), ExplanationList)
     assert isinstance(model.explain("a fine film", target=list(model.labels)), ExplanationList)
+
+
+def test_the_automatic_method_is_the_first_that_can_look_into_the_model() -> None:
+    known = Model(tiny("bert"))
+    first = known.text_model.task.default_methods[0]
+    assert known.explain("a fine film").method == first
+    assert known.explain("a fine film") == replace(known.explain("a fine film", first), seconds=ANY)
+
+    unknown = Model(additive_model(good=1.0, bad=-1.0))  # no family's row says where its parts are
+    found = unknown.explain("a good film", target=1)
+    assert found.method == "integrated_gradients"
+    assert found.scores == unknown.explain("a good film", "integrated_gradients", 1).scores
+    (note,) = found.notes
+    assert note.startswith(f"Explained by integrated_gradients, because {first} cannot be used with this model: ")
+    several = unknown.explain(text for text in ("a good film", "a bad film"))
+    assert [one.notes for one in several] == [(note,), (note,)]
+    with pytest.raises(BadOption, match="'steps' is an option of some method: name the method, too"):
+        unknown.explain("a good film", steps=5)
 
 
 @pytest.mark.parametrize("asked", ["bad", " bad"])

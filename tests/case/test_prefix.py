@@ -133,6 +133,21 @@ def test_a_model_without_padding_shares_too() -> None:
     assert_close(asked(model, "unk")[0], alone(model, "unk"), tolerance=tolerance_of(model))
 
 
+def test_a_text_that_ends_with_padding_is_read_before_it() -> None:
+    """A classifier of this kind reads the last token that is no padding, which stands before what is hidden last."""
+    model = make_model("gpt2", dtype=torch.float64)
+    encoding = model.encode(f"{TEXT} [PAD] [PAD]")
+    keep = ~np.eye(len(encoding), dtype=np.bool_)
+    asker, inputs = Asker(model), model.batch([encoding])
+    found = asker.note(encoding, keep, "unk")
+    asker.run()
+    for answer, row in zip(found.logits, keep | np.asarray(encoding.special), strict=True):
+        words = torch.where(torch.tensor(row), inputs["input_ids"], model.filler("unk"))
+        with torch.no_grad():
+            expected = model.logits(inputs, PassCount(), model.embed(words), whole=True)[0]
+        assert_close(answer, expected, tolerance=tolerance_of(model))
+
+
 @pytest.mark.parametrize("fill", ["unk", "delete"])
 def test_the_tokens_of_a_continuation_share_it(fill: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def explained() -> Tensor:

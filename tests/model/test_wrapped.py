@@ -94,6 +94,10 @@ def test_quantised_layers_cost_the_methods_that_need_them_and_no_other(quantised
     for name in ("saliency", "integrated_gradients", "attn_lrp", "attcat"):
         with pytest.raises(NotSeen, match=f"{name} needs gradients, and none pass the quantised layer"):
             model.explain(TEXT, name)
+    automatic = model.explain(TEXT)
+    assert automatic.method == "occlusion"
+    assert f"because {model.text_model.task.default_methods[0]} cannot be used" in automatic.notes[-1]
+    assert "quantised layer" in automatic.notes[-1]
     tried = examine(model)["methods"]
     assert tried["occlusion"] is None
     for name in ("alti", "norms", "globenc"):  # which read the weights of a layer

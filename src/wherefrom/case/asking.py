@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import compress
 from itertools import count as counter
 
@@ -62,7 +61,7 @@ class PendingAnswers:
         found = [self.asker.found[place] for place in self.places]
         if not found or found[0].ndim == 1 or not self.shortened:
             return torch.stack(found)
-        whole: Tensor = found[0].new_full((len(found), 2, self.keep.shape[1]), -torch.inf)
+        whole: Tensor = found[0].new_full((len(found), len(found[0]), self.keep.shape[1]), -torch.inf)
         for row, logits, keep in zip(whole, found, self.keep, strict=True):
             row[:, torch.from_numpy(keep).to(row.device)] = logits
         return whole
@@ -103,6 +102,7 @@ class Asker:
         self._place: dict[object, int] = {}
         self.unanswered: set[int] = set()  # places of rows that the model answered with NaN or infinity
         self._probabilities: dict[Target, Numbers] = {}
+        self._first_read: dict[tuple[int, ...], int] = {}  # the first position of a row that is read, by its ids
         # Without sharing no two questions are the same: for measuring what sharing brings, and that it changes nothing.
         self._apart: Iterator[int] | None = None if share else counter()
 
@@ -132,6 +132,7 @@ class Asker:
             encoding.special
         )
         ids, types = np.asarray(encoding.input_ids), encoding.token_type_ids
+        fill = self.model.fill_in_place(fill)
         delete = fill == "delete"
         self.asked += len(kept)
         begins = np.where(kept.all(1), kept.shape[1], kept.argmin(1)).tolist()  # up to the first that is hidden
@@ -204,16 +205,12 @@ class Asker:
             done(len(answers))
 
     def _shared(self, row: InputRow) -> int:
-        """How many tokens of its text a row begins with; those that are read are computed in any case."""
-        return min(row.begins, len(row) - self._read_behind)
-
-    @cached_property
-    def _read_behind(self) -> int:
-        """How many tokens at the end of every row have to be computed, because they are read."""
-        row = self._rows[0]
-        inputs = self.model.padded([row.ids], [row.types])
-        read = self.model.task.first_read(self.model, inputs)
-        return len(row) if read is None else len(row) - int(read[0])
+        """How many tokens of its text a row begins with; what is read is computed in any case."""
+        if row.ids not in self._first_read:
+            inputs = self.model.padded([row.ids], [row.types])
+            read = self.model.task.first_read(self.model, inputs)
+            self._first_read[row.ids] = 0 if read is None else int(read[0])
+        return min(row.begins, self._first_read[row.ids])
 
     def _sharing(self, waiting: Sequence[int]) -> tuple[list[int], list[tuple[Encoding, list[int]]]]:
         """Rows that are asked as they are; and, by text, those whose beginning is worth computing once: together they

@@ -10,15 +10,15 @@ from typing import Any
 
 import typer
 
-from wherefrom.catalogue import Kind, catalogue
+from wherefrom.catalogue import AUTO, Kind, catalogue
 
 LEVELS = ("token", "word", "sentence")
 BUILTIN = Path(__file__).parents[1] / "model" / "builtin" / "sentiment"
 
 
 def complete_method(incomplete: str) -> list[str]:
-    """One method."""
-    return _beginning(incomplete, list(catalogue("method")))
+    """One method, or the word for the one that is taken where none is named."""
+    return _beginning(incomplete, [AUTO, *catalogue("method")])
 
 
 def complete_methods(incomplete: str) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
+from wherefrom.catalogue import AUTO
 from wherefrom.cli.arguments import (
     DeviceOption,
     HtmlOption,
@@ -49,8 +50,13 @@ def explain(
     pair: Annotated[str | None, typer.Option(help="The second text, for models that read two.")] = None,
     model: ModelOption = "embedded",
     method: Annotated[
-        str, typer.Option(help="A name from 'wherefrom methods'.", autocompletion=complete_method)
-    ] = "attcat",
+        str,
+        typer.Option(
+            help="A name from 'wherefrom methods'; auto takes the one that was measured to be the most faithful for the"
+            " task among those that can look into the model.",
+            autocompletion=complete_method,
+        ),
+    ] = AUTO,
     minus: Annotated[
         str | None, typer.Option(help="A second method: show where the first gives more (+) or less (-).")
     ] = None,
@@ -90,7 +96,7 @@ def explain(
     words, chosen = read_text(text), read_spans("unit", units)
     method, options = method_and_options(method, option)
     check_open(html, open_page)
-    check_names("method", method, minus)
+    check_names("method", None if method == AUTO else method, minus)
     check_target(target, versus)
     from wherefrom.core.explanation import Theme as Themes
 

@@ -216,11 +216,10 @@ def page_of(
     entropies = {key: _entropies_of(bench, key, models[key], value[0]) for key, value in texts.items()}
     pictures = _pictures(bench, models)
     seconds = sum(runs.seconds for value in found.values() for runs in value)
-    counts = ", ".join(f"{name} {base} {_texts(value)}" for (name, base), value in found.items())
     lost = sum(runs.errors for value in found.values() for runs in value)
     facts = [
         *model_facts(models),
-        f"Texts measured on, of at most {bench.size.tokens} tokens, never trained on: {counts}.",
+        bench.texts_fact({key: _texts(value) for key, value in found.items()}),
         f"{seconds / 60:.0f} minutes of measuring on {provenance(0)['machine']}, one thread; {lost} errors.",
         "What is explained is the class that the model predicts; special tokens are never ranked.",
     ]

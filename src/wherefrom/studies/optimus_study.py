@@ -396,12 +396,10 @@ def _passes(runs: StudyRuns, methods: Mapping[str, str]) -> Numbers:
 
 def page_of(bench: StudyBench, found: Mapping[tuple[str, str], Found], datasets: Sequence[str]) -> StudyPage:
     seconds = sum(runs.seconds for one in found.values() for runs in (one.runs, one.sentences) if runs is not None)
-    counts = ", ".join(f"{name} {base} {len(one.rows)}" for (name, base), one in found.items())
     lost = sum(one.runs.errors for one in found.values())
     facts = [
         *model_facts({key: one.model for key, one in found.items()}),
-        f"Texts measured on, of at most {bench.size.tokens} tokens, never trained on"
-        f" (those with a rationale where the set has any): {counts}.",
+        bench.texts_fact({key: len(one.rows) for key, one in found.items()}),
         f"{seconds / 60:.0f} minutes of measuring on {provenance(0)['machine']}, one thread; {lost} errors.",
         "What is explained is the class that the model predicts, of multi-label models every predicted label.",
         f"LIME draws {200 if bench.size.quick else 2000} neighbours.",

@@ -10,6 +10,7 @@ from torch import Tensor
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.units import Span
 from wherefrom.errors import EmptyText, MissingToken, WherefromError
+from wherefrom.model.tasks.task import USUAL_METHODS
 from wherefrom.model.tasks.tokens import TokenTask
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ class MaskedToken(TokenTask):
     auto: str = "AutoModelForMaskedLM"
     sample: str = "Is {mask} so?"
     reads_pairs: bool = True
+    default_methods: tuple[str, ...] = USUAL_METHODS
 
     def asked_at(self, model: TextModel, text: str, span: Span) -> str:
         return f"{text[: span[0]]}{model.tokenizer.mask_token}{text[span[1] :]}"

@@ -13,7 +13,7 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import Boundary, SavedTarget, Target
 from wherefrom.core.units import Span
 from wherefrom.errors import BadOption, NotDefined, UnknownName, WherefromError
-from wherefrom.model.tasks.task import TargetSpec
+from wherefrom.model.tasks.task import USUAL_METHODS, SingleRow, TargetSpec
 from wherefrom.registry import Reference
 
 if TYPE_CHECKING:
@@ -24,15 +24,17 @@ LONGEST_ANSWER = 30  # tokens, as question-answering pipelines have it
 
 
 @dataclass(frozen=True)
-class QuestionAnswering:
+class QuestionAnswering(SingleRow):
     name: str = "question_answering"
     endings: tuple[str, ...] = ("ForQuestionAnswering",)
     auto: str = "AutoModelForQuestionAnswering"
     sample: str = "Is it so?"
     reads_pairs: bool = True
+    default_methods: tuple[str, ...] = USUAL_METHODS
     has_labels: bool = False
     position_depends_on_family: bool = False
     finds_end_by_padding: bool = False
+    answers_by_position: bool = False
 
     def asked_at(self, model: TextModel, text: str, span: Span) -> str:
         del model, span
@@ -51,10 +53,6 @@ class QuestionAnswering:
         return both.masked_fill(inputs["attention_mask"][:, None] == 0, -torch.inf)
 
     def positions(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
-        del model, inputs
-        return None
-
-    def first_read(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
         del model, inputs
         return None
 
@@ -90,6 +88,12 @@ class QuestionAnswering:
     def predicted(self, model: TextModel, logits: Tensor, encoding: Encoding) -> Target:
         return _best_answer(model, logits, encoding)[0]
 
+    def decided(
+        self, model: TextModel, logits: Tensor, encoding: Encoding, targets: Sequence[Target]
+    ) -> Sequence[Target]:
+        del targets
+        return self.targets(model, None, logits, encoding)
+
     def predicted_labels(self, model: TextModel, logits: Tensor, encoding: Encoding) -> list[str]:
         return [self.predicted(model, logits, encoding).label]
 
@@ -102,9 +106,13 @@ class QuestionAnswering:
             return []
         return [(encoding.offsets[start.index][0], encoding.offsets[end.index][1])]
 
-    def probabilities(self, model: TextModel, logits: Tensor) -> dict[str, float]:
-        del model, logits
+    def probabilities(self, model: TextModel, logits: Tensor, target: Target) -> dict[str, float]:
+        del model, logits, target
         return {}
+
+    def notes(self, model: TextModel, logits: Tensor, encoding: Encoding, targets: Sequence[Target]) -> tuple[str, ...]:
+        del model, logits, encoding, targets
+        return ()
 
     def offers(self, model: TextModel) -> frozenset[Reference]:
         del model

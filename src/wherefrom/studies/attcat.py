@@ -13,6 +13,7 @@ from scipy.stats import kendalltau, spearmanr
 
 from wherefrom.core.arrays import Numbers
 from wherefrom.report import plots
+from wherefrom.report.pieces import token_labels
 from wherefrom.studies.bench import (
     StudyBase,
     StudyBench,
@@ -471,7 +472,8 @@ def _sentence(out: Path, model: StudyModel, base: str) -> list[StudyPicture]:
         "last": loaded.explain(SENTENCE, OWN, layers="last").scores,
         "sum": impact.scores,
     }
-    plots.impact_map(rows, impact.tokens, out / f"attcat-figure4-{base}.png")
+    names = token_labels(impact.tokens, impact.offsets, impact.segment, impact.text)
+    plots.impact_map(rows, names, out / f"attcat-figure4-{base}.png")
     said = f"The model says {impact.prediction} ({impact.probability:.2f})"
     file = f"attcat-figure5b-{base}.png"
     _drawn(out / file, model, SENTENCE, ("attcat", "transatt", "raw_attention", "attention_rollout"))
@@ -488,8 +490,9 @@ def _drawn(path: Path, model: StudyModel, text: str | tuple[str, str], methods: 
     shown = {name: loaded.explain(text, name) for name in methods}
     first = next(iter(shown.values()))
     kept = [place for place, left_out in enumerate(first.special) if not left_out]
+    names = token_labels(first.tokens, first.offsets, first.segment, first.text, first.pair)
     plots.impact_map(
         {name: [one.scores[place] for place in kept] for name, one in shown.items()},
-        [first.tokens[place] for place in kept],
+        [names[place] for place in kept],
         path,
     )

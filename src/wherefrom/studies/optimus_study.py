@@ -24,6 +24,7 @@ from wherefrom.core.units import Level
 from wherefrom.optimus.combination import BASELINE, Combination
 from wherefrom.optimus.fit import fit
 from wherefrom.report import plots
+from wherefrom.report.pieces import token_labels
 from wherefrom.studies.bench import StudyBase, StudyBench, StudyModel, StudyRuns, model_facts, open_model, provenance
 from wherefrom.studies.claims import (
     NOT_MEASURED,
@@ -671,4 +672,5 @@ def _example(one: Found) -> tuple[dict[str, list[float]], list[str]] | None:
         for place, part in ((place, first["segment"][place]) for place in kept)
     ]
     drawn = {"marked": flags} | {name: [row["scores"][place] for place in kept] for name, row in rows.items()}
-    return drawn, [first["tokens"][place] for place in kept]
+    names = token_labels(first["tokens"], first["offsets"], first["segment"], first["text"], first["pair"])
+    return drawn, [names[place] for place in kept]

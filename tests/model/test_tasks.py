@@ -15,7 +15,7 @@ from toys import case_of
 
 import wherefrom
 from wherefrom.api import Model
-from wherefrom.core.target import Boundary
+from wherefrom.core.target import Boundary, Target
 from wherefrom.errors import BadOption, UnknownName, WherefromError, WrongModel
 from wherefrom.model.loading import quiet
 from wherefrom.model.text_model import PassCount, TextModel
@@ -252,7 +252,7 @@ def test_two_tokens_that_differ_by_a_space_have_two_names(byte_level: Model) -> 
     logits = torch.zeros(len(vocabulary))
     for place, token in enumerate(("ĠParis", "Paris", ",", "Ġ,")):
         logits[vocabulary[token]] = 9.0 - place
-    named = list(model.task.probabilities(model, logits))
+    named = list(model.task.probabilities(model, logits, Target(0, "any")))
     assert named[:4] == ["Paris", "Paris (no space before)", ",", ", (a space before)"]
     assert len(named) == 5
     for asked, token in ((",", ","), (" ,", "Ġ,")):  # a sign is meant as it usually stands

@@ -107,7 +107,7 @@ def _why_none(tables: Mapping[str, Numbers], columns: Sequence[str], statistic: 
             means = made_up.copy()  # whether the statistic reads this column: is it undefined with all others known?
             means[place, column] = np.nan
             if not np.isfinite(statistic(list(means))):
-                missing.setdefault(columns[column], []).append(name)
+                missing.setdefault(columns[int(column)], []).append(name)
     lacking = [f"{column} has no value for any text of {' and '.join(names)}" for column, names in missing.items()]
     return "; ".join(lacking) or "the statistic is not defined for these numbers"
 

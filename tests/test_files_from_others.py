@@ -71,7 +71,8 @@ def explanation() -> Explanation:
 
 def comparison() -> Comparison:
     rows = tuple((Grade("aopc", value, "higher", "mask", details={"curve": [0.1]}),) for value in (0.5, 0.25))
-    return Comparison((explanation(), explanation()), rows, names=("alti", "random"), failed={"lime": "why"}, asked=3)
+    made = {"names": ("alti", "random"), "failed": {"lime": "why"}, "asked": 3, "rationale": (((2, 6),), ((0, 4),))}
+    return Comparison((explanation(), explanation()), rows, **made)
 
 
 def flow() -> Flow:

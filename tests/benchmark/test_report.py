@@ -71,6 +71,7 @@ def part(values: dict[str, float | None], numbers: list[int], evil: str = EVIL) 
                     "label": ("YES", "NO", "YES")[example],
                     "text": f"so {evil}",
                     "pair": None,
+                    "rationale": ([[0, 2], [3, 4]], [], None)[example],
                 }
                 | {
                     "level": "token",
@@ -123,6 +124,14 @@ def test_a_summary_by_hand(summary: Summary) -> None:
     assert summary.curves["aopc"]["good"].means == [0.0, 0.5, 1.0]
     assert [one.example for one in summary.disputed] == ["e0", "e1", "e2"]
     assert summary.disputed[0].explanations[0].scores == (9.0, 3.0, 1.0, 2.0)
+
+
+def test_what_people_marked_is_drawn(summary: Summary) -> None:
+    assert [one.rationale for one in summary.disputed] == [(((0, 2), (3, 4)), ()), ((), ()), None]
+    page = report_page([summary])
+    assert page.count('<mark class="people">') == len(METHODS)  # one box in the first example, by every method
+    assert '<span class="people" aria-hidden="true">box</span> marked by people' in page
+    assert page.count("people marked nothing") == 1
 
 
 class Page(HTMLParser):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from wherefrom.benchmark.columns import explanation_of
+from wherefrom.benchmark.columns import explanation_of, rationale_of
 from wherefrom.benchmark.recommendation import RedrawnRanks, redrawn_ranks
 from wherefrom.benchmark.statistics import (
     Better,
@@ -26,6 +26,7 @@ from wherefrom.benchmark.statistics import (
     macro_f1,
     winners,
 )
+from wherefrom.core.comparison import Rationale
 from wherefrom.core.explanation import SMALL_GAP, Explanation
 from wherefrom.errors import BadFile, BadOption
 
@@ -47,6 +48,7 @@ class Disputed:
     prediction: str
     wrong: bool | None  # whether the prediction is; None where the label is not known
     explanations: list[Explanation]
+    rationale: Rationale | None = None  # what people marked
 
 
 @dataclass(frozen=True)
@@ -172,12 +174,16 @@ def _disputed(run: Run, agreed: MethodAgreement) -> list[Disputed]:
         if not shown or characters <= CHARACTERS:
             shown.add(key)
     found: dict[tuple[str, str], list[Explanation]] = {key: [] for key in order if key in shown}
+    marked: dict[tuple[str, str], Rationale | None] = {}
     for row in run.rows("explanations"):
         key = (row["example"], row["target"])
         if key in found:
             found[key].append(explanation_of(row))
+            marked[key] = rationale_of(row)
     return [
-        Disputed(key[0], agreed.by_example[key], labels[key], about[key].prediction, wrong[key], explanations)
+        Disputed(
+            key[0], agreed.by_example[key], labels[key], about[key].prediction, wrong[key], explanations, marked[key]
+        )
         for key, explanations in found.items()
     ]
 

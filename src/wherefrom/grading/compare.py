@@ -194,15 +194,32 @@ class Comparer:
     skip: bool = True  # a method that cannot explain a text is left out, and said so; else it is an error
 
     def compare(
-        self, queries: Sequence[Query], *, asker: Asker | None = None, progress: Progress | None = None
+        self,
+        queries: Sequence[Query],
+        *,
+        asker: Asker | None = None,
+        progress: Progress | None = None,
+        explained_so_far: Progress | None = None,
     ) -> list[Comparison]:
-        """One comparison a text. The counts of questions are of all of them together."""
+        """One comparison a text. The counts of questions are of all of them together.
+
+        progress: called as questions are answered. explained_so_far: called before that, after every method of every
+            batch of texts, with how many explanations there are, and how many there will be.
+        """
         shared = asker or Asker(self.model)
         for query in queries:  # what cannot be explained is an error before anything runs
             self.model.task.fixed_target(self.model, query.target)
 
         def work(places: Sequence[int]) -> dict[int, Gathered]:
-            return self._gathered(places, queries, shared)
+            return self._gathered(places, queries, shared, count)
+
+        explanations = 0
+
+        def count(more: int) -> None:
+            nonlocal explanations
+            explanations += more
+            if explained_so_far is not None:  # texts that were tried again in halves count once
+                explained_so_far(min(explanations, len(queries) * len(self.methods)), len(queries) * len(self.methods))
 
         found = by_batches(self.model, [query.encoding for query in queries], work)
         ordered = [found[place] for place in range(len(queries))]
@@ -307,8 +324,13 @@ class Comparer:
             return [], {"others": str(error)}
         return _of_others(method, _options_again(method, explanation), [case.toward(target) for target in others])
 
-    def _gathered(self, places: Sequence[int], queries: Sequence[Query], asker: Asker) -> dict[int, Gathered]:
-        """Every method's explanations of texts that share their passes, and what there is to grade."""
+    def _gathered(
+        self, places: Sequence[int], queries: Sequence[Query], asker: Asker, count: Callable[[int], None]
+    ) -> dict[int, Gathered]:
+        """Every method's explanations of texts that share their passes, and what there is to grade.
+
+        count: called after every method with how many texts it was asked about.
+        """
         passes = Passes(self.model, [queries[place].encoding for place in places], asker)
         for choice in self.methods:
             passes.announce(choice.row.needs(choice.options))
@@ -337,6 +359,7 @@ class Comparer:
                 )
                 found[place].explanations[choice.asked] = explanation
                 found[place].jobs.append(GradingTask.of(cases[place], graded))
+            count(len(places))
         return found
 
     def _by(

@@ -120,7 +120,7 @@ def _listed(model: TextModel, word: str) -> int | None:
     time, which takes longer than a pass through a small model.
     """
     tokenizer = model.tokenizer
-    (found,) = tokenizer.convert_tokens_to_ids([word])
+    found: Any = tokenizer.convert_tokens_to_ids(word)
     return None if found is None or (found == tokenizer.unk_token_id and word != tokenizer.unk_token) else int(found)
 
 

@@ -99,7 +99,7 @@ def _likeliest(model: TextModel, encodings: Sequence[Encoding]) -> TargetSpec:
     chances = dict.fromkeys(model.labels, 0.0)
     for cases in make_cases(model, encodings, [None] * len(encodings)):
         for case in cases.values():
-            for label, chance in model.task.probabilities(model, case.logits).items():
+            for label, chance in model.task.probabilities(model, case.logits, case.target).items():
                 chances[label] += chance
     return max(chances, key=lambda label: chances[label])
 

@@ -115,12 +115,12 @@ def explain(
     aim = target if versus is None else (target_of_versus(target), versus)
     reading = cast("LongTexts", long)
     if each:
-        if long != "cut":
-            raise BadOption("--each explains every predicted label of a text as the model reads it: leave --long out.")
         if target is not None or minus is not None:
             raise BadOption("--each explains every predicted label: give neither --target nor --minus with it.")
         _present_each(
-            loaded.explain(asked, method, loaded.predicted(asked), depth, check=check, units=chosen, **options),
+            loaded.explain(
+                asked, method, loaded.predicted(asked), depth, check=check, units=chosen, long=reading, **options
+            ),
             as_json=as_json,
             html=html,
             open_page=open_page,

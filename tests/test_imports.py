@@ -51,7 +51,15 @@ VIEWS = {
     ("core.comparison", "report.comparison_terminal"),
 }
 # What the screen side may see: plain data.
-PLAIN = ("errors", "core", "report", "benchmark.summary", "benchmark.statistics", "benchmark.recommendation")
+PLAIN = (
+    "errors",
+    "core",
+    "report",
+    "benchmark.summary",
+    "benchmark.words",
+    "benchmark.statistics",
+    "benchmark.recommendation",
+)
 
 
 def package(module: str) -> str:

@@ -22,9 +22,10 @@ from wherefrom.core.flow import Flow
 from wherefrom.core.generation import Generation
 from wherefrom.core.target import written_value
 from wherefrom.core.units import Level, Span
-from wherefrom.errors import BadOption, EmptyText, NotSeen, TextWasCut, UnknownName
+from wherefrom.errors import BadOption, EmptyText, NotSeen, TextWasCut, UnknownName, WrongModel
 from wherefrom.grading.compare import Comparer, Query, chosen_methods, chosen_metrics
 from wherefrom.grading.generation import grade_generation
+from wherefrom.model.any_callable import is_function, load_callable
 from wherefrom.model.generating import ChatMessage, generate, read_prompt, several_tokens, tokens_of, with_turns
 from wherefrom.model.loading import DeviceSpec, DtypeSpec, load_model
 from wherefrom.model.tasks import TargetSpec
@@ -124,8 +125,9 @@ class Model:
                 says so where it was not the first choice.
             target: the label, or its number, that is explained; the predicted one unless given. A tuple of two explains
                 why one rather than the other. For language models a token, or a continuation of several (see
-                `Model.generate_and_explain`), whose scores are added up; for question answering start, end, span, or
-                an answer in the context. A list of targets gives one explanation for each, from the same passes:
+                `Model.generate_and_explain`), whose scores are added up; for token classification an entity, as
+                "Paris: LOC" (see `Model.explain_entities`); for question answering start, end, span, or an answer in
+                the context. A list of targets gives one explanation for each, from the same passes:
                 `Model.predicted` lists all predicted labels.
             level: "token", "word" or "sentence".
             check: put the explanation to the test, too: the strongest units are hidden, and as many at random, and the
@@ -223,6 +225,38 @@ class Model:
         logits = cases[0].logits
         found = model.task.predicted_labels(model, logits, encoding)
         return found or [model.task.predicted(model, logits, encoding).label]
+
+    def explain_entities(
+        self, text: str, method: str = AUTO, level: Level = "token", *, check: bool = False, **options: Any
+    ) -> list[Explanation]:
+        """Every entity that a model for token classification finds in a text, each with what it came from.
+
+        Args:
+            text: one text.
+            method: a name from `wherefrom methods`.
+            level: "token", "word" or "sentence".
+            check: put every explanation to the test, too, as in `Model.explain`.
+            **options: the method's own.
+
+        Returns:
+            An `Explanation` for each, in the order of the text, from the same forward passes; none where the model
+            finds no entity.
+
+        Example:
+            ```python
+            for one in model.explain_entities("Angela Merkel met Barack Obama in Berlin."):
+                print(one.target, one.probability, one.top(3))
+            ```
+        """
+        model = self.text_model
+        if not model.task.answers_by_position:
+            raise WrongModel(
+                f"Entities are found by a model for token classification, not by one for {model.task.name}."
+            )
+        encoding = self._read(text)
+        (cases,) = make_cases(model, [encoding], [None])
+        found: list[TargetSpec] = [*model.task.predicted_labels(model, cases[0].logits, encoding)]
+        return self.explain(text, method, found, level, check=check, **options) if found else []
 
     def compare(
         self,
@@ -553,22 +587,37 @@ def _other_models(given: Any) -> list[TextModel]:
 
 def load(
     source: Any = "embedded",
+    tokenizer: Any = None,
     *,
     device: DeviceSpec | None = None,
     dtype: DtypeSpec | None = None,
     task: str | None = None,
     spread: float | None = None,
+    labels: Sequence[str] | None = None,
+    outputs: str | None = None,
+    pooling: str | None = None,
 ) -> Model:
     """Load a model to explain.
 
     Args:
-        source: "embedded", a folder, a hub id, a (model, tokenizer) pair, or a transformers pipeline.
+        source: "embedded", a folder, a hub id, a (model, tokenizer) pair, a transformers pipeline, or a
+            SentenceTransformer; or any function that takes a list of texts (or of (text, pair) tuples) and returns a
+            row of numbers for each.
+        tokenizer: of a model that is handed over, instead of the pair; of a function, what cuts its texts: words unless
+            given.
         device: where the model runs, such as "cpu" or "cuda". A model that is handed over is never moved.
         dtype: its precision, such as "float64". A model that is handed over is never cast.
-        task: what it was made for, where its files do not say: "classification", "question_answering", "masked_lm" or
-            "causal_lm".
+        task: what it was made for, where its files do not say: "classification", "token_classification",
+            "question_answering", "masked_lm", "causal_lm" or "similarity" (the cosine of two texts' embeddings).
         spread: of a regression model, what changes of its value are measured in, such as the standard deviation of its
             values over a data set; unless given, the deviation over random maskings of each text.
+        labels: of a function, the names of its columns.
+        outputs: of a function, what its numbers are: "probabilities" of classes, "independent" probabilities of labels
+            that do not exclude each other, "logits" (scores of classes, of which a softmax makes probabilities), or
+            "values". Unless given, probabilities where rows add up to one, values where there is one column, else
+            logits.
+        pooling: for similarity, how an encoder's hidden states become one vector: "mean", "cls" or "max"; what the
+            files of a sentence encoder say, unless given, else the mean.
 
     Returns:
         A `Model`. Nothing is changed on a model that is handed over.
@@ -578,7 +627,14 @@ def load(
         model = wherefrom.load("./my-model")
         ```
     """
-    return Model(load_model(source, device=device, dtype=dtype, task=task, spread=spread))
+    if is_function(source):
+        if any(one is not None for one in (device, dtype, task, pooling)):
+            raise BadOption("A function has no device, dtype, task or pooling that could be chosen: leave them out.")
+        return Model(load_callable(source, tokenizer, labels=labels, outputs=outputs, spread=spread))
+    if labels is not None or outputs is not None:
+        raise BadOption("labels and outputs are for functions; a model's own configuration names its labels.")
+    given = source if tokenizer is None else (source, tokenizer)
+    return Model(load_model(given, device=device, dtype=dtype, task=task, spread=spread, pooling=pooling))
 
 
 def flow(text: TextOrPair, *, model: Any = "embedded", method: str = "alti", **options: Any) -> Flow:

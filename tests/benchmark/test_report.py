@@ -19,11 +19,13 @@ from wherefrom.benchmark import Run, RunPlan
 from wherefrom.benchmark.statistics import Energy, Interval, Standing
 from wherefrom.benchmark.store import Part, new_manifest, open_store
 from wherefrom.benchmark.summary import Summary, ranks_over_data_sets, summarise, with_distinct_names
+from wherefrom.benchmark.words import WordChoice
 from wherefrom.cli import main as cli
 from wherefrom.cli import run as command_module
 from wherefrom.errors import WherefromError
-from wherefrom.report.benchmark import number, report_page
+from wherefrom.report.benchmark import report_page
 from wherefrom.report.leaderboard_files import as_csv, as_latex, latex, metric_title
+from wherefrom.report.page_table import number
 
 EVIL = "<script>alert('x')</script> & \u202e$x_1$"
 METHODS = ["good", "optimus", "random", EVIL]
@@ -129,7 +131,8 @@ def test_a_summary_by_hand(summary: Summary) -> None:
 def test_what_people_marked_is_drawn(summary: Summary) -> None:
     assert [one.rationale for one in summary.disputed] == [(((0, 2), (3, 4)), ()), ((), ()), None]
     page = report_page([summary])
-    assert page.count('<mark class="people">') == len(METHODS)  # one box in the first example, by every method
+    shown = [method for method in METHODS if method != "random"]  # which is not worth a look
+    assert page.count('<mark class="people">') == len(shown)  # one box in the first example, by every method
     assert '<span class="people" aria-hidden="true">box</span> marked by people' in page
     assert page.count("people marked nothing") == 1
 
@@ -177,6 +180,7 @@ def test_the_page(summary: Summary) -> None:
         "Perturbation curves",
         "What it costs",
         "Operations that won",
+        "Which words carry a class?",
         "Look at examples",
     ):
         assert said in words
@@ -184,6 +188,48 @@ def test_the_page(summary: Summary) -> None:
     assert row is not None
     assert re.findall(r">([^<]+)</td>", row[0]) == ["2.0", "0.300", "–"]
     assert 'data-v="0.3' in row[0]
+
+
+def test_the_words_of_the_page(summary: Summary) -> None:
+    """`good` is recommended; it gives 3.0 to "so" in three texts, and the others to what is no word or holds markup."""
+    (only,) = summary.words
+    assert (only.target, only.method, only.texts) == ("YES", "good", 3)
+    so = next(one for one in only.heaviest if one.word == "so")
+    assert (so.total, so.mean, so.low, so.high, so.texts) == (9.0, 3.0, 3.0, 3.0, 3)
+    page = report_page([summary])
+    table = page[page.index("Which words carry a class?") : page.index("Look at examples")]
+    row = re.search(r'<tr><th scope="row" data-v="so">.*?</tr>', table, re.DOTALL)
+    assert row is not None
+    cells = re.findall(r">([^<]+)</td>", row[0])
+    assert cells[:-1] == ["9.000", "3.000", "3.000 to 3.000", "3", "3", "100.0%", "0.0%"]
+    assert cells[-1].startswith("so &lt;script&gt;alert(")
+
+
+def test_the_words_of_another_method(tmp_path: Path) -> None:
+    run = written(tmp_path / "run", VALUES)
+    (only,) = summarise(run, words=WordChoice("random")).words
+    assert next(one.total for one in only.heaviest if one.word == "so") == 6.0
+    assert not only.signed
+    assert "have no sign" in report_page([summarise(run, words=WordChoice("random"))])
+    with pytest.raises(WherefromError, match="No method of this run is called 'attcat'"):
+        summarise(run, words=WordChoice("attcat"))
+
+
+def test_the_words_in_the_terminal(command: Any, tmp_path: Path) -> None:
+    folder = str(written(tmp_path / "run", VALUES).folder)
+    assert "words by" not in command("report", folder).out
+    told = command("report", folder, "--words", "best").out
+    assert "YES: words by good, 3 texts" in told
+    assert re.search(r"^so +9\.000 +3\.000 +3\.000 to 3\.000 +3 +3 +100\.0% +0\.0%$", told, re.MULTILINE)
+    assert "so: so <script>" in told
+    assert not re.search(r"^so ", command("report", folder, "--words", "good", "--stop-words", "so").out, re.MULTILINE)
+    assert not re.search(
+        r"^so ", command("report", folder, "--words", "good", "--stop-words", "english").out, re.MULTILINE
+    )
+    assert "No word occurs in enough texts" in command("report", folder, "--words", "good", "--least", "9").out
+    wrong = command("report", folder, "--words", "optimum")
+    assert (wrong.code, len(wrong.err.splitlines())) == (2, 1)
+    assert "Did you mean 'optimus'?" in wrong.err
 
 
 def test_the_page_recommends_first_and_says_how_sure_that_is(summary: Summary) -> None:

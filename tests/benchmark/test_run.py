@@ -26,6 +26,7 @@ from wherefrom.benchmark import Run
 from wherefrom.benchmark.columns import rationale_of
 from wherefrom.benchmark.datasets import DataSet
 from wherefrom.benchmark.engines import RayWorker, on_ray
+from wherefrom.benchmark.estimate import CostEstimate
 from wherefrom.benchmark.plan import RunPlan
 from wherefrom.benchmark.run import PARTS_PER_WINDOW, OnDamage, chunks
 from wherefrom.benchmark.run import run as run_plan
@@ -125,6 +126,55 @@ def test_a_run_goes_on_where_it_was(undisturbed: Run, tmp_path: Path, model_fold
     same_tables(again, undisturbed)
     with pytest.raises(FolderTaken, match=r"There is a run in .* already. Continue it with --resume"):
         run(str(texts), tmp_path / "run", **settings(model_folder), resume=False)
+
+
+def test_how_far_a_run_is_moves_within_parts(tmp_path: Path, model_folder: Path, texts: Path) -> None:
+    """All ten examples are one part, which is worked on at once: the count moves before it is done."""
+    plan, seen = RunPlan(str(texts), **settings(model_folder, examples_per_part=10)), list[tuple[int, int]]()
+    run_plan(plan, tmp_path / "run", on_work=lambda *moved: seen.append(moved))
+    done = [one for one, _ in seen]
+    assert {everything for _, everything in seen} == {len(TEXTS)}
+    assert (done[0], done[-1]) == (0, len(TEXTS))
+    assert done == sorted(done)
+    assert set(done) - {0, len(TEXTS)}
+
+
+def test_how_far_several_workers_are(tmp_path: Path, model_folder: Path, texts: Path) -> None:
+    """How often they are looked at depends on how fast they are; what is finished is told always."""
+    plan, seen = RunPlan(str(texts), **settings(model_folder, workers=2)), list[int]()
+    run_plan(plan, tmp_path / "run", on_work=lambda done, _: seen.append(done))
+    assert (seen[0], seen[-1]) == (0, len(TEXTS))
+    assert all(0 <= one <= len(TEXTS) for one in seen)
+
+
+def test_what_a_run_will_cost_is_said_before_it_and_after_its_first_part(
+    tmp_path: Path, model_folder: Path, texts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, rows, told = wherefrom.load(str(model_folder)), list[int](), list[CostEstimate]()
+    monkeypatch.setattr(Worker, "_costs_alone", lambda *_: [])  # which is not counted
+
+    def count(_: object, __: object, kwargs: dict[str, Any]) -> None:
+        rows.append(len(kwargs["attention_mask"]))
+
+    def note(estimate: CostEstimate) -> None:
+        told.append(estimate)
+        counts.append(sum(rows))
+        rows.clear()
+
+    counts: list[int] = []
+    handle = model.text_model.network.register_forward_pre_hook(count, with_kwargs=True)
+    plan = RunPlan(str(texts), **settings(model_folder, model=model, examples_per_part=2))
+    run_plan(plan, tmp_path / "run", on_estimate=note)
+    handle.remove()
+    before, after = told
+    assert (before.examples, before.methods, before.metrics, before.seconds) == (10, len(METHODS), len(METRICS), None)
+    assert before.passes == 10 * counts[0]  # those of one example, exactly
+    assert after.passes == 8 / 2 * counts[1]  # those of a part of two
+    assert after.examples == 8
+    assert after.seconds is not None
+    told.clear()
+    run_plan(RunPlan(str(texts), **settings(model_folder, examples_per_part=10)), tmp_path / "one", on_estimate=note)
+    assert not told  # one part: there is nothing to say before it is over
 
 
 SMALL: dict[str, Any] = {"methods": ("attcat", "random"), "metrics": ("aopc", "log_odds"), "examples_per_part": 1}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from wherefrom.benchmark.words import summarise_words
+from wherefrom.benchmark.words import ENGLISH, SHOWN, WordChoice, list_words, summarise_words
 from wherefrom.core.units import words
 
 
@@ -19,6 +19,8 @@ def row(example: str, text: str, scores: list[float], target: str = "good") -> d
         "example": example,
         "target": target,
         "method": "toy",
+        "level": "word",
+        "signed": True,
         "text": text,
         "pair": None,
         "segment": [-1, *[0] * len(spans), -1],
@@ -40,8 +42,8 @@ def test_totals_means_and_intervals_by_hand() -> None:
     fine = found["good", "fine"]
     assert (fine.occurrences, fine.texts, fine.total) == (3, 2, 6.0)
     assert fine.mean == pytest.approx((3.0 + 1.5) / 2)
-    reach = 1.96 * math.sqrt(((3 - 2.25) ** 2 + (1.5 - 2.25) ** 2) / 1 / 2)
-    assert (fine.low, fine.high) == pytest.approx((2.25 - reach, 2.25 + reach))
+    reach = 12.7062 * math.sqrt(((3 - 2.25) ** 2 + (1.5 - 2.25) ** 2) / 1 / 2)  # Student's t, one degree of freedom
+    assert (fine.low, fine.high) == pytest.approx((2.25 - reach, 2.25 + reach), rel=1e-4)
     assert (fine.positive, fine.negative, fine.changes_sign) == (1.0, 0.0, False)
     film = found["good", "film"]
     assert film.changes_sign
@@ -58,6 +60,35 @@ def test_which_words_are_listed() -> None:
     assert [one.word for one in summarise_words(ROWS, stop_words=["A", "film"])] == ["fine"]
     apart = {one.word for one in summarise_words(ROWS, fold_case=False, least=1)}
     assert {"A", "a", "fine", "Fine"} <= apart
+
+
+def test_what_a_report_lists_by_hand() -> None:
+    good, bad = list_words(ROWS, WordChoice(least=1))
+    assert (good.target, good.texts, good.signed) == ("good", 3, True)
+    assert [one.word for one in good.heaviest] == ["fine", "dull", "film", "a"]  # totals 6, -2, 1 and 0.5
+    assert [one.word for one in good.changing] == ["film"]
+    assert (bad.target, bad.texts, bad.changing) == ("bad", 1, ())
+    unsigned = [one | {"signed": False} for one in ROWS]
+    assert not any(one.changing for one in list_words(unsigned, WordChoice(least=1)))
+    assert list_words(ROWS, WordChoice(least=4)) == []
+    (left,) = list_words(ROWS, WordChoice(stop_words=ENGLISH))
+    assert [one.word for one in left.heaviest] == ["fine", "film"]
+
+
+def test_large_totals_and_large_means_are_both_listed() -> None:
+    """A word of many texts has the largest total, one of two texts the largest mean; those between are left out."""
+    often = [row(f"o{i}", f"often w{i}", [2.0, 0.01]) for i in range(2 * SHOWN)]
+    rare = [row(f"r{i}", "rare", [7.0]) for i in range(2)]
+    (found,) = list_words([*often, *rare], WordChoice(least=1))
+    listed = [one.word for one in found.heaviest]
+    assert listed[:2] == ["often", "rare"]
+    assert SHOWN <= len(listed) <= 2 * SHOWN
+
+
+def test_scores_of_whole_sentences_are_no_scores_of_words() -> None:
+    sentence = row("1", "A fine film.", [0.0] * 4)
+    sentence |= {"level": "sentence", "segment": [0], "offsets": [[0, 12]], "scores": [1.0]}
+    assert summarise_words([sentence], least=1) == []
 
 
 def test_tokens_of_a_word_are_added_up() -> None:

@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import sys
 import warnings
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from rich.console import Console
 from tiny_models import make_network, tokenizer
 
 from wherefrom.cli import main as cli
+from wherefrom.cli.study import STUDIES
 from wherefrom.model.loading import quiet
 
 
@@ -291,6 +293,12 @@ def test_a_flag_means_the_same_in_every_command() -> None:
         assert ("--open" in flags) <= ("--html" in flags), name
 
 
+def test_the_studies_take_the_data_sets_that_they_can_measure_on() -> None:
+    for one in STUDIES:
+        assert one.datasets == import_module(f"wherefrom.studies.{one.module}").DATASETS
+        assert one.smallest in one.datasets
+
+
 def test_a_study_says_what_it_lacks_before_it_begins(wherefrom: Run, tmp_path: Path) -> None:
     out = ["--out", str(tmp_path / "out"), "--data-dir", str(tmp_path)]
     done = wherefrom("study", "attcat", *out, "--quick", "--datasets", "sst2", "--bases", "M3")
@@ -301,6 +309,7 @@ def test_a_study_says_what_it_lacks_before_it_begins(wherefrom: Run, tmp_path: P
         (("--quick", "--full"), "--quick or --full, not both"),
         (("--datasets", "sst3"), "Did you mean 'sst2'?"),
         (("--seeds", "0"), "--seeds must be at least 1"),
+        (("--texts", "0"), "--texts must be at least 1"),
         (("--bases", ","), "at least one data set and one base"),
     ):
         done = wherefrom("study", "attcat", *out, *wrong, *(() if "--bases" in wrong else ("--bases", "M3")))

@@ -13,7 +13,8 @@ from torch import Tensor
 from toys import additive_case, additive_model, case_of
 
 from wherefrom.api import Model
-from wherefrom.case.case import Attribution
+from wherefrom.case.case import Attribution, Case
+from wherefrom.methods import integrated_gradients
 from wherefrom.methods.integrated_gradients import quadrature
 from wherefrom.model.recording import Attention
 from wherefrom.registry import find_method
@@ -34,6 +35,24 @@ def test_integrated_gradients_of_a_sum_leave_no_gap() -> None:
     given = find_method("integrated_gradients")(additive_case(good=2.0, bad=-3.0), steps=3)
     assert given.gap == pytest.approx(0, abs=1e-12)
     assert given.params == {"baseline": "mask", "steps": 3}
+
+
+def test_integrated_gradients_go_one_path_for_all_ways_to_reduce(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone: list[int] = []
+    once = integrated_gradients._integrated
+
+    def counted(case: Case, start: Tensor, steps: int) -> Tensor:
+        gone.append(steps)
+        return once(case, start, steps)
+
+    monkeypatch.setattr(integrated_gradients, "_integrated", counted)
+    case = additive_case(good=2.0, bad=-3.0)
+    signed, sizes = (scores_of("integrated_gradients", case, steps=3, reduce=reduce) for reduce in ("sum", "mean"))
+    assert gone == [3]
+    torch.testing.assert_close(sizes, signed.abs() / 2)  # the mean of two numbers of one sign
+    scores_of("integrated_gradients", case, steps=4)
+    scores_of("integrated_gradients", case, steps=3, baseline="zero")
+    assert gone == [3, 4, 3]  # another path is another path
 
 
 def test_saliency_of_a_sum_is_the_same_everywhere() -> None:

@@ -137,6 +137,22 @@ def test_experts_in_groups_get_the_relevance_of_experts_one_by_one() -> None:
         assert_close(second, first, tolerance=tolerance_of(one), what=method)
 
 
+@pytest.mark.parametrize("family", ["mixtral", "qwen2_moe", "qwen3_moe", "gpt_oss"])
+def test_experts_one_after_the_other_are_refused_with_the_way_out_by_relevance(family: str) -> None:
+    """Other methods explain them as they do the same experts computed together."""
+    model = make_model(family, dtype=torch.float64, experts_implementation="eager")
+    together = make_model(family, dtype=torch.float64)
+    for method in ("attn_lrp", "transatt"):
+        with pytest.raises(NotSeen, match=r'set_experts_implementation\("batched_mm"\)'):
+            Model(model).explain(TEXT, method)
+    for method in ("saliency", "alti", "occlusion"):
+        one, other = (Model(each).explain(TEXT, method).scores for each in (model, together))
+        assert_close(one, other, tolerance=tolerance_of(model), what=method)
+    model.network.set_experts_implementation("batched_mm")
+    one, other = (Model(each).explain(TEXT, "attn_lrp").scores for each in (model, together))
+    assert_close(one, other, tolerance=tolerance_of(model))
+
+
 def test_routing_is_held_fixed_by_relevance_and_followed_by_gradients() -> None:
     """With the router's weights as constants, cp_lrp stays the same, and the gradient does not."""
     model = make_model("mixtral", dtype=torch.float64)

@@ -73,7 +73,7 @@ def answered(
 
 @pytest.mark.parametrize("place", range(5))
 @pytest.mark.parametrize("scores", ["alti", "rollout", "index_desc", "ties"])
-def test_comprehensiveness_and_sufficiency_without_the_envelope(place: int, scores: str) -> None:
+def test_comprehensiveness_and_sufficiency_without_the_envelope_and_with_it(place: int, scores: str) -> None:
     model, value = bert("random"), GOLDEN["comp_suff"]["values"][place]
     encoding = read(model, model.tokenizer.convert_tokens_to_ids(GOLDEN["comp_suff"]["tokens"][place]))
     golden = value[scores]
@@ -85,6 +85,12 @@ def test_comprehensiveness_and_sufficiency_without_the_envelope(place: int, scor
         assert answers.probabilities == pytest.approx(golden[curve][1:], abs=1e-5)
         found: Measured = metric.score(evidence, answers)
         assert found.value == pytest.approx(golden[mean] * 6 / 5, abs=1e-5)  # ALTI's code also counts the empty bin
+    for published, name in (
+        (Comprehensiveness(variant="published"), "comp"),
+        (Sufficiency(variant="published"), "suff"),
+    ):
+        evidence, answers = answered(model, encoding, published, golden["attr"], value["pred"])
+        assert published.score(evidence, answers).value == pytest.approx(golden[name], abs=1e-5)
 
 
 @pytest.mark.parametrize("label", [0, 1])

@@ -116,7 +116,8 @@ def test_the_verb_is_masked() -> None:
     ]
     found = SETS["agreement"].make({"agreement_linzen": rows})
     everything = {row["id"]: row for part in found for row in part}
-    assert everything["v-0"] == {"id": "v-0", "text": "film a [MASK] good", "label": "is", "foil": "are"}
+    wanted = {"id": "v-0", "text": "film a [MASK] good", "label": "is", "foil": "are", "attractors": 0}
+    assert everything["v-0"] == wanted
 
 
 def test_nothing_that_is_measured_on_is_trained_on() -> None:

@@ -10,10 +10,11 @@ import signal
 import threading
 import warnings
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, MutableSequence, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -24,8 +25,10 @@ from wherefrom.core.example import Example
 from wherefrom.errors import MissingExtra, WherefromError
 
 Chunk = tuple[int, Sequence[Example]]  # a part's number and its examples
+OnShares = Callable[[Mapping[int, float]], None]  # called with the shares that are done of the parts in work
 FinishedParts = Generator[tuple[int, Part], None, None]  # as they are finished, in any order
 AHEAD = 2  # chunks in the queue of each worker: enough that none is idle, few enough that memory stays small
+LOOK = 0.5  # seconds between two looks at how far the workers are
 REPLACEMENTS = 3  # how often a run goes on after a worker process was lost
 PATIENCE = 300.0  # seconds without any worker on a cluster before that is said: loading may be slow
 
@@ -48,31 +51,46 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def here(plan: RunPlan, chunks: Iterable[Chunk]) -> FinishedParts:
+def here(plan: RunPlan, chunks: Iterable[Chunk], moved: OnShares | None = None) -> FinishedParts:
     """In this process."""
     worker = Worker(plan)
     for number, examples in chunks:
-        yield number, worker(examples)
+        yield number, worker(examples, moved and partial(_move_one, moved, number))
 
 
-def in_processes(plan: RunPlan, chunks: Iterable[Chunk], workers: int) -> FinishedParts:
+def _move_one(moved: OnShares, number: int, share: float) -> None:
+    moved({number: share})
+
+
+def in_processes(plan: RunPlan, chunks: Iterable[Chunk], workers: int, moved: OnShares | None = None) -> FinishedParts:
     """In several processes of this machine, one thread each."""
     waiting, lost = iter(chunks), 0
+    context = multiprocessing.get_context("spawn")
+    # A place for each chunk that is handed out, which its worker alone writes to: no lock that a killed one could hold.
+    shares: MutableSequence[float] = context.RawArray("d", AHEAD * workers)
     due: deque[Chunk] = deque()  # drawn from the data set, and not done
     while True:
         running: dict[Future[Part], Chunk] = {}
-        pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _start_worker, (plan,))
+        places: dict[Future[Part], int] = {}
+        pool = ProcessPoolExecutor(workers, context, _start_worker, (plan, shares))
         try:
             while True:
                 due.extend(islice(waiting, max(0, AHEAD * workers - len(running) - len(due))))
                 while due and len(running) < AHEAD * workers:
+                    place = min(set(range(AHEAD * workers)) - set(places.values()))
+                    shares[place] = 0.0
                     with _interrupts_held():
-                        running[pool.submit(_compute, due[0][1])] = due[0]
+                        submitted = pool.submit(_compute, due[0][1], place)
+                    running[submitted], places[submitted] = due[0], place
                     due.popleft()
                 if not running:
                     return
-                for done in wait(running, return_when=FIRST_COMPLETED).done:
+                while not (finished := wait(running, timeout=moved and LOOK, return_when=FIRST_COMPLETED).done):
+                    if moved is not None:
+                        moved({chunk[0]: shares[places[future]] for future, chunk in running.items()})
+                for done in finished:
                     part = done.result()
+                    del places[done]
                     yield running.pop(done)[0], part
         except BrokenProcessPool as error:
             lost += 1
@@ -111,10 +129,13 @@ def _interrupts_held() -> Iterator[None]:
 _worker: Worker | None = None  # the worker of this process, where the process is one of several
 
 
-def _start_worker(plan: RunPlan) -> None:
-    global _worker
+_shares: MutableSequence[float] = []  # how far each chunk is that was handed out, in memory that all processes share
+
+
+def _start_worker(plan: RunPlan, shares: MutableSequence[float]) -> None:
+    global _worker, _shares
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _worker = Worker(plan)
+    _worker, _shares = Worker(plan), shares
 
 
 def _end_with_parent() -> None:
@@ -125,9 +146,9 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _compute(examples: Sequence[Example]) -> Part:
+def _compute(examples: Sequence[Example], place: int) -> Part:
     assert _worker is not None
-    return _worker(examples)
+    return _worker(examples, partial(_shares.__setitem__, place))
 
 
 def on_ray(plan: RunPlan, chunks: Iterable[Chunk], workers: int, address: str | None = None) -> FinishedParts:

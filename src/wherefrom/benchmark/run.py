@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,10 +17,11 @@ from typing import Any
 
 from wherefrom import __version__
 from wherefrom.benchmark.datasets import DataSet
-from wherefrom.benchmark.engines import Chunk, FinishedParts, cores, here, in_processes, on_ray
+from wherefrom.benchmark.engines import Chunk, FinishedParts, OnShares, cores, here, in_processes, on_ray
+from wherefrom.benchmark.estimate import WORTH_A_TRIAL, CostEstimate, OnEstimate
 from wherefrom.benchmark.plan import ALL_PREDICTED, LABELLED, PREDICTED, RunPlan
-from wherefrom.benchmark.store import MANIFEST, Damage, FolderTaken, Run, new_manifest, open_store
-from wherefrom.benchmark.worker import LabelNames
+from wherefrom.benchmark.store import MANIFEST, Damage, FolderTaken, Part, Run, new_manifest, open_store
+from wherefrom.benchmark.worker import LabelNames, Worker
 from wherefrom.core.example import Example
 from wherefrom.errors import BadFile, BadOption
 from wherefrom.grading.compare import chosen_methods, chosen_metrics
@@ -42,6 +43,8 @@ def run(
     resume: bool = True,
     on_progress: OnProgress | None = None,
     on_damage: OnDamage | None = None,
+    on_work: OnProgress | None = None,
+    on_estimate: OnEstimate | None = None,
 ) -> Run:
     """Explain and measure every example of a data set, and keep the results in the folder `out`.
 
@@ -54,6 +57,10 @@ def run(
         resume: continue a run that is in `out` already; without it, one that is there is an error.
         on_progress: called with (examples done, all examples) at the beginning and after every part.
         on_damage: called for every part that was damaged and is computed again.
+        on_work: called like on_progress, and also within parts: examples that are done, and those that are being worked
+            on by the share of their part's work. It says how far the run is; what is kept, on_progress says.
+        on_estimate: called with what the run will cost: before it begins, by trying one example, where at least four
+            parts are to be computed; and after the first part, where others follow.
 
     Returns:
         The finished run with its tables.
@@ -74,8 +81,15 @@ def run(
             if on_damage is not None:
                 on_damage(damage)
         seen, sizes = prepared.examples_in(done), dict[int, int]()
-        report = on_progress or (lambda *_: None)
+        report, tell = (given or (lambda *_: None) for given in (on_progress, on_work))
+        working: Mapping[int, float] = {}
         report(seen, prepared.count)
+        tell(seen, prepared.count)
+
+        def moved(shares: Mapping[int, float]) -> None:
+            nonlocal working
+            working = shares
+            tell(int(seen + sum(share * sizes[number] for number, share in shares.items())), prepared.count)
 
         def missing() -> Iterator[Chunk]:
             for number, chunk in chunks(prepared.examples, plan.examples_per_part):
@@ -83,12 +97,19 @@ def run(
                     sizes[number] = len(chunk)
                     yield number, chunk
 
-        if len(done) < store.parts:
-            with closing(prepared.start(missing(), store.parts - len(done))) as parts:
+        to_do = store.parts - len(done)
+        if to_do:
+            if on_estimate is not None and to_do >= WORTH_A_TRIAL:
+                prepared.try_one(prepared.count - seen, on_estimate)
+            with closing(prepared.start(missing(), to_do, on_work and moved)) as parts:
                 for number, part in parts:
                     store.write(number, part)
                     seen += sizes.pop(number)
                     report(seen, prepared.count)
+                    if on_estimate is not None and seen < prepared.count:
+                        prepared.tell_cost(part, prepared.count - seen, prepared.workers(to_do), on_estimate)
+                        on_estimate = None
+                    moved({other: share for other, share in working.items() if other != number})
     return Run.load(folder)
 
 
@@ -216,20 +237,48 @@ class _Prepared:
         size = self.plan.examples_per_part
         return sum(min(size, self.count - number * size) for number in parts)
 
-    def start(self, missing: Iterator[Chunk], parts: int) -> FinishedParts:
-        """Have the missing parts computed by the engine that is asked for."""
+    def try_one(self, examples: int, tell: OnEstimate) -> None:
+        """Tell how many forward passes so many examples need, by an example of middling length. What is computed for it
+        is not kept: it is computed again with its part, so that no number depends on this.
+        """
+        window = sorted(islice(self.examples, self.plan.examples_per_part * PARTS_PER_WINDOW), key=_length)
+        worker = Worker(replace(self.plan, model=self.model, strict=False))
+        part = worker([window[len(window) // 2]])
+        if part.passes:  # else it is one that cannot be explained, which the run will say
+            tell(self._cost(examples, part.passes))
+
+    def tell_cost(self, part: Part, examples: int, workers: int, tell: OnEstimate) -> None:
+        """Tell what so many examples more will cost, by a part that is done."""
+        own = part.costs["examples"]
+        tell(self._cost(examples, part.passes / own, part.costs["seconds"] / own / workers))
+
+    def _cost(self, examples: int, passes: float, seconds: float | None = None) -> CostEstimate:
+        return CostEstimate(
+            examples,
+            len(self.plan.methods),
+            len(self.metrics),
+            passes * examples,
+            None if seconds is None else seconds * examples,
+        )
+
+    def workers(self, parts: int) -> int:
+        """How many work at once."""
+        usual = cores() if self.model.device.type == "cpu" and not self.in_memory else 1
+        return min(parts, self.plan.workers or usual)
+
+    def start(self, missing: Iterator[Chunk], parts: int, moved: OnShares | None) -> FinishedParts:
+        """Have the missing parts computed by the engine that is asked for. A cluster tells only what is finished."""
         plan = self.plan
         if self.in_memory and (plan.engine == "ray" or (plan.workers or 1) > 1):
             raise BadOption(
                 "Several workers load the model themselves: give its name or folder, or ask for one worker."
             )
-        usual = cores() if self.model.device.type == "cpu" and not self.in_memory else 1
-        count = min(parts, plan.workers or usual)
+        count = self.workers(parts)
         if plan.engine == "ray":
             return on_ray(plan, missing, count, plan.address)
         if count == 1:
-            return here(replace(plan, model=self.model, against=self.against), missing)
-        return in_processes(plan, missing, count)
+            return here(replace(plan, model=self.model, against=self.against), missing, moved)
+        return in_processes(plan, missing, count, moved)
 
 
 def chunks(examples: DataSet, size: int) -> Iterator[Chunk]:
@@ -238,7 +287,11 @@ def chunks(examples: DataSet, size: int) -> Iterator[Chunk]:
     """
     number, everything = 0, iter(examples)
     while window := list(islice(everything, size * PARTS_PER_WINDOW)):
-        window.sort(key=lambda example: len(example.text) + len(example.pair or ""))
+        window.sort(key=_length)
         for start in range(0, len(window), size):
             yield number, window[start : start + size]
             number += 1
+
+
+def _length(example: Example) -> int:
+    return len(example.text) + len(example.pair or "")

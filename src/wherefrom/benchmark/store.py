@@ -57,6 +57,7 @@ class Part:
     alone: list[dict[str, Any]] = field(
         default_factory=list
     )  # what each method costs for one of the examples when nothing is shared with other methods
+    passes: float = 0.0  # forward passes of one row, for methods and metrics: for an estimate, and not kept
 
 
 class Damage(NamedTuple):
@@ -441,17 +442,19 @@ class Run:
         method: one method alone, as it was asked for. least: how many texts a word must occur in. fold_case: whether
             Film and film are one word. stop_words: words that are left out.
         """
-        rows = (row for row in self.rows("explanations") if method is None or row["method"] == method)
-        found = summarise_words(rows, least=least, fold_case=fold_case, stop_words=stop_words)
+        found = summarise_words(
+            self.rows("explanations", method), least=least, fold_case=fold_case, stop_words=stop_words
+        )
         return _pandas().DataFrame(found, columns=list(WordSummary._fields))
 
-    def rows(self, table: str) -> Iterator[dict[str, Any]]:
-        """The rows of a table as plain Python, part after part: None where there is nothing, and no more memory than a
-        part takes.
+    def rows(self, table: str, method: str | None = None) -> Iterator[dict[str, Any]]:
+        """The rows of a table as plain Python, or those of one method, part after part: None where there is nothing,
+        and no more memory than a part takes.
         """
         _, parquet = _arrow()
+        chosen = None if method is None else [("method", "==", method)]
         for number in self.done:
-            yield from parquet.read_table(_file(self.folder, table, number)).to_pylist()
+            yield from parquet.read_table(_file(self.folder, table, number), filters=chosen).to_pylist()
 
     def _frame(self, table: str) -> pandas.DataFrame:
         arrow, parquet = _arrow()

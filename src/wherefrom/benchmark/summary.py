@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from wherefrom.benchmark.columns import explanation_of, rationale_of
-from wherefrom.benchmark.recommendation import RedrawnRanks, redrawn_ranks
+from wherefrom.benchmark.recommendation import FLOOR, RedrawnRanks, recommend, redrawn_ranks
 from wherefrom.benchmark.statistics import (
     Better,
     Curve,
@@ -26,9 +26,10 @@ from wherefrom.benchmark.statistics import (
     macro_f1,
     winners,
 )
+from wherefrom.benchmark.words import ClassWords, WordChoice, list_words
 from wherefrom.core.comparison import Rationale
 from wherefrom.core.explanation import SMALL_GAP, Explanation
-from wherefrom.errors import BadFile, BadOption
+from wherefrom.errors import BadFile, BadOption, UnknownName
 
 if TYPE_CHECKING:
     from wherefrom.benchmark.store import Run
@@ -73,6 +74,7 @@ class Summary:
     redrawn: RedrawnRanks | None  # for the recommendation
     errors: list[dict[str, Any]]
     counts: dict[str, float]  # examples, asked, distinct, rows, seconds of the whole run
+    words: Sequence[ClassWords] = ()  # of one method, class by class
 
     @property
     def plan(self) -> Mapping[str, Any]:
@@ -88,7 +90,8 @@ class Summary:
         return average_ranks({self.name: self.boards})
 
 
-def summarise(run: Run, energy: Energy | None = None, *, seed: int = 0) -> Summary:
+def summarise(run: Run, energy: Energy | None = None, *, seed: int = 0, words: WordChoice | None = None) -> Summary:
+    """words: which words are listed; by the method that is recommended unless given."""
     if run.done and run.explanations.empty and not run.errors.empty:
         commonest, count = Counter(run.errors["error"]).most_common(1)[0]
         raise BadFile(
@@ -111,7 +114,7 @@ def summarise(run: Run, energy: Energy | None = None, *, seed: int = 0) -> Summa
     ]
     values = run.explanations.drop_duplicates(["example", "target"])["value"].dropna()
     right = [_right(*pair) for pair in zip(labelled["label"], labelled["prediction"], strict=True)]
-    return Summary(
+    found = Summary(
         name=run.name,
         manifest=run.manifest,
         finished=run.finished,
@@ -135,6 +138,16 @@ def summarise(run: Run, energy: Energy | None = None, *, seed: int = 0) -> Summa
         errors=list(run.rows("errors")),
         counts={name: float(run.costs[name].sum()) for name in run.costs.columns if name != "part"},
     )
+    return replace(found, words=_words(run, found, words or WordChoice()))
+
+
+def _words(run: Run, summary: Summary, choice: WordChoice) -> list[ClassWords]:
+    if choice.method is not None and choice.method not in summary.methods:
+        raise UnknownName.among("method of this run", choice.method, summary.methods)
+    told = recommend([summary.redrawn])
+    ranked = [method for method in summary.ranks.methods if method != FLOOR]
+    method = choice.method or (told.method if told else None) or next(iter(ranked), None)
+    return [] if method is None else list_words(run.rows("explanations", method), choice)
 
 
 def _gaps(run: Run) -> dict[str, int]:

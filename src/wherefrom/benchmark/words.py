@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, NamedTuple
+
+from scipy.stats import t
 
 from wherefrom.core.units import unit_of, words
 
-NORMAL = 1.96  # standard errors on either side of a mean, for an interval of 95%
 SNIPPET = 40  # characters on either side of a word, in an example
 EXAMPLES = 3
+SHOWN = 12  # words of a class that a report lists by their totals; as many by their means, and as many of both signs
+CLASSES = 12  # classes that a report lists, those with the most texts
+
+# Words that carry grammar and little else, left out by `wherefrom report --stop-words english`.
+_GRAMMAR = (
+    "a about after again all also am an and any are as at be been before being both but by can could did do does"
+    " doing down each for from had has have having he her here hers him his how i if in into is it it's its just me"
+    " more most my of off on once one only or other our out over own same she so some such than that that's the"
+    " their them then there these they this those through to too under until up very was we were what when where"
+    " which while who why will with would you your"
+)
+ENGLISH = frozenset(_GRAMMAR.split())
 
 
 class WordSummary(NamedTuple):
@@ -26,7 +40,7 @@ class WordSummary(NamedTuple):
         texts: in how many texts.
         total: its scores added up.
         mean: the mean over texts of its mean score within each.
-        low: the lower end of the 95% interval of that mean, by the normal approximation over texts; None for one text.
+        low: the lower end of the 95% interval of that mean, by Student's t over texts; None for one text.
         high: the upper end.
         positive: the share of its occurrences that speak for the class.
         negative: the share that speaks against it.
@@ -49,6 +63,36 @@ class WordSummary(NamedTuple):
     examples: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class WordChoice:
+    """Which words a report lists, and by which method."""
+
+    method: str | None = None  # the one that is recommended, unless given
+    least: int = 2  # texts of a class that a word must occur in
+    fold_case: bool = True
+    stop_words: Collection[str] = ()
+
+
+class ClassWords(NamedTuple):
+    """The words of one class that a report lists.
+
+    Attributes:
+        target: the class.
+        method: the method.
+        signed: whether the method's scores say for and against.
+        texts: how many explanations of this class there are.
+        heaviest: the words with the largest totals, and those with the largest means; the largest total first.
+        changing: the words that speak for the class here and against it there; those that do it most often first.
+    """
+
+    target: str
+    method: str
+    signed: bool
+    texts: int
+    heaviest: tuple[WordSummary, ...]
+    changing: tuple[WordSummary, ...]
+
+
 @dataclass
 class _Occurrences:
     scores: list[float] = field(default_factory=list)
@@ -65,7 +109,8 @@ def summarise_words(
 ) -> list[WordSummary]:
     """The words of many explanations, by class and method; within these, the largest total first.
 
-    rows: explanations as a run stores them. Tokens are added up to words; special tokens are left out.
+    rows: explanations as a run stores them. Tokens are added up to words; special tokens are left out, and so are
+        explanations of whole sentences, which say nothing about a word.
     least: how many texts a word must occur in.
     fold_case: whether Film and film are one word.
     stop_words: words that are left out.
@@ -85,8 +130,44 @@ def summarise_words(
     return sorted(listed, key=lambda one: (one.target, one.method, -one.total, one.word))
 
 
+def list_words(rows: Iterable[Mapping[str, Any]], choice: WordChoice) -> list[ClassWords]:
+    """What a report shows of the words of a run, class by class; nothing where no word occurs often enough.
+
+    rows: explanations by one method, as a run stores them.
+    """
+    signed = True
+    texts: dict[str, set[object]] = defaultdict(set)
+
+    def seen() -> Iterator[Mapping[str, Any]]:
+        nonlocal signed
+        for row in rows:
+            signed = signed and bool(row["signed"])
+            texts[row["target"]].add(row["example"])
+            yield row
+
+    found: dict[tuple[str, str], list[WordSummary]] = defaultdict(list)
+    listed = summarise_words(seen(), least=choice.least, fold_case=choice.fold_case, stop_words=choice.stop_words)
+    for word in listed:
+        found[word.target, word.method].append(word)
+    shown = sorted(found, key=lambda key: (-len(texts[key[0]]), key))[:CLASSES]
+    return [_listed(key, signed, len(texts[key[0]]), found[key]) for key in shown]
+
+
+def _listed(key: tuple[str, str], signed: bool, texts: int, found: Sequence[WordSummary]) -> ClassWords:
+    by_total = sorted(found, key=lambda one: (-abs(one.total), one.word))
+    by_mean = sorted(found, key=lambda one: (-abs(one.mean), one.word))
+    chosen = {*by_total[:SHOWN], *by_mean[:SHOWN]}
+    changing = [one for one in by_total if one.changes_sign]
+    changing.sort(key=lambda one: -min(one.positive, one.negative) * one.occurrences)
+    return ClassWords(
+        *key, signed, texts, tuple(one for one in by_total if one in chosen), tuple(changing[:SHOWN]) if signed else ()
+    )
+
+
 def _scored_words(row: Mapping[str, Any]) -> Iterable[tuple[str, float, str]]:
     """(word, score, the text around it) for every word of an explanation, in the order of the text."""
+    if row.get("level", "token") not in ("token", "word"):
+        return
     for segment, text in enumerate((row["text"], row["pair"] or "")):
         spans = words(text)
         places = [i for i, part in enumerate(row["segment"]) if part == segment]
@@ -100,13 +181,19 @@ def _scored_words(row: Mapping[str, Any]) -> Iterable[tuple[str, float, str]]:
             yield text[start:end], score, " ".join(text[max(0, start - SNIPPET) : end + SNIPPET].split())
 
 
+@cache
+def _quantile(freedom: int) -> float:
+    """Standard errors on either side of a mean, for an interval of 95%: of few texts many."""
+    return float(t.ppf(0.975, freedom))
+
+
 def _summary(target: str, method: str, word: str, one: _Occurrences) -> WordSummary:
     means = [sum(part) / len(part) for part in one.by_text.values()]
     mean = sum(means) / len(means)
     low = high = None
     if len(means) > 1:
         variance = sum((value - mean) ** 2 for value in means) / (len(means) - 1)
-        reach = NORMAL * math.sqrt(variance / len(means))
+        reach = _quantile(len(means) - 1) * math.sqrt(variance / len(means))
         low, high = mean - reach, mean + reach
     positive, negative = (sum(sign * score > 0 for score in one.scores) / len(one.scores) for sign in (1, -1))
     heaviest = sorted(one.places, key=lambda place: -abs(place[0]))[:EXAMPLES]

@@ -11,12 +11,14 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import torch
 
 from wherefrom.benchmark.columns import row_of
 from wherefrom.benchmark.plan import ALL_PREDICTED, LABELLED, PREDICTED, RunPlan
+from wherefrom.benchmark.stages import ALONE, ASKING, EXPLAINING, OnShare, Stages
 from wherefrom.benchmark.store import Part
 from wherefrom.case.asking import Asker
 from wherefrom.case.case import make_cases
@@ -178,10 +180,15 @@ class Worker:
             self.against,
             skip=not plan.strict,
         )
+        self.stages = Stages()
 
-    def __call__(self, examples: Sequence[Example]) -> Part:
+    def __call__(self, examples: Sequence[Example], moved: OnShare | None = None) -> Part:
+        """moved: is told the share of the work that is done."""
+        self.stages.begin(moved)
         with _one_thread(self.model.device.type), _freeing_memory():
-            return self._part(examples)
+            part = self._part(examples)
+        self.stages.end()
+        return part
 
     def _part(self, examples: Sequence[Example]) -> Part:
         started, askers, part = time.perf_counter(), list[Asker](), Part()
@@ -190,19 +197,21 @@ class Worker:
         silent = [one.id for one, own in zip(examples, queries, strict=True) if not own and one.id not in failed]
         read = [pair for own in queries for pair in own]
         found = self._compared([query for _, query in read], askers)
-        compared: list[Query] = []
+        compared, passes = list[Query](), next((one.rows for one in found.values()), 0)  # those of all together
         for place, (example, query) in enumerate(read):
             comparison = found[place] if place in found else self._alone(example, query, askers, part)
             if comparison is not None:
                 self._add_rows(example, query, comparison, part)
                 compared.append(query)
+                passes += 1 + sum(one.forwards for one in comparison.explanations)  # the text's own pass is shared
+                passes += 0 if place in found else comparison.rows
         if compared:
             part.alone.extend(self._costs_alone(compared[len(compared) // 2]))
         counts = {name: sum(getattr(asker, name) for asker in askers) for name in ("asked", "distinct", "rows")}
         counts["nothing_predicted"] = len(silent) if self.plan.target == ALL_PREDICTED else 0
         counts["unanswerable"] = sum(example.answer == () for example in examples)
         costs = {"examples": len(examples), **counts, "seconds": time.perf_counter() - started}
-        return replace(part, costs=costs)
+        return replace(part, costs=costs, passes=passes)
 
     def _compared(self, queries: Sequence[Query], askers: list[Asker]) -> dict[int, Comparison]:
         """The comparisons of all queries together, by their place, but for those that have to be tried alone.
@@ -214,7 +223,12 @@ class Worker:
         while sound:
             askers.append(Asker(self.model))
             try:
-                found = self.comparer.compare([queries[place] for place in sound], asker=askers[-1])
+                found = self.comparer.compare(
+                    [queries[place] for place in sound],
+                    asker=askers[-1],
+                    progress=partial(self.stages.reached, ASKING),
+                    explained_so_far=partial(self.stages.reached, EXPLAINING),
+                )
             except TextWithoutAnswer as error:
                 guilty = {sound[place] for place in error.places or range(len(sound))}
                 sound = [place for place in sound if place not in guilty]
@@ -314,7 +328,8 @@ class Worker:
     def _costs_alone(self, query: Query) -> list[dict[str, Any]]:
         """What each method costs for one example when nothing is shared with other methods."""
         found = []
-        for choice in self.comparer.methods:
+        for number, choice in enumerate(self.comparer.methods):
+            self.stages.reached(ALONE, number, len(self.comparer.methods))
             try:
                 (one,) = explain_texts(
                     self.model, [query.encoding], query.target, choice.row, choice.options, self.plan.level

@@ -222,12 +222,18 @@ def attributions(cases: Sequence[Case], method: Method, options: Mapping[str, An
     return [_attribution(case, method, options) for case in cases]
 
 
-# What takes a backward pass, or the weights of a layer.
+# What any model can give that answers texts, and what takes a backward pass, or the weights of a layer.
+ASKING: frozenset[Reads] = frozenset({"nothing", "answers"})
 INSIDE: frozenset[Reads] = frozenset({"path", "relevance", "relevance_double", *BACKWARD})
 
 
 def _given(case: Case, method: Method, options: Mapping[str, Any]) -> Tensor | Attribution:
     """What the method gives; a sentence where the model's quantised layers do not let it."""
+    if case.model.only_answers and method.needs(options) - ASKING:
+        raise NotSeen(
+            f"{method.name} looks inside the model, and {case.model.name} is a function that only answers. Take a"
+            " method that only asks: occlusion, kernel_shap or lime."
+        )
     layer = case.model.no_gradient_through
     if layer is None:
         return _called(case, method, options)
@@ -308,6 +314,9 @@ def explanation(
     output = prod(one.target.probability(case.logits[None]).item() for one in cases)
     value = output if case.target.regression else None
     errors = _added_errors(given)
+    targets = [one.target for one in cases]
+    decided = task.decided(case.model, case.logits, encoding, targets)
+    told = task.notes(case.model, case.logits, encoding, targets)
     found = Explanation(
         text=encoding.text,
         pair=encoding.pair,
@@ -319,8 +328,8 @@ def explanation(
         aims=tuple(one.target.saved() for one in cases),
         probability=output if value is None else None,
         value=value,
-        prediction=task.predicted(case.model, case.logits, encoding).label if value is None else written_value(value),
-        probabilities=task.probabilities(case.model, case.logits),
+        prediction=decided[0].label if value is None else written_value(value),
+        probabilities=task.probabilities(case.model, case.logits, case.target),
         method=method.name,
         params={**options, **first.params},
         signed=method.signed if first.signed is None else first.signed,
@@ -328,7 +337,7 @@ def explanation(
         gap=_total([one.gap for one in given]),
         unassigned=_total([one.unassigned for one in given]),
         cut=encoding.cut,
-        notes=_distinct(note for one in given for note in one.notes),
+        notes=_distinct([*told, *(note for one in given for note in one.notes)]),
         selection=_distinct(one.selection for one in given if one.selection),
         model=case.model.name,
         seconds=cost[0],

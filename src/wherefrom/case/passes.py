@@ -210,6 +210,13 @@ class Passes:
         attend: Attend = explicit_attention,
         scores: bool = True,
     ) -> tuple[Recording, Tensor]:
+        task = self.model.task
+        if task.several_rows is not None:
+            raise NotSeen(
+                f"This method looks at the layers of one pass, and for {task.name} there are several:"
+                f" {task.several_rows}. Take saliency, input_x_gradient, integrated_gradients, or a method that only"
+                " asks, such as occlusion."
+            )
         family, blocks = self.model.anatomy.family, self.model.anatomy.blocks
         if family.unseen is not None:
             raise NotSeen(f"Not defined for {family.model_types[0]}: {family.unseen}")

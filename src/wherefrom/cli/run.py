@@ -43,6 +43,7 @@ from wherefrom.errors import BadFile, BadOption
 from wherefrom.progress import bar
 
 if TYPE_CHECKING:
+    from wherefrom.benchmark.estimate import CostEstimate
     from wherefrom.benchmark.statistics import Standing
     from wherefrom.benchmark.store import Damage
     from wherefrom.benchmark.summary import Summary
@@ -192,12 +193,19 @@ def _run(plan: dict[str, Any], out: Path, *, resume: bool, kept: _Kept) -> None:
 
     with bar("examples") as show:
 
-        def on_progress(done: int, everything: int) -> None:
+        def on_progress(_: int, everything: int) -> None:
             kept.everything = everything
-            show(done, everything)
 
         found = RunPlan(**plan)  # which says what is wrong with it
-        done = run_plan(found, out, resume=resume, on_progress=on_progress, on_damage=_warn_of_damage)
+        done = run_plan(
+            found,
+            out,
+            resume=resume,
+            on_progress=on_progress,
+            on_damage=_warn_of_damage,
+            on_work=show,
+            on_estimate=_tell_cost,
+        )
     console, counts = Console(highlight=False), done.costs.sum()
     bad = done.errors["example"].nunique()
     console.print(
@@ -206,6 +214,10 @@ def _run(plan: dict[str, Any], out: Path, *, resume: bool, kept: _Kept) -> None:
         f"The page: wherefrom report {out} --html report.html",
         soft_wrap=True,
     )
+
+
+def _tell_cost(estimate: CostEstimate) -> None:
+    print(estimate, file=sys.stderr, flush=True)  # which a bar that is on the screen moves out of the way for
 
 
 def _left_out(counts: Any) -> str:
@@ -244,6 +256,7 @@ def _pairs(given: str | None, option: str) -> dict[str, str] | None:
     epilog=examples(
         "wherefrom report runs/reviews",
         "wherefrom report runs/reviews runs/mine --html report.html --open",
+        "wherefrom report runs/reviews --words best --stop-words english",
     ),
 )
 def report(
@@ -266,11 +279,26 @@ def report(
     pue: Annotated[float, typer.Option(help="Overhead of the building.")] = 1.10,
     intensity: Annotated[float, typer.Option(help="kg CO2e per kWh.")] = 0.429,
     seed: Annotated[int, typer.Option(help="Of the bootstrap.", min=0)] = 0,
+    words: Annotated[
+        str | None,
+        typer.Option(
+            help="List the words that carry each class by this method of the run; 'best': the one that is"
+            " recommended, which the page takes unless told otherwise.",
+            metavar="METHOD",
+        ),
+    ] = None,
+    stop_words: Annotated[
+        str | None,
+        typer.Option(help="Words that are left out of that list, between commas; 'english' for those of grammar."),
+    ] = None,
+    keep_case: Annotated[bool, typer.Option("--keep-case", help="Tell Film from film in that list.")] = False,
+    least: Annotated[int, typer.Option(help="Texts of a class that a listed word occurs in.", min=1)] = 2,
 ) -> None:
-    """Say which methods did best in one or several runs."""
+    """Say which methods did best in one or several runs, and which words carry each class."""
     from wherefrom.benchmark import Run, write_thermostat
     from wherefrom.benchmark.statistics import Energy
     from wherefrom.benchmark.summary import summarise, with_distinct_names
+    from wherefrom.benchmark.words import WordChoice
     from wherefrom.report.leaderboard_files import as_csv, as_latex
 
     if watts is not None and not 0 < watts < inf:
@@ -282,8 +310,10 @@ def report(
     runs = [Run.load(folder) for folder in folders]
     if thermostat is not None and len(runs) > 1:
         raise BadOption("--thermostat writes the explanations of one run: name one folder.")
+    choice = WordChoice(None if words == "best" else words, least, not keep_case, _stop_words(stop_words))
     summaries = with_distinct_names(
-        [summarise(one, energy, seed=seed) for one in runs], [folder.name or str(folder) for folder in folders]
+        [summarise(one, energy, seed=seed, words=choice) for one in runs],
+        [folder.name or str(folder) for folder in folders],
     )
 
     def page() -> str:
@@ -298,7 +328,15 @@ def report(
         write_file(latex, as_latex(summaries))
     if thermostat is not None:
         write_thermostat(runs[0], thermostat)
-    _show(summaries)
+    _show(summaries, words=words is not None)
+
+
+def _stop_words(given: str | None) -> frozenset[str]:
+    from wherefrom.benchmark.words import ENGLISH
+
+    if given == "english":
+        return ENGLISH
+    return frozenset(word.strip() for word in (given or "").split(",") if word.strip())
 
 
 def check_run(folder: Path) -> None:
@@ -327,13 +365,14 @@ def _mean(one: Standing | None) -> Text:
     return Text("–" if one is None or one.mean is None else f"{one.mean:.3f}", _style_of(one))
 
 
-def _show(summaries: list[Summary]) -> None:
+def _show(summaries: list[Summary], *, words: bool) -> None:
     """A table for every run, folded where the terminal is too narrow for it: no number is ever cut off."""
     from wherefrom.benchmark.recommendation import recommend
     from wherefrom.report.columns import TerminalColumn, heading, print_columns
     from wherefrom.report.leaderboard_files import metric_title
     from wherefrom.report.pieces import visible
     from wherefrom.report.recommendation import recommended, seconds_per_example
+    from wherefrom.report.words import print_words
 
     console = Console(highlight=False)
     told = recommended(recommend([summary.redrawn for summary in summaries]), seconds_per_example(summaries))
@@ -359,6 +398,10 @@ def _show(summaries: list[Summary]) -> None:
         for method, count in summary.gaps.items():
             console.print(Text(f"{method}: {count} explanations do not add up to what they should.", "yellow"))
         console.print()
+        if words and not summary.words:
+            console.print("No word occurs in enough texts of one class: see --least.", style="yellow")
+        if words:
+            print_words(console, summary.words)
     if not sys.stdout.isatty():
         return
     console.print("Bold: the best. Blue: the examples do not tell it from the best.", style="dim")

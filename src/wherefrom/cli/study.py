@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from rich.console import Console
@@ -92,11 +93,17 @@ Folder = Annotated[
     Path, typer.Option(help="Where models, runs and the page are kept. A study that was stopped goes on there.")
 ]
 DataFolder = Annotated[Path, typer.Option(help="The folder with the data sets as JSON lines.", show_default="this one")]
+DataSets = Annotated[str, typer.Option(help="Which of these data sets, with commas.")]
 Quick = Annotated[
     bool, typer.Option("--quick", help="25 short texts a data set, and models trained on a few thousand rows.")
 ]
 Full = Annotated[bool, typer.Option("--full", help="2,000 texts a data set, as the papers have: days.")]
-Seeds = Annotated[int, typer.Option(help="How many times every model is trained.")]
+TextCount = Annotated[
+    int | None, typer.Option(help="So many texts of each data set.", show_default="25, 100 or 2,000 by size")
+]
+LongestText = Annotated[
+    int | None, typer.Option(help="Take no text with more tokens.", show_default="64 where quick, else 512")
+]
 Bases = Annotated[
     str,
     typer.Option(
@@ -107,79 +114,133 @@ Bases = Annotated[
 Workers = Annotated[int, typer.Option(help="Processes of one thread each.")]
 
 
+class StudyCommand(NamedTuple):
+    """A study that trains models and runs methods and metrics on data sets: what its command is called and takes."""
+
+    name: str
+    question: str  # the command's help
+    module: str  # in wherefrom.studies; its `study` makes the page, its DATASETS names what it can measure on
+    datasets: tuple[str, ...]
+    smallest: str  # the data set of the example
+    seeds: int = 1
+    seeds_are: str = "How many times every model is trained."
+
+
+STUDIES = (
+    StudyCommand(
+        "attcat",
+        "Does AttCAT explain better? (Qiang et al. 2022)",
+        "attcat",
+        ("sst2", "qqp", "mnli", "amazon", "yelp", "imdb", "squad1", "squad2"),
+        smallest="sst2",
+    ),
+    StudyCommand(
+        "optimus",
+        "Is attention, chosen for every decision, the more faithful? (Mylonas et al. 2023)",
+        "optimus_study",
+        ("hatexplain", "ethos", "ais", "hoc", "movies", "hummingbird", "esnli"),
+        smallest="hatexplain",
+    ),
+    StudyCommand(
+        "alti",
+        "Does ALTI find the tokens that were mixed in? (Ferrando et al. 2022)",
+        "alti_study",
+        ("sst2", "imdb", "yelp", "agreement"),
+        smallest="sst2",
+        seeds=5,
+        seeds_are="How many models of SST-2 are trained, to be held against each other.",
+    ),
+)
+
+
+def _add_command(one: StudyCommand) -> None:
+    """The command of a study. All of them take the same options."""
+    begin, everything = f"wherefrom study {one.name} --data-dir data --out study", ",".join(one.datasets)
+
+    @study.command(
+        one.name, help=one.question, epilog=examples(f"{begin} --quick --datasets {one.smallest} --bases M3", begin)
+    )
+    def command(
+        out: Folder,
+        data_dir: DataFolder = Path(),
+        datasets: DataSets = everything,
+        bases: Bases = "M6,M3",
+        quick: Quick = False,
+        full: Full = False,
+        texts: TextCount = None,
+        tokens: LongestText = None,
+        seeds: int = typer.Option(one.seeds, help=one.seeds_are),
+        workers: Workers = 1,
+    ) -> None:
+        bench = _bench(out, data_dir, quick, full, texts, tokens, workers)
+        if seeds < 1:
+            raise BadOption(f"--seeds must be at least 1, not {seeds}.")
+        wanted, names = _wanted(bases, datasets, one.datasets)
+        run_study = import_module(f"wherefrom.studies.{one.module}").study
+        _write(run_study(bench, wanted, names, seeds), out)
+
+
+for _one in STUDIES:
+    _add_command(_one)
+
+
 @study.command(
     epilog=examples(
-        "wherefrom study attcat --data-dir data --out study --quick --datasets sst2 --bases M3",
-        "wherefrom study attcat --data-dir data --out study",
+        "wherefrom study methods --data-dir data --out study --quick --datasets sst2,qqp --bases M6",
+        "wherefrom study methods --data-dir data --out study --datasets next_word --bases ./my-decoder",
     )
 )
-def attcat(
+def methods(
     out: Folder,
     data_dir: DataFolder = Path(),
     datasets: Annotated[
-        str, typer.Option(help="Of sst2, qqp, mnli, amazon, yelp, imdb, squad1, squad2, with commas.")
-    ] = "sst2,qqp,mnli,amazon,yelp,imdb,squad1,squad2",
-    bases: Bases = "M6,M3",
+        str,
+        typer.Option(
+            help="Of sst2, amazon, yelp, imdb, hatexplain, qqp, mnli, esnli, squad1, agreement, and next_word for the"
+            " bases that are causal language models, with commas."
+        ),
+    ] = "sst2,amazon,yelp,imdb,hatexplain,qqp,mnli,esnli,squad1,agreement,next_word",
+    bases: Bases = "M6",
     quick: Quick = False,
     full: Full = False,
-    seeds: Seeds = 1,
+    texts: TextCount = None,
+    tokens: LongestText = None,
     workers: Workers = 1,
 ) -> None:
-    """Does AttCAT explain better? (Qiang et al. 2022)"""
-    from wherefrom.studies.attcat import DATASETS
-    from wherefrom.studies.attcat import study as run_study
+    """Which method for which task? Methods of every family by metrics that ask different things."""
+    from wherefrom.studies.methods_study import DATASETS
+    from wherefrom.studies.methods_study import study as run_study
 
-    bench, wanted, names = _bench(out, data_dir, quick, full, seeds, workers, bases, datasets, DATASETS)
-    _write(run_study(bench, wanted, names, seeds), out)
-
-
-@study.command(
-    epilog=examples(
-        "wherefrom study optimus --data-dir data --out study --quick --datasets hatexplain --bases M3",
-        "wherefrom study optimus --data-dir data --out study",
-    )
-)
-def optimus(
-    out: Folder,
-    data_dir: DataFolder = Path(),
-    datasets: Annotated[
-        str, typer.Option(help="Of hatexplain, ethos, ais, hoc, movies, hummingbird, esnli, with commas.")
-    ] = "hatexplain,ethos,ais,hoc,movies,hummingbird,esnli",
-    bases: Bases = "M6,M3",
-    quick: Quick = False,
-    full: Full = False,
-    seeds: Seeds = 1,
-    workers: Workers = 1,
-) -> None:
-    """Is attention, chosen for every decision, the more faithful? (Mylonas et al. 2023)"""
-    from wherefrom.studies.optimus_study import DATASETS
-    from wherefrom.studies.optimus_study import study as run_study
-
-    bench, wanted, names = _bench(out, data_dir, quick, full, seeds, workers, bases, datasets, DATASETS)
-    _write(run_study(bench, wanted, names, seeds), out)
+    bench = _bench(out, data_dir, quick, full, texts, tokens, workers)
+    wanted, names = _wanted(bases, datasets, DATASETS)
+    _write(run_study(bench, wanted, names), out)
 
 
 def _bench(
-    out: Path,
-    data_dir: Path,
-    quick: bool,
-    full: bool,
-    seeds: int,
-    workers: int,
-    bases: str,
-    datasets: str,
-    known: Sequence[str],
-) -> tuple[StudyBench, list[StudyBase], list[str]]:
-    """Where a study works, on what, with what; raises where an option does not fit."""
+    out: Path, data_dir: Path, quick: bool, full: bool, texts: int | None, tokens: int | None, workers: int
+) -> StudyBench:
+    """Where a study works, and how much it takes; raises where an option does not fit."""
     from wherefrom.progress import bar
-    from wherefrom.studies.bench import SIZES, StudyBase, StudyBench
+    from wherefrom.studies.bench import SIZES, StudyBench
     from wherefrom.studies.sparse.page import check_extra
     from wherefrom.studies.sparse.study import make_folder
 
     if quick and full:
         raise BadOption("A study is --quick or --full, not both.")
-    if seeds < 1:
-        raise BadOption(f"--seeds must be at least 1, not {seeds}.")
+    for name, given in (("--texts", texts), ("--tokens", tokens)):
+        if given is not None and given < 1:
+            raise BadOption(f"{name} must be at least 1, not {given}.")
+    check_extra()
+    make_folder(out)
+    size = SIZES["quick" if quick else "full" if full else "standard"]
+    size = size._replace(texts=texts or size.texts, tokens=tokens or size.tokens)
+    return StudyBench(data_dir, out, size, workers=workers, watch=bar)
+
+
+def _wanted(bases: str, datasets: str, known: Sequence[str]) -> tuple[list[StudyBase], list[str]]:
+    """Bases and data sets by their names; raises where one is not known."""
+    from wherefrom.studies.bench import StudyBase
+
     names = _names(datasets)
     for name in names:
         if name not in known:
@@ -187,10 +248,7 @@ def _bench(
     wanted = [StudyBase.read(one) for one in _names(bases)]
     if not names or not wanted:
         raise BadOption("Name at least one data set and one base.")
-    check_extra()
-    make_folder(out)
-    size = SIZES["quick" if quick else "full" if full else "standard"]
-    return StudyBench(data_dir, out, size, workers=workers, watch=bar), wanted, names
+    return wanted, names
 
 
 def _names(given: str) -> list[str]:

@@ -170,9 +170,14 @@ def examples_for(task: str, mask: str | None) -> list[dict[str, str | None]]:
     """Texts to begin with, for what a model was made for."""
     if task == "question_answering":
         return [{"text": row["question"], "pair": row["context"]} for row in _sample("questions")]
+    if task == "similarity":
+        return [{"text": row["premise"], "pair": row["hypothesis"]} for row in _sample("pairs")]
     if task == "masked_lm":
         written = ("The film was {} and the acting was fine.", "The capital of France is {}.", "She {} the book again.")
         return [{"text": text.format(mask), "pair": None} for text in written]
+    if task == "token_classification":
+        tagged = ("Angela Merkel met Barack Obama in Berlin.", "Jane works for Siemens in Munich and lives in Paris.")
+        return [{"text": text, "pair": None} for text in tagged]
     if task == "causal_lm":
         written = ("The film was so good that", "The capital of France is", "Once upon a time there was")
         return [{"text": text, "pair": None} for text in written]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -196,9 +196,18 @@ class Comparer:
     skip: bool = True  # a method that cannot explain a text is left out, and said so; else it is an error
 
     def compare(
-        self, queries: Sequence[Query], *, asker: Asker | None = None, progress: Progress | None = None
+        self,
+        queries: Sequence[Query],
+        *,
+        asker: Asker | None = None,
+        progress: Progress | None = None,
+        explained_so_far: Progress | None = None,
     ) -> list[Comparison]:
-        """One comparison a text. The counts of questions are of all of them together."""
+        """One comparison a text. The counts of questions are of all of them together.
+
+        progress: called as questions are answered. explained_so_far: called before that, after every method of every
+            batch of texts, with how many explanations there are, and how many there will be.
+        """
         shared = asker or Asker(self.model)
         for model in (self.model, *self.against):  # what cannot be explained is an error before anything runs
             for query in queries:
@@ -206,7 +215,15 @@ class Comparer:
         elsewhere = [self._elsewhere(model, queries) for model in self.against if self._needs("second")]
 
         def work(places: Sequence[int]) -> dict[int, Gathered]:
-            return self._gathered(places, queries, shared, elsewhere)
+            return self._gathered(places, queries, shared, elsewhere, count)
+
+        explanations = 0
+
+        def count(more: int) -> None:
+            nonlocal explanations
+            explanations += more
+            if explained_so_far is not None:  # texts that were tried again in halves count once
+                explained_so_far(min(explanations, len(queries) * len(self.methods)), len(queries) * len(self.methods))
 
         found = by_batches(self.model, [query.encoding for query in queries], work)
         ordered = [found[place] for place in range(len(queries))]
@@ -350,10 +367,12 @@ class Comparer:
         queries: Sequence[Query],
         asker: Asker,
         elsewhere: Sequence[Sequence[Elsewhere]],
+        count: Callable[[int], None],
     ) -> dict[int, Gathered]:
         """Every method's explanations of texts that share their passes, and what there is to grade.
 
         elsewhere: what the other models explain of all texts. (other model, text)
+        count: called after every method with how many texts it was asked about.
         """
         passes = Passes(self.model, [queries[place].encoding for place in places], asker)
         for choice in self.methods:
@@ -378,6 +397,7 @@ class Comparer:
                 found[place].explanations[choice.asked] = explanation
                 found[place].jobs.append(first)
                 found[place].pairs.append(further)
+            count(len(places))
         return found
 
     def _by(

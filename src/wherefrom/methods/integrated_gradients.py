@@ -9,7 +9,7 @@ steps: how many gradients are taken; unless given, as many as it takes, doubled 
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -41,18 +41,34 @@ def integrated_gradients(
     if steps is not None and not 1 <= steps <= MOST_STEPS:
         raise BadOption(f"integrated_gradients takes 1 to {MOST_STEPS:,} steps, not {steps}.")
     hidden = case.model.usual_fill() if baseline == "auto" else baseline
+    # Every way to reduce a token's numbers to one reads the same path, which is gone once.
+    key = (case.row, case.target, "integrated_gradients", hidden, steps)
+    path = case.passes.once(key, lambda: _path(case, hidden, steps))
+    notes = () if abs(path.gap) <= CLOSE_ENOUGH * path.moved else (_too_large(path),)
+    params: dict[str, object] = {"baseline": hidden, "steps": path.steps}
+    return Attribution(reduced(path.parts, reduce), gap=path.gap, signed=reduce == "sum", params=params, notes=notes)
+
+
+class IntegratedPath(NamedTuple):
+    """What was found on the way from the hidden text to this one."""
+
+    parts: Tensor  # (token, size): they should add up to what the score moves
+    gap: float
+    moved: float
+    steps: int
+
+
+def _path(case: Case, hidden: str, steps: int | None) -> IntegratedPath:
     nothing = torch.zeros_like(case.embeddings[:1]) if hidden == "zero" else case.model.embedding_of(hidden)
     start = torch.where(case.special[:, None], case.embeddings, nothing)  # (token, size)
     promised = (case.target.score(case.logits[None]) - case.score_along(start[None])).item()
     for taken in (steps,) if steps is not None else DOUBLED:
-        scores = _integrated(case, start, taken)
-        gap = promised - scores.sum().item()
-        moved = max(abs(promised), scores.sum(-1).abs().sum().item())
+        parts = _integrated(case, start, taken)
+        gap = promised - parts.sum().item()
+        moved = max(abs(promised), parts.sum(-1).abs().sum().item())
         if abs(gap) <= CLOSE_ENOUGH * moved:
             break
-    notes = () if abs(gap) <= CLOSE_ENOUGH * moved else (_too_large(gap, moved, taken),)
-    params: dict[str, object] = {"baseline": hidden, "steps": taken}
-    return Attribution(reduced(scores, reduce), gap=gap, signed=reduce == "sum", params=params, notes=notes)
+    return IntegratedPath(parts, gap, moved, taken)
 
 
 def _integrated(case: Case, start: Tensor, steps: int) -> Tensor:
@@ -79,8 +95,8 @@ def quadrature(steps: int) -> tuple[Numbers, Numbers]:
     return np.concatenate(places), np.concatenate(weights)
 
 
-def _too_large(gap: float, moved: float, steps: int) -> str:
+def _too_large(path: IntegratedPath) -> str:
     return (
-        f"The scores miss {abs(gap):.3g} of what they should add up to, beside {moved:.3g} that they move, after"
-        f" {steps} steps: do not rely on them. Take more steps, another baseline or another method."
+        f"The scores miss {abs(path.gap):.3g} of what they should add up to, beside {path.moved:.3g} that they move,"
+        f" after {path.steps} steps: do not rely on them. Take more steps, another baseline or another method."
     )

@@ -11,7 +11,9 @@ import socket
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -21,12 +23,22 @@ import transformers
 from huggingface_hub import constants
 from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
+from transformers.utils.hub import cached_file
 
 from wherefrom.errors import BadOption, UnknownName, WherefromError, WrongModel
+from wherefrom.model.sentence_encoder import (
+    is_sentence_encoder,
+    parts_of_encoder,
+    pooling_named,
+    similarity_in_files,
+)
 from wherefrom.model.tasks import TASKS, Task
+from wherefrom.model.tasks.similarity import EmbeddingSimilarity
 from wherefrom.model.text_model import TextModel
 
 EMBEDDED = "embedded"
+SIMILARITY = EmbeddingSimilarity().name
+UNREAD = "pooler."  # weights of some encoders that the pooling of hidden states does not read
 
 DeviceSpec = str | torch.device
 DtypeSpec = str | torch.dtype
@@ -39,12 +51,22 @@ def load_model(
     dtype: DtypeSpec | None = None,
     task: str | None = None,
     spread: float | None = None,
+    pooling: str | None = None,
 ) -> TextModel:
     precision = _dtype(dtype)
     if device is not None:
         _device(device)
+    if pooling is not None:
+        pooling_named(pooling)
     if isinstance(source, str | os.PathLike):
-        return _from_files(os.fspath(source), device=device, dtype=precision, task=task, spread=spread)
+        found = _from_files(
+            os.fspath(source), device=device, dtype=precision, task=task, spread=spread, pooling=pooling
+        )
+        return _pooled(found, pooling)
+    bound: Task | None = None
+    if is_sentence_encoder(source):
+        *pair, bound = parts_of_encoder(source, pooling)
+        source = tuple(pair)
     network, tokenizer = _given(source)
     if (device is not None and _device(device) != network.device) or (
         precision is not None and precision != network.dtype
@@ -53,9 +75,20 @@ def load_model(
             "Wherefrom changes nothing on a model it is handed. Move or cast it with"
             " model.to(...), then load it without device or dtype."
         )
-    made_for = _task_of(type(network).__name__, [type(network).__name__], task)
+    made_for = bound or _chosen_pooling(_task_of(type(network).__name__, [type(network).__name__], task), pooling)
     name = network.config._name_or_path or type(network).__name__
-    return TextModel(network, tokenizer, name=name, task=made_for, spread=spread)
+    return _pooled(TextModel(network, tokenizer, name=name, task=made_for, spread=spread), pooling)
+
+
+def _chosen_pooling(task: Task, pooling: str | None) -> Task:
+    """The same task; of similarity with the pooling that was asked for."""
+    return replace(task, pooling=pooling_named(pooling)) if isinstance(task, EmbeddingSimilarity) else task
+
+
+def _pooled(model: TextModel, pooling: str | None) -> TextModel:
+    if pooling is not None and not isinstance(model.task, EmbeddingSimilarity):
+        raise BadOption(f"pooling is how texts become embeddings; {model.name} is made for {model.task.name}.")
+    return model
 
 
 def _device(asked: DeviceSpec) -> torch.device:
@@ -96,7 +129,8 @@ def _given(source: Any) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     if isinstance(source, tuple | list):
         given += f" of {', '.join(type(one).__name__ for one in source)}"
     raise WrongModel(
-        "load() takes 'embedded', a folder, a hub id, a (model, tokenizer) pair or a transformers pipeline,"
+        "load() takes 'embedded', a folder, a hub id, a (model, tokenizer) pair, a transformers pipeline, a"
+        " SentenceTransformer, a CrossEncoder or a function,"
         f" not {given}."
     )
 
@@ -132,11 +166,14 @@ def _task_of(name: str, architectures: list[str], asked: str | None) -> Task:
     if asked is not None and asked not in TASKS:
         raise UnknownName.among("task", asked, TASKS)
     made_for = next((task for task in TASKS.values() if any(a.endswith(task.endings) for a in architectures)), None)
+    if made_for is None and asked == SIMILARITY and all(one.endswith("Model") for one in architectures):
+        return TASKS[SIMILARITY]
     is_a = ", ".join(architectures) or "model of unknown architecture"
     if made_for is None:
         raise WrongModel(
-            f"{name} has no head for {', '.join(TASKS)} (it is a {is_a})."
-            " Give a model that was fine-tuned, such as one saved from AutoModelForSequenceClassification."
+            f"{name} has no head for {', '.join(one for one in TASKS if one != SIMILARITY)} (it is a {is_a})."
+            " Give a model that was fine-tuned, such as one saved from AutoModelForSequenceClassification; or, for the"
+            " cosine of two texts' embeddings, say task='similarity'."
         )
     if asked is not None and asked != made_for.name:
         raise WrongModel(f"{name} is a {is_a}, made for {made_for.name}, not for {asked}.")
@@ -150,29 +187,33 @@ def _from_files(
     dtype: torch.dtype | None,
     task: str | None,
     spread: float | None,
+    pooling: str | None,
 ) -> TextModel:
     folder = str(resources.files("wherefrom") / "model" / "builtin" / "sentiment") if name == EMBEDDED else name
     if not os.path.isdir(folder) and (
         os.path.exists(folder) or folder.startswith((".", "/", "~")) or folder.count("/") > 1
     ):
         raise WrongModel(f"{name} is not a folder with a model in it.")
-    if os.path.isdir(folder) and not Path(folder, "config.json").exists():
-        if Path(folder, "adapter_config.json").exists():
-            raise WrongModel(_adapter(name, folder, task))
-        raise WrongModel(
-            f"The folder {name} holds no model: it has no config.json. Save one there with model.save_pretrained(...)."
-        )
     # Nothing of a model's own code is run, whatever its files say, and nobody is asked whether it may be. Weights come
     # from safetensors where there are any, else through torch's loader that makes tensors and nothing else.
     safely: dict[str, Any] = {
         "trust_remote_code": False,
         "local_files_only": os.path.isdir(folder) or not _hub_can_be_reached(),
     }
+    encoder = similarity_in_files(name, partial(_content, folder, safely["local_files_only"]), pooling)
+    if encoder is not None and encoder[1]:
+        folder = os.path.join(folder, encoder[1])
+    if os.path.isdir(folder) and not Path(folder, "config.json").exists():
+        if Path(folder, "adapter_config.json").exists():
+            raise WrongModel(_adapter(name, folder, task))
+        raise WrongModel(
+            f"The folder {name} holds no model: it has no config.json. Save one there with model.save_pretrained(...)."
+        )
     try:
         with quiet():
             config = AutoConfig.from_pretrained(folder, **safely)
             _check_size(name, config)
-            made_for = _task_of(name, list(config.architectures or []), task)
+            made_for = _task_in_files(name, list(config.architectures or []), task, pooling, encoder and encoder[0])
             wanted = (
                 torch.float32 if dtype is None and name == EMBEDDED else dtype
             )  # stored in half precision, for size
@@ -185,12 +226,35 @@ def _from_files(
         raise
     except Exception as error:  # files from anywhere, read by several libraries: there is no telling what they raise
         raise WrongModel(f"The model {name!r} could not be loaded: {_reason(error, safely)}") from error
-    if loaded["missing_keys"]:
+    missing = [key for key in loaded["missing_keys"] if not (made_for.name == SIMILARITY and key.startswith(UNREAD))]
+    if missing:
         raise WrongModel(
             f"The files of {name} lack weights that the model needs and that would be random:"
-            f" {', '.join(sorted(loaded['missing_keys'])[:3])}."
+            f" {', '.join(sorted(missing)[:3])}."
         )
     return TextModel(_moved(network, device).eval(), tokenizer, name=name, task=made_for, spread=spread)
+
+
+def _task_in_files(
+    name: str, architectures: list[str], asked: str | None, pooling: str | None, encoder: EmbeddingSimilarity | None
+) -> Task:
+    """The task that a folder was made for; similarity, where it is a sentence encoder and nothing else is asked for."""
+    if encoder is not None and asked in (None, SIMILARITY):
+        return encoder
+    return _chosen_pooling(_task_of(name, architectures, asked), pooling)
+
+
+def _content(folder: str, local: bool, file: str) -> str | None:
+    """The content of a small file of a model, from its folder or from the hub; None where there is none."""
+    path = Path(folder, file)
+    if not os.path.isdir(folder):
+        with suppress(Exception), quiet():  # no such file, no such model, no network: said when the model is loaded
+            found = cached_file(folder, file, local_files_only=local, _raise_exceptions_for_missing_entries=False)
+            path = Path(found or "")
+    try:
+        return path.read_text(encoding="utf-8") if path.is_file() else None
+    except (OSError, ValueError) as error:
+        raise WrongModel(f"{file} of {folder} cannot be read: {error}") from error
 
 
 def _adapter(name: str, folder: str, task: str | None) -> str:

@@ -80,25 +80,17 @@ class TextModel:
 
     @cached_property
     def labels(self) -> list[str]:
-        named: dict[Any, str] = {**(self.network.config.id2label or {})}
-        return [str(named.get(i, f"LABEL_{i}")) for i in range(self.network.config.num_labels or 0)]
+        return self.task.labels(self)
 
     @property
     def independent(self) -> bool:
         """True where labels do not exclude each other (multi-label), or there is only one."""
-        if self.regression:
-            return False
-        return self.network.config.problem_type == "multi_label_classification" or len(self.labels) == 1
+        return self.task.independent(self)
 
     @property
     def regression(self) -> bool:
-        """Whether the outputs are values and no probabilities: where the configuration says so, or does not say what a
-        single output is, which transformers then trains as regression, too.
-        """
-        if not self.task.has_labels:
-            return False
-        kind = self.network.config.problem_type
-        return kind == "regression" or (kind is None and len(self.labels) == 1)
+        """Whether the outputs are values and no probabilities."""
+        return self.task.regression(self)
 
     @cached_property
     def anatomy(self) -> Anatomy:
@@ -155,6 +147,16 @@ class TextModel:
         return None
 
     @property
+    def only_answers(self) -> bool:
+        """Whether it can be asked and nothing else: no gradients, no attention, nothing inside."""
+        return False
+
+    @property
+    def identity(self) -> bytes | None:
+        """What stands for a model whose weights cannot be read, in its fingerprint; None where they can be."""
+        return None
+
+    @property
     def device(self) -> torch.device:
         return self.embedding_table.device
 
@@ -198,29 +200,7 @@ class TextModel:
                 raise BadOption(
                     "The text has half of a character in it (a lone surrogate): it was not decoded rightly."
                 )
-        wanted = {"return_offsets_mapping": True, "return_special_tokens_mask": True, "verbose": False}
-        read = self.tokenizer(text, pair, truncation=False, **wanted)
-        length = len(read["input_ids"])
-        if self.limit is not None and length > self.limit:
-            read = self.tokenizer(text, pair, truncation=True, max_length=self.limit, **wanted)
-        segment = tuple(
-            -1 if special or sequence is None else sequence
-            for special, sequence in zip(read["special_tokens_mask"], read.sequence_ids(), strict=True)
-        )
-        if all(part < 0 for part in segment):
-            raise EmptyText("The tokenizer finds nothing to read in this text: it may hold only control characters.")
-        types = read.get("token_type_ids")
-        encoding = Encoding(
-            text=text,
-            pair=pair,
-            tokens=tuple(self.tokenizer.convert_ids_to_tokens(read["input_ids"])),
-            input_ids=tuple(read["input_ids"]),
-            token_type_ids=None if types is None else tuple(types),
-            offsets=tuple((int(start), int(end)) for start, end in read["offset_mapping"]),
-            segment=segment,
-            cut=length - len(read["input_ids"]),
-        )
-        return self.task.check_text(self, encoding)
+        return self.task.check_text(self, self.task.read(self, text, pair))
 
     def target(self, spec: TargetSpec) -> Target:
         """A target that does not depend on the text: a label or a token."""
@@ -295,8 +275,10 @@ class TextModel:
     def _logits(self, inputs: dict[str, Tensor], embeddings: Tensor | None, *, skip_unread: bool) -> Tensor:
         positions = None if self._position_unknown else self.task.positions(self, inputs)
         only = self._only_what_is_read(positions) if skip_unread else nullcontext()
-        with self._embeddings_are(inputs["input_ids"], embeddings), only, self._words_only_at(positions):
-            output = self.network(**inputs)
+        rows, vectors = self.task.rows(self, inputs, embeddings)
+        ids = rows["input_ids"].flatten(end_dim=-2)  # choices are rows of their own
+        with self._embeddings_are(ids, vectors), only, self._words_only_at(positions):
+            output = self.network(**rows)
         if self.vocabulary_head is not None and positions is not None:
             # one position was computed, and stands for all of them; the others are never looked at
             output.logits = output.logits.expand(-1, inputs["input_ids"].shape[1], -1)
@@ -442,6 +424,10 @@ class TextModel:
                 f" another fill: {', '.join(has) or 'none'}."
             )
         return int(found)
+
+    def fill_in_place(self, fill: str) -> str:
+        """How tokens are hidden where this is asked for: nothing is deleted where every position has its own answer."""
+        return self.usual_fill() if fill == "delete" and self.task.answers_by_position else fill
 
     def embedding_of(self, fill: str) -> Tensor:
         """The word embedding that stands for a hidden token. (1, size)"""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from wherefrom.benchmark.recommendation import FLOOR, recommend
 from wherefrom.benchmark.statistics import Curve, Energy, Interval, MethodCost, Ranks, Standing, question_of
@@ -19,9 +19,11 @@ from wherefrom.report.figure import BLUE, GREEN, INK, ORANGE, PURPLE, label, log
 from wherefrom.report.html import ExplanationView, view
 from wherefrom.report.leaderboard_files import metric_title
 from wherefrom.report.marks import MARKED_BY_PEOPLE, NOTHING_MARKED
+from wherefrom.report.page_table import PageTable, ScoreCell, number
 from wherefrom.report.pieces import visible
 from wherefrom.report.recommendation import recommended, seconds_per_example
 from wherefrom.report.wording import percent, predicts
+from wherefrom.report.words import WordsView, words_view
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,23 +36,6 @@ OPERATIONS = 8  # how many of the operations that won are listed
 TEXT = 700  # how many characters of a disputed example are shown
 SIDE_BY_SIDE = 8  # by how many methods a disputed example is shown
 DISAGREE = 0.3  # below this mean correlation, methods are said to disagree on an example
-
-
-class ScoreCell(NamedTuple):
-    """A number in a table that can be sorted by it."""
-
-    text: str
-    sort: float | None = None
-    detail: str = ""
-    classes: str = ""
-    strength: float = 0.0  # of its colour
-
-
-class PageTable(NamedTuple):
-    """A table of the page, one row for each method."""
-
-    columns: list[tuple[str, str]]  # the title, and a longer explanation of it
-    rows: list[tuple[str, list[ScoreCell]]]  # the method and its cells
 
 
 @dataclass(frozen=True)
@@ -82,6 +67,7 @@ class RunView:
     cumulative: str | None
     agreement: str | None
     winners: list[tuple[str, int, list[tuple[str, int, str]]]]
+    words: list[WordsView]  # class by class
     disputed: list[DisputedView]
     labels: list[str]  # of these examples
     counted: dict[str, int]  # how many of them are wrong, and on how many methods disagree
@@ -194,6 +180,7 @@ def _view(summary: Summary, energy: Energy | None, colours: Mapping[str, str]) -
         cumulative=_cumulative_figure(summary.costs, colours) if summary.costs else None,
         agreement=_agreement_figure(summary, order) if len(order) > 1 else None,
         winners=_winners(summary),
+        words=[words_view(one) for one in summary.words],
         disputed=examples,
         labels=sorted({one.label for one in examples if one.label}),
         counted={
@@ -286,12 +273,6 @@ def _score_cell(one: Standing | None, count: int, scale: float) -> ScoreCell:
     classes = "best" if first else near
     margin = "" if one.interval is None else f"95%: {_between(one.interval, scale)}, {one.count} examples"
     return ScoreCell(number(one.mean, scale), one.mean, margin, classes, _strength(one.rank, count))
-
-
-def number(value: float, scale: float = 1.0) -> str:
-    """Three decimals, or scientific notation where numbers of this scale need it; with a typographic minus sign."""
-    shown = f"{value:.3f}" if 0.01 <= scale < 1000 or value == 0 else f"{value:.2e}"
-    return (shown.lstrip("-") if float(shown) == 0 else shown).replace("-", "−")
 
 
 def _detail(standings: Sequence[Standing]) -> PageTable:

@@ -70,14 +70,19 @@ def _name(axes: Axes, flow: Flow, *, across: bool, down: bool) -> None:
     axes.set_yticks(places if down else [], names if down else [], fontsize=7, parse_math=False)
 
 
-def drop_curves(curves: Mapping[str, Numbers], path: FilePath, *, shares: Numbers) -> None:
+def drop_curves(
+    curves: Mapping[str, Numbers], path: FilePath, *, shares: Numbers, bands: Mapping[str, Numbers] | None = None
+) -> None:
     """How far the probability has fallen when that share of the tokens is gone, one line a method: as Figures 6 and
-    9.
+    9. bands: how far to both sides of a line its band goes.
     """
     figure = _figure(5.5, 3.8)
     axes = figure.add_subplot()
     for name, curve in curves.items():
-        axes.plot(100 * shares, curve, label=name)
+        (line,) = axes.plot(100 * shares, curve, label=name)
+        if bands is not None:
+            low, high = curve - bands[name], curve + bands[name]
+            axes.fill_between(100 * shares, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
     axes.set_xlabel("most important tokens removed, %")
     axes.set_ylabel("drop in probability")
     axes.legend(frameon=False, fontsize=8)

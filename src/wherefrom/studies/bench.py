@@ -33,6 +33,7 @@ from wherefrom.core.arrays import Numbers
 from wherefrom.core.files import read_json, write_atomically
 from wherefrom.core.units import Level
 from wherefrom.errors import BadOption, MissingExtra, WrongModel
+from wherefrom.model.tasks import TASKS
 from wherefrom.progress import OnProgress
 from wherefrom.studies.data import SETS, Rows, Splits, StudySet, drawn, first_that_fit, study_splits, write_part
 from wherefrom.studies.fine_tuning import fine_tune, measure
@@ -69,6 +70,7 @@ class StudyBase(NamedTuple):
     name: str
     folder: str  # or a hub id
     sentiment: str = ""  # where it is a sentiment model already: as `wherefrom.load` takes it
+    causal: bool = False  # a language model that comes as it is, and predicts the next token
 
     @classmethod
     def read(cls, asked: str) -> StudyBase:
@@ -82,7 +84,14 @@ class StudyBase(NamedTuple):
             return cls("M6", str(resources.files(MINILM) / "model"))
         if asked == "M3":
             return cls("M3", str(resources.files("wherefrom") / "model" / "builtin" / "sentiment"), "embedded")
-        return cls(Path(asked).name, asked)
+        return cls(Path(asked).name, asked, causal=_is_causal(asked))
+
+
+def _is_causal(source: str) -> bool:
+    """Whether a folder holds a causal language model. A hub id is taken for an encoder, which is trained."""
+    config = Path(source) / "config.json"
+    architectures = read_json(config).get("architectures") or [] if config.is_file() else []
+    return any(str(name).endswith(TASKS["causal_lm"].endings) for name in architectures)
 
 
 class StudyModel(NamedTuple):
@@ -165,6 +174,8 @@ class StudyBench:
     def model(self, name: str, base: StudyBase, seed: int = 0) -> StudyModel:
         """The model for a data set, trained if it is not there yet, and measured on texts that it has not seen."""
         wanted = SETS[SETS[name].trained_on]
+        if wanted.task == "next_word":
+            return StudyModel(base.name, base.folder, {}, None, 0.0)
         if base.sentiment and wanted.name == "sst2":
             source, rows, seconds = base.sentiment, None, 0.0
         else:
@@ -178,6 +189,7 @@ class StudyBench:
         if wanted.start:
             first = SETS[wanted.start]
             start = base.folder if base.sentiment and first.name == "sst2" else self._trained(first, base, seed)[0]
+        assert wanted.task != "next_word"
         rows, recipe = wanted.training(self.splits(wanted.name).train, quick=self.size.quick)
         label = f"{wanted.name}-{base.name}"
         with self.watch(f"steps of training {label}") as moved:
@@ -192,6 +204,7 @@ class StudyBench:
         kept = self.out / "scores" / f"{_digest([folder, [row['id'] for row in rows], one.name])}.json"
         if kept.is_file():
             return dict(read_json(kept))
+        assert one.task != "next_word"
         labels = load(source).labels if one.task in ("one_label", "several_labels") else []
         if source == "embedded":
             rows = [{**row, "label": row["label"].upper()} for row in rows]

@@ -70,7 +70,7 @@ class StudySet:
     name: str
     files: tuple[str, ...]
     make: Callable[[dict[str, Rows]], Splits]
-    task: TrainingTask
+    task: TrainingTask | Literal["next_word"]  # the last is not trained: a causal language model comes as it is
     labels: tuple[str, ...] = ()
     recipe: FineTuning = USUAL
     quick: tuple[int, int] = (3000, 1)  # rows and epochs of a quick study
@@ -111,7 +111,8 @@ def study_splits(name: str, folder: Path) -> Splits:
     wanted = SETS[name]
     found = wanted.make({file: read_rows(folder, file) for file in wanted.files})
     for part, rows in zip(PARTS, found, strict=True):
-        if not rows and (part == "test" or not wanted.model):
+        trained = not wanted.model and wanted.task != "next_word"
+        if not rows and (part == "test" or trained):
             raise BadFile(f"The data set {name} has no rows for {part}: {', '.join(wanted.files)} hold too few.")
     return found
 
@@ -316,10 +317,22 @@ def _agreement(files: dict[str, Rows]) -> Splits:
     for row in files["agreement_linzen"]:
         start, end = row["verb_span"]
         masked = row["text"][:start] + MASK + row["text"][end:]
-        rows.append({"id": row["id"], "text": masked, "label": row["label"], "foil": row["foil"]})
+        more = {"label": row["label"], "foil": row["foil"], "attractors": row.get("n_attractors", 0)}
+        rows.append({"id": row["id"], "text": masked, **more})
     return split_rows(rows, _text_key)
 
 
+def _next_word(files: dict[str, Rows]) -> Splits:
+    """The first halves of sentences, for what comes next."""
+    rows = []
+    for row in files["sst2_dev"]:
+        words = row["text"].split()
+        if len(words) >= 2 * LEAST_WORDS:
+            rows.append({"id": row["id"], "text": " ".join(words[: len(words) // 2])})
+    return Splits([], [], rows)
+
+
+LEAST_WORDS = 4  # of half a sentence
 SENTIMENT_FILES = ("sst2_train", "sst2_dev", "jw_imdb_train", "imdb")
 SQUAD_FILES = ("squad_v1.1", "squad_v2")
 HALLMARKS = (
@@ -430,6 +443,7 @@ SETS = {
             rationales=True,
             note="without neutral pairs; 1,600 pairs of MNLI are trained on beside its own",
         ),
+        StudySet("next_word", ("sst2_dev",), _next_word, "next_word"),
         StudySet("agreement", ("agreement_linzen",), _agreement, "two_words", recipe=FineTuning(rate=1e-4)),
     )
 }

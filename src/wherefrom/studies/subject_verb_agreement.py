@@ -15,6 +15,11 @@ from wherefrom.api import Model
 from wherefrom.core.explanation import Explanation
 from wherefrom.core.files import FilePath, read_json_lines
 from wherefrom.errors import BadFile, WrongModel
+from wherefrom.heads.trees import Tree
+
+SUBJECTS = ("nsubj", "nsubjpass")
+BELOW_THE_PREDICATE = ("aux", "auxpass", "cop")  # a verb of this relation has its subject at its governor
+RELATIVE = ("that", "which", "who", "what", "there")  # their number is that of another word
 
 
 @dataclass(frozen=True)
@@ -54,3 +59,19 @@ def explain(model: Model, sentence: Sentence, method: str = "alti", **options: A
         raise WrongModel("Subject-verb agreement is decided at [MASK]: give a masked language model.")
     text = sentence.masked(str(model.text_model.tokenizer.mask_token))
     return model.explain(text, method, (sentence.right, sentence.wrong), **options)
+
+
+def subject_of(tree: Tree, start: int, end: int) -> tuple[int, int] | None:
+    """Where the subject of the verb at these characters stands: its one nominal subject, in front of it and no relative
+    pronoun. None where the tree names no such word.
+    """
+    verb = next((word for word in tree.words if word.start < end and word.end > start), None)
+    if verb is None:
+        return None
+    predicate = tree.words.index(verb)
+    if verb.relation.partition(":")[0] in BELOW_THE_PREDICATE and verb.head >= 0:
+        predicate = verb.head
+    found = [word for word in tree.words if word.head == predicate and word.relation.partition(":")[0] in SUBJECTS]
+    if len(found) != 1 or found[0].end > start or tree.text[found[0].start : found[0].end].lower() in RELATIVE:
+        return None
+    return found[0].start, found[0].end

@@ -38,6 +38,7 @@ from wherefrom.model.relevance.rules import (
     INSIDE_NORM,
     OUT_OF_PLACE,
     REWRITTEN,
+    WAYS_OUT,
     Form,
     Rule,
 )
@@ -118,7 +119,7 @@ class RelevanceMode(TorchFunctionMode):
         if first_that_depends((result,)) is not None:
             raise NotSeen(
                 f"There is no relevance rule for torch's {name!r}, which this model"
-                " uses, so relevance methods cannot explain it."
+                f" uses, so relevance methods cannot explain it. {WAYS_OUT.get(name, '')}".rstrip()
             )
         return result
 

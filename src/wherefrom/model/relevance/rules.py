@@ -433,3 +433,10 @@ OUT_OF_PLACE: Mapping[str, Callable[..., Tensor]] = {
     **dict.fromkeys(("div_", "__itruediv__"), torch.div),
     "masked_fill_": torch.masked_fill,
 }
+
+# What somebody can do whose model calls a function without a row. Experts one after the other are added up in place, an
+# expert at a time, so that the rule of a sum would have to know what is still to come.
+WAYS_OUT: Mapping[str, str] = {
+    "index_add_": "It computes its experts one after the other; have them computed together, which gives the same:"
+    ' network.set_experts_implementation("batched_mm").'
+}

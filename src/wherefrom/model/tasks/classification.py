@@ -13,7 +13,7 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import SavedTarget, Target, resolve_target
 from wherefrom.core.units import Span
 from wherefrom.errors import BadOption, NotDefined
-from wherefrom.model.tasks.task import USUAL_METHODS, TargetSpec
+from wherefrom.model.tasks.task import USUAL_METHODS, SingleRow, TargetSpec
 from wherefrom.registry import Reference
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Classification:
+class Classification(SingleRow):
     name: str = "classification"
     endings: tuple[str, ...] = ("ForSequenceClassification",)
     auto: str = "AutoModelForSequenceClassification"
@@ -31,6 +31,7 @@ class Classification:
     has_labels: bool = True
     position_depends_on_family: bool = True
     finds_end_by_padding: bool = True
+    answers_by_position: bool = False
 
     def asked_at(self, model: TextModel, text: str, span: Span) -> str:
         del model, span
@@ -75,6 +76,12 @@ class Classification:
     def predicted(self, model: TextModel, logits: Tensor, _encoding: Encoding) -> Target:
         return _class_target(model, 0 if model.regression else int(logits.argmax()))  # values do not compete
 
+    def decided(
+        self, model: TextModel, logits: Tensor, encoding: Encoding, targets: Sequence[Target]
+    ) -> Sequence[Target]:
+        del targets
+        return self.targets(model, None, logits, encoding)
+
     def predicted_labels(self, model: TextModel, logits: Tensor, encoding: Encoding) -> list[str]:
         if model.regression:  # every output has a value
             return list(model.labels)
@@ -94,11 +101,16 @@ class Classification:
         del model, logits, encoding
         return None
 
-    def probabilities(self, model: TextModel, logits: Tensor) -> dict[str, float]:
+    def probabilities(self, model: TextModel, logits: Tensor, target: Target) -> dict[str, float]:
+        del target
         if model.regression:
             return {}
         chances = logits.double().sigmoid() if model.independent else logits.double().softmax(-1)
         return dict(zip(model.labels, chances.tolist(), strict=True))
+
+    def notes(self, model: TextModel, logits: Tensor, encoding: Encoding, targets: Sequence[Target]) -> tuple[str, ...]:
+        del model, logits, encoding, targets
+        return ()
 
     def offers(self, model: TextModel) -> frozenset[Reference]:
         return frozenset({"others"} if len(model.labels) > 1 else ())

@@ -7,13 +7,14 @@ between tasks asks the task for it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from torch import Tensor
 
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import SavedTarget, Target
 from wherefrom.core.units import Span
+from wherefrom.errors import EmptyText
 from wherefrom.registry import Reference
 
 if TYPE_CHECKING:
@@ -29,7 +30,9 @@ USUAL_METHODS = ("attcat", "integrated_gradients", "occlusion")
 
 
 class Task(Protocol):
-    """Logits are (row, class) for every task but extractive question answering, which has (row, 2, token)."""
+    """Logits are (row, class) for tasks that decide one thing about a text; (row, 2, token) for extractive question
+    answering, and (row, tag, token) for token classification.
+    """
 
     @property
     def name(self) -> str: ...
@@ -59,6 +62,12 @@ class Task(Protocol):
         """Whether decoders find the last token by the padding id, so that they need one to answer batches."""
 
     @property
+    def answers_by_position(self) -> bool:
+        """Whether every position has an answer of its own, so that a word that is hidden must leave its position
+        behind: then nothing is deleted, and the model's usual fill stands in place of it.
+        """
+
+    @property
     def reads_pairs(self) -> bool:
         """Whether two texts mean something to it."""
 
@@ -67,6 +76,33 @@ class Task(Protocol):
         """What explains it where no method is named: the first of these that can look into the model. Measured:
         docs/which-method.md.
         """
+
+    @property
+    def several_rows(self) -> str | None:
+        """Why one text goes through the model as several rows, so that no single pass over it can be looked into; None
+        where it is one row.
+        """
+
+    @property
+    def bound(self) -> str:
+        """What this task was told beside its name and decides answers, such as candidate labels; nothing, mostly."""
+
+    def labels(self, model: TextModel) -> list[str]:
+        """The names of the model's classes."""
+
+    def independent(self, model: TextModel) -> bool:
+        """Whether labels do not exclude each other (multi-label), or there is only one."""
+
+    def regression(self, model: TextModel) -> bool:
+        """Whether the outputs are values and no probabilities."""
+
+    def read(self, model: TextModel, text: str, pair: str | None) -> Encoding:
+        """The text as the tokenizer cuts it."""
+
+    def rows(
+        self, model: TextModel, inputs: dict[str, Tensor], embeddings: Tensor | None
+    ) -> tuple[dict[str, Tensor], Tensor | None]:
+        """What goes through the network for these rows of tokens, and the word vectors that stand in them."""
 
     def asked_at(self, model: TextModel, text: str, span: Span) -> str:
         """The text as this task is asked about what stands at these characters: masked, or cut off in front of them; as
@@ -96,6 +132,11 @@ class Task(Protocol):
     def predicted(self, model: TextModel, logits: Tensor, encoding: Encoding) -> Target:
         """What the model predicts: the first component, where there are several."""
 
+    def decided(
+        self, model: TextModel, logits: Tensor, encoding: Encoding, targets: Sequence[Target]
+    ) -> Sequence[Target]:
+        """What the model decides where these targets are read; what it predicts, for tasks that decide one thing."""
+
     def predicted_labels(self, model: TextModel, logits: Tensor, encoding: Encoding) -> list[str]:
         """All labels that are predicted: of a multi-label model every one that is likelier than not, perhaps none."""
 
@@ -107,8 +148,76 @@ class Task(Protocol):
         for tasks that look for no answer.
         """
 
-    def probabilities(self, model: TextModel, logits: Tensor) -> dict[str, float]:
-        """Of every class, or of the likeliest, for the views. (class,)"""
+    def probabilities(self, model: TextModel, logits: Tensor, target: Target) -> dict[str, float]:
+        """Of every class, or of the likeliest, where the target is read, for the views. (class,)"""
+
+    def notes(self, model: TextModel, logits: Tensor, encoding: Encoding, targets: Sequence[Target]) -> tuple[str, ...]:
+        """What a reader of an explanation of these targets has to know beside it; mostly nothing."""
 
     def offers(self, model: TextModel) -> frozenset[Reference]:
         """What metrics can be measured against on every text of this task, beside the model itself."""
+
+
+class SingleRow:
+    """What tasks share that send a text through the model as it is, in one row of tokens."""
+
+    has_labels: bool
+    several_rows: ClassVar[str | None] = None
+
+    @property
+    def bound(self) -> str:
+        return ""
+
+    def labels(self, model: TextModel) -> list[str]:
+        config = model.network.config
+        named: dict[Any, str] = {**(config.id2label or {})}
+        return [str(named.get(i, f"LABEL_{i}")) for i in range(config.num_labels or 0)]
+
+    def independent(self, model: TextModel) -> bool:
+        if model.regression:
+            return False
+        return model.network.config.problem_type == "multi_label_classification" or len(model.labels) == 1
+
+    def regression(self, model: TextModel) -> bool:
+        """Where the configuration says so, or does not say what a single output is, which transformers then trains as
+        regression, too.
+        """
+        if not self.has_labels:
+            return False
+        kind = model.network.config.problem_type
+        return kind == "regression" or (kind is None and len(model.labels) == 1)
+
+    def read(self, model: TextModel, text: str, pair: str | None) -> Encoding:
+        return tokenized(model, text, pair, model.limit)
+
+    def rows(
+        self, model: TextModel, inputs: dict[str, Tensor], embeddings: Tensor | None
+    ) -> tuple[dict[str, Tensor], Tensor | None]:
+        del model
+        return inputs, embeddings
+
+
+def tokenized(model: TextModel, text: str, pair: str | None, limit: int | None) -> Encoding:
+    """A text, or two in one row, as the tokenizer cuts them; truncated where they are longer than the limit."""
+    wanted = {"return_offsets_mapping": True, "return_special_tokens_mask": True, "verbose": False}
+    read = model.tokenizer(text, pair, truncation=False, **wanted)
+    length = len(read["input_ids"])
+    if limit is not None and length > limit:
+        read = model.tokenizer(text, pair, truncation=True, max_length=limit, **wanted)
+    segment = tuple(
+        -1 if special or sequence is None else sequence
+        for special, sequence in zip(read["special_tokens_mask"], read.sequence_ids(), strict=True)
+    )
+    if all(part < 0 for part in segment):
+        raise EmptyText("The tokenizer finds nothing to read in this text: it may hold only control characters.")
+    types = read.get("token_type_ids")
+    return Encoding(
+        text=text,
+        pair=pair,
+        tokens=tuple(model.tokenizer.convert_ids_to_tokens(read["input_ids"])),
+        input_ids=tuple(read["input_ids"]),
+        token_type_ids=None if types is None else tuple(types),
+        offsets=tuple((int(start), int(end)) for start, end in read["offset_mapping"]),
+        segment=segment,
+        cut=length - len(read["input_ids"]),
+    )

@@ -1,0 +1,321 @@
+"""Any function from texts to numbers behind the same door: it can be asked with words hidden, and nothing else.
+
+A text is cut into words, or into the tokens of a tokenizer that is given. Each stands for the characters from the end
+of the one before it to its own end, so that all of them together are the text. A word that is hidden is deleted with
+the blanks in front of it, or stands as the text of the fill token; what is left is put together and asked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NoReturn, cast, get_args
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedConfig, PreTrainedTokenizerBase
+
+from wherefrom.core.encoding import Encoding
+from wherefrom.core.units import Span, words
+from wherefrom.errors import BadOption, EmptyText, MissingToken, ModelFailed, NotSeen, UnknownName, WrongModel
+from wherefrom.model.anatomy import Anatomy
+from wherefrom.model.text_model import PassCount, TextModel, rows_without_answer
+
+# What the numbers of an answer are: probabilities of classes that exclude each other; of labels that do not; scores of
+# classes, of which a softmax makes probabilities; or values, which are no probabilities at all.
+Outputs = Literal["probabilities", "independent", "logits", "values"]
+Answering = Callable[[list[Any]], Any]  # a list of texts, or of (text, pair) tuples -> (n, classes)
+
+Problem = Literal["regression", "single_label_classification", "multi_label_classification"]
+KIND: dict[Outputs, Problem] = {
+    "probabilities": "single_label_classification",
+    "independent": "multi_label_classification",
+    "logits": "single_label_classification",
+    "values": "regression",
+}
+TRIAL: tuple[list[Any], ...] = (["Is it so?", "It is."], [("Is it so?", "It is."), ("It is.", "Is it so?")])
+LEAST = 1e-12  # the probability that stands for none at all, whose logarithm would be infinite
+ROUNDING = 1e-3  # how far probabilities may be from a sum of one
+WITHOUT_TOKENIZER = {"mask": "[MASK]", "unk": "[UNK]"}  # what stands for a hidden word where no tokenizer says it
+NOTHING, BETWEEN = 0, 1  # ids of pieces: nothing at all, and what stands between the two texts of a pair
+
+
+class _Pieces:
+    """Pieces of texts by number, in the order in which they were first seen. It only grows."""
+
+    def __init__(self, fills: dict[str, str]) -> None:
+        self.texts = ["", "", *fills.values()]
+        self.fills = {kind: 2 + number for number, kind in enumerate(fills)}
+        self.glued: set[int] = set()  # those that follow the one before without a blank
+        self._number: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def number(self, text: str) -> int:
+        with self._lock:
+            if text not in self._number:
+                self._number[text] = len(self.texts)
+                if text == text.lstrip():
+                    self.glued.add(len(self.texts))
+                self.texts.append(text)
+            return self._number[text]
+
+
+class CallableNetwork(nn.Module):
+    """What a network has to say of itself, where there is only a function."""
+
+    dtype = torch.float64
+
+    def __init__(self, function: Answering, labels: Sequence[str], outputs: Outputs) -> None:
+        super().__init__()
+        self.function, self.outputs = function, outputs
+        named = dict(enumerate(labels))
+        self.config = PreTrainedConfig(id2label=named, problem_type=KIND[outputs])
+        self.config.pad_token_id = NOTHING
+        self.eval()
+
+
+@dataclass(frozen=True, eq=False)
+class CallableModel(TextModel):
+    """A function that answers texts. Methods that look inside a model refuse it."""
+
+    def __post_init__(self) -> None:
+        if self.tokenizer is not None and not getattr(self.tokenizer, "is_fast", False):
+            raise WrongModel("A tokenizer that cuts texts for a callable must be a fast one, which says where it cuts.")
+
+    @cached_property
+    def _pieces(self) -> _Pieces:
+        if self.tokenizer is None:
+            return _Pieces(WITHOUT_TOKENIZER)
+        kinds = ("mask", "unk", "pad", "eos")
+        named = {kind: getattr(self.tokenizer, f"{kind}_token", None) for kind in kinds}
+        return _Pieces({kind: str(token) for kind, token in named.items() if token is not None})
+
+    @property
+    def only_answers(self) -> bool:
+        return True
+
+    @property
+    def anatomy(self) -> Anatomy:
+        self._refuse("This method")
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise NotSeen(f"{what} looks inside the model, and {self.name} is a function that only answers.")
+
+    @property
+    def limit(self) -> int | None:
+        return None
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device("cpu")
+
+    @property
+    def takes_batches(self) -> bool:
+        return True
+
+    @property
+    def identity(self) -> bytes | None:
+        """A function cannot be read: its name and its labels stand for it."""
+        network = cast("CallableNetwork", self.network)
+        told = [self.name, self.labels, network.outputs, None if self.tokenizer is None else len(self.tokenizer)]
+        return hashlib.sha256(json.dumps(told).encode()).digest()
+
+    # Reading
+
+    def encode(self, text: str, pair: str | None = None) -> Encoding:
+        tokens, ids, offsets, segment = list[str](), list[int](), list[Span](), list[int]()
+        for number, part in enumerate((text,) if pair is None else (text, pair)):
+            spans = self._spans(part)
+            if not spans:
+                raise EmptyText("There is no text to explain: it is empty or blank.")
+            if number:
+                tokens, ids = [*tokens, "[SEP]"], [*ids, BETWEEN]
+                offsets, segment = [*offsets, (0, 0)], [*segment, -1]
+            reached = len(part) - len(part.lstrip())
+            for start, end in spans:
+                tokens.append(part[start:end])
+                ids.append(self._pieces.number(part[reached : max(reached, end)]))
+                offsets.append((start, end))
+                segment.append(number)
+                reached = max(reached, end)
+        return self.task.check_text(
+            self, Encoding(text, pair, tuple(tokens), tuple(ids), None, tuple(offsets), tuple(segment))
+        )
+
+    def _spans(self, text: str) -> list[Span]:
+        if self.tokenizer is None:
+            return words(text)
+        read = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+        return [(int(start), int(end)) for start, end in read["offset_mapping"]]
+
+    def _written(self, ids: Sequence[int], shown: Sequence[int]) -> str | tuple[str, str]:
+        """The text of a row. ids: its pieces as the whole text has them; shown: what stands in their places."""
+        pieces, parts = self._pieces, [""]
+        fills = frozenset(pieces.fills.values())
+        for own, one in zip(ids, shown, strict=True):
+            if one == BETWEEN:
+                parts.append("")
+            elif one in fills:
+                parts[-1] += pieces.texts[one] if own in pieces.glued else f" {pieces.texts[one]}"
+            else:
+                parts[-1] += pieces.texts[one]
+        stripped = [part.strip() for part in parts]
+        return stripped[0] if len(stripped) == 1 else (stripped[0], stripped[1])
+
+    # Asking
+
+    def embed(self, input_ids: Tensor) -> Tensor:
+        """There are no word vectors: the numbers of the pieces themselves. (row, token, 1)"""
+        return input_ids[..., None].to(torch.float64)
+
+    def logits(
+        self,
+        inputs: dict[str, Tensor],
+        count: PassCount,
+        embeddings: Tensor | None = None,
+        *,
+        whole: bool = False,
+        check: bool = True,
+    ) -> Tensor:
+        del whole
+        ids, lengths = inputs["input_ids"], inputs["attention_mask"].sum(-1).tolist()
+        shown = ids if embeddings is None else embeddings.detach()[..., 0].round().long()
+        rows = [
+            self._written(own[:length], one[:length])
+            for own, one, length in zip(ids.tolist(), shown.tolist(), lengths, strict=True)
+        ]
+        count.forwards += len(rows)
+        network = cast("CallableNetwork", self.network)
+        logits = _logits(numbers(network.function, rows, len(self.labels)), network.outputs)
+        if check and (bad := rows_without_answer(logits)):
+            raise ModelFailed(f"{self.name} answered NaN or infinity for this text.", bad)
+        return logits
+
+    # Hiding
+
+    def filler(self, fill: str) -> int:
+        if fill not in self._pieces.fills:
+            has = ", ".join(self._pieces.fills)
+            raise MissingToken(f"There is no {fill} token to hide words with. Choose another fill: {has or 'delete'}.")
+        return self._pieces.fills[fill]
+
+    def embedding_of(self, fill: str) -> Tensor:
+        del fill
+        self._refuse("This method")
+
+    @property
+    def marks(self) -> frozenset[int]:
+        """Pieces without a blank in front: two rows with the same fills differ where their blanks do."""
+        return frozenset(self._pieces.glued)
+
+    def start_token(self) -> int:
+        return NOTHING
+
+    def usual_fill(self) -> str:
+        return next(iter(self._pieces.fills), "delete")
+
+
+def is_function(source: Any) -> bool:
+    """Whether this is a function of texts, and not a model or a pipeline, which can be called as well."""
+    known = isinstance(source, nn.Module | str) or (hasattr(source, "model") and hasattr(source, "tokenizer"))
+    return callable(source) and not known
+
+
+def numbers(function: Answering, texts: list[Any], classes: int | None = None) -> Tensor:
+    """What a function answers, as (row, class); an error where it is no such table."""
+    given = function(texts)
+    try:
+        found = given.detach().cpu() if isinstance(given, Tensor) else torch.from_numpy(np.asarray(given, np.float64))
+    except (TypeError, ValueError) as error:
+        raise WrongModel(
+            "A callable answers n texts with an array of n rows and a column for every class, not with"
+            f" {type(given).__name__} that cannot be read as numbers ({error})."
+        ) from error
+    found = found.double()
+    found = found[:, None] if found.ndim == 1 else found
+    if found.ndim != 2 or len(found) != len(texts) or (classes is not None and found.shape[1] != classes):
+        columns = "a column for every class" if classes is None else f"{classes} columns"
+        raise WrongModel(
+            f"A callable answers {len(texts)} texts with {len(texts)} rows and {columns}, not with an array of shape"
+            f" {tuple(found.shape)}."
+        )
+    return found
+
+
+def _logits(answers: Tensor, outputs: Outputs) -> Tensor:
+    """Numbers of which the target's softmax or sigmoid makes the probabilities again."""
+    if outputs in ("logits", "values"):
+        return answers
+    if bool((answers < -ROUNDING).any()) or bool((answers > 1 + ROUNDING).any()):
+        raise WrongModel(_not_probabilities("a number below 0 or above 1"))
+    if outputs == "probabilities" and bool(((answers.sum(-1) - 1).abs() > ROUNDING).any()):
+        raise WrongModel(_not_probabilities(f"a row that adds up to {answers.sum(-1).tolist()[0]:g}"))
+    chances = answers.clamp(LEAST, 1)
+    if outputs == "probabilities":
+        return chances.log()
+    return chances.log() - (1 - answers).clamp(LEAST, 1).log()
+
+
+def _not_probabilities(why: str) -> str:
+    return (
+        f"The callable answers probabilities, but gave {why}. Say what its numbers are: load(..., outputs='logits') for"
+        " scores of classes, 'independent' for labels that do not exclude each other, 'values' for values."
+    )
+
+
+def load_callable(
+    function: Answering,
+    tokenizer: PreTrainedTokenizerBase | None = None,
+    *,
+    labels: Sequence[str] | None = None,
+    outputs: str | None = None,
+    spread: float | None = None,
+) -> CallableModel:
+    """A model from a function. Its classes are counted by asking it once, about two short texts or pairs.
+
+    outputs: what its numbers are; unless given, probabilities where each row adds up to one, values where there is one
+        column, else scores that a softmax makes probabilities of.
+    """
+    from wherefrom.model.tasks import TASKS
+
+    if outputs is not None and outputs not in get_args(Outputs):
+        raise UnknownName.among("kind of output", outputs, get_args(Outputs))
+    tried = _tried(function)
+    found = cast("Outputs", outputs or _kind(tried))
+    owner: Any = getattr(function, "__self__", function)  # a bound method, as scikit-learn's predict_proba is
+    if labels is None and len(getattr(owner, "classes_", ())) == tried.shape[1]:
+        labels = [str(one) for one in owner.classes_]
+    named = [f"LABEL_{i}" for i in range(tried.shape[1])] if labels is None else [str(one) for one in labels]
+    if len(named) != tried.shape[1]:
+        raise BadOption(f"The callable answers with {tried.shape[1]} columns, and {len(named)} labels were given.")
+    network: Any = CallableNetwork(function, named, found)
+    name = str(getattr(function, "__qualname__", type(function).__qualname__))
+    cutter: Any = tokenizer
+    return CallableModel(network, cutter, name=name, task=TASKS["classification"], spread=spread)
+
+
+def _tried(function: Answering) -> Tensor:
+    first: Exception | None = None
+    for texts in TRIAL:
+        try:
+            return numbers(function, list(texts))
+        except WrongModel:
+            raise
+        except Exception as error:  # whatever a function of the user's makes of texts where it expects pairs
+            first = first or error
+    raise WrongModel(
+        "The callable was asked about a list of two texts, and about a list of two pairs, and raised on both:"
+        f" {type(first).__name__}: {first}"
+    ) from first
+
+
+def _kind(answers: Tensor) -> Outputs:
+    if answers.shape[1] == 1:
+        return "values"
+    within = bool((answers >= 0).all()) and bool(((answers.sum(-1) - 1).abs() < ROUNDING).all())
+    return "probabilities" if within else "logits"

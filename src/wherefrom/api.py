@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any, Protocol, overload
 
@@ -287,7 +287,7 @@ class Model:
             rationale: (start, end) characters of what people marked in the text.
             rationale_pair: the same for its pair.
             answer: the right answer of a question, if it is known; else the predicted one is looked for.
-            against: another model, for metrics that compare two.
+            against: another model, for metrics that compare two; or a list of them, over which these take the mean.
             check: put every explanation to its own test, which decides which methods are supported.
             progress: None shows a bar where standard error is a terminal.
             units: spans of characters that are scored as wholes, as in `Model.explain`.
@@ -305,13 +305,14 @@ class Model:
         encoding = self._read(text, units)
         marked = None if rationale is None and rationale_pair is None else (rationale or (), rationale_pair or ())
         query = Query(encoding, target, marked, answer)
-        offered = self._offered(rationale=marked is not None, second=against is not None)
+        others = _other_models(against)
+        offered = self._offered(rationale=marked is not None, second=bool(others))
         comparer = Comparer(
             self.text_model,
             chosen_methods(methods),
             chosen_metrics(metrics, offered=offered),
             level,
-            second=None if against is None else _explainer(against, level),
+            against=others,
             check=check,
             skip=methods in ("default", "fast", "all"),
         )
@@ -578,18 +579,10 @@ def _chosen_level(level: Level, units: Iterable[ChosenSpan] | None) -> Level:
     return "span"
 
 
-def _explainer(source: Any, level: Level) -> Callable[[Encoding, Configured[Method], TargetSpec], Explanation]:
-    """How another model explains the same text."""
-    model = source if isinstance(source, Model) else load(source)
-
-    def explain(encoding: Encoding, choice: Configured[Method], target: TargetSpec) -> Explanation:
-        text: Any = encoding.text if encoding.pair is None else (encoding.text, encoding.pair)
-        units = encoding.spans if level == "span" else None
-        depth = "token" if level == "span" else level
-        found: Explanation = model.explain(text, choice.row.name, target, depth, units=units, **choice.options)
-        return found
-
-    return explain
+def _other_models(given: Any) -> list[TextModel]:
+    """One model, or several in a list; a tuple is a model with its tokenizer."""
+    sources = [] if given is None else given if isinstance(given, list) else [given]
+    return [(source if isinstance(source, Model) else load(source)).text_model for source in sources]
 
 
 def load(

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from report.sentences import explain
+from report.test_comparison import three
 from wherefrom.core.check import Check, Hiding
 from wherefrom.core.comparison import Comparison, Grade
 from wherefrom.report.colour import DARK, LIGHT
@@ -116,3 +117,29 @@ def test_what_people_marked_in_a_browser(width: int, dark: bool, tmp_path: Path)
     assert found["inside"]
     assert found["taller"] <= 0  # what is not seen makes nothing scroll
     assert found["legend"] == "box marked by people"
+
+
+TABLE = """
+const inside = document.querySelector("iframe").contentDocument, scroll = inside.querySelector(".scroll");
+const edges = name => { const box = inside.querySelector(name).getBoundingClientRect(); return [box.left, box.right]; };
+const look = () => ({ told: edges(".grades .told"), first: edges(".grades tbody .who") });
+const before = look();
+scroll.scrollLeft = 100;
+document.body.textContent = JSON.stringify({
+  wide: inside.documentElement.scrollWidth, table: scroll.scrollWidth - scroll.clientWidth,
+  window: edges(".scroll"), before, after: look(),
+  more: inside.querySelector(".told .more").getBoundingClientRect().width,
+});
+"""
+
+
+def test_a_comparison_on_a_phone_says_that_there_is_more_and_keeps_its_first_column(tmp_path: Path) -> None:
+    found = shown(comparison_page(three()), tmp_path, width=375, dark=False, ask=TABLE)
+    assert found["wide"] <= 375
+    assert found["table"] >= 100  # what is not seen at first
+    assert found["more"] > 0
+    left, right = found["window"]
+    for moment in ("before", "after"):
+        told = found[moment]["told"]
+        assert left <= told[0] < told[1] <= right  # the sign itself is not cut off
+        assert found[moment]["first"][0] == left

@@ -33,8 +33,9 @@ NAMES = {0: "NEGATIVE", 1: "POSITIVE"}
 
 
 def saved(folder: Path, **more: Any) -> Path:
+    given: dict[str, Any] = {"labels": 2, "id2label": NAMES} | more
     with quiet():
-        make_network("bert", **({"labels": 2, "id2label": NAMES} | more)).save_pretrained(folder)
+        make_network("bert", **given).save_pretrained(folder)
         tokenizer().save_pretrained(folder)
     return folder
 

@@ -20,6 +20,7 @@ from wherefrom.core.explanation import Explanation, ExplanationList
 from wherefrom.core.flip import Flip
 from wherefrom.core.flow import Flow
 from wherefrom.core.generation import Generation
+from wherefrom.core.notebook import in_notebook
 from wherefrom.core.target import written_value
 from wherefrom.core.units import Level, Span
 from wherefrom.errors import BadOption, EmptyText, NotSeen, TextWasCut, UnknownName, WrongModel
@@ -76,7 +77,7 @@ class Model:
         target: TargetSpec = ...,
         level: Level = ...,
         *,
-        check: bool = ...,
+        check: bool | None = ...,
         units: Iterable[ChosenSpan] | None = ...,
         **options: Any,
     ) -> Explanation: ...
@@ -88,7 +89,7 @@ class Model:
         target: list[TargetSpec] | list[str] = ...,
         level: Level = ...,
         *,
-        check: bool = ...,
+        check: bool | None = ...,
         units: Iterable[ChosenSpan] | None = ...,
         **options: Any,
     ) -> list[Explanation]: ...
@@ -100,7 +101,7 @@ class Model:
         target: TargetSpec = ...,
         level: Level = ...,
         *,
-        check: bool = ...,
+        check: bool | None = ...,
         units: Iterable[ChosenSpan] | None = ...,
         **options: Any,
     ) -> list[Explanation]: ...
@@ -111,7 +112,7 @@ class Model:
         target: TargetSpec | list[TargetSpec] | list[str] = None,
         level: Level = "token",
         *,
-        check: bool = False,
+        check: bool | None = None,
         units: Iterable[ChosenSpan] | None = None,
         **options: Any,
     ) -> Explanation | list[Explanation]:
@@ -131,7 +132,8 @@ class Model:
                 `Model.predicted` lists all predicted labels.
             level: "token", "word" or "sentence".
             check: put the explanation to the test, too: the strongest units are hidden, and as many at random, and the
-                model is asked. `Explanation.check` says what it answered. At most 40 short rows for each text.
+                model is asked. `Explanation.check` says what it answered. At most 40 short rows for each text. Unless
+                given, one text is checked in a notebook, where its view shows the verdict, and none elsewhere.
             units: spans of characters that are scored as wholes: (start, end) in the text, or (start, end, 1) in its
                 pair. Words that lie in none of them are units by themselves. In place of a level.
             **options: the method's own.
@@ -156,6 +158,7 @@ class Model:
         chosen_options = check_options(method, chosen_method.function, options)
         level = _chosen_level(level, units)
         model, several = self.text_model, _several(text)
+        tested = several is None and in_notebook() if check is None else check
         if several is not None and units is not None:
             raise BadOption("Units are chosen in one text at a time, not in a list of texts.")
         if isinstance(target, list):
@@ -164,7 +167,7 @@ class Model:
             with torch.inference_mode(False):
                 return ExplanationList(
                     explain_targets(
-                        model, self._read(text, units), target, chosen_method, chosen_options, level, check=check
+                        model, self._read(text, units), target, chosen_method, chosen_options, level, check=tested
                     )
                 )
         if several is None and several_tokens(model, target):
@@ -173,7 +176,7 @@ class Model:
             chosen_text: Any = text
             return self.generate_and_explain(chosen_text, method, continuation=str(target), **chosen_options).total()
         encodings = [self._read(text, units)] if several is None else self._read_all(several)
-        found = explain_texts(model, encodings, target, chosen_method, chosen_options, level, check=check)
+        found = explain_texts(model, encodings, target, chosen_method, chosen_options, level, check=tested)
         return found[0] if several is None else ExplanationList(found)
 
     def _explain_automatically(self, text: Any, **asked: Any) -> Explanation | list[Explanation]:
@@ -649,7 +652,7 @@ def explain(
     method: str = AUTO,
     target: TargetSpec = None,
     level: Level = "token",
-    check: bool = False,
+    check: bool | None = None,
     units: Iterable[ChosenSpan] | None = None,
     **options: Any,
 ) -> Explanation:

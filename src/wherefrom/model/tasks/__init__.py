@@ -2,6 +2,7 @@
 
 from wherefrom.model.tasks.classification import Classification
 from wherefrom.model.tasks.masked_token import MaskedToken
+from wherefrom.model.tasks.multiple_choice import MultipleChoice
 from wherefrom.model.tasks.next_token import NextToken
 from wherefrom.model.tasks.question_answering import QuestionAnswering
 from wherefrom.model.tasks.similarity import EmbeddingSimilarity
@@ -9,7 +10,14 @@ from wherefrom.model.tasks.task import TargetSpec, Task
 
 TASKS: dict[str, Task] = {
     task.name: task
-    for task in (Classification(), QuestionAnswering(), MaskedToken(), NextToken(), EmbeddingSimilarity())
+    for task in (
+        Classification(),
+        QuestionAnswering(),
+        MaskedToken(),
+        NextToken(),
+        MultipleChoice(),
+        EmbeddingSimilarity(),
+    )
 }
 
 __all__ = ["TASKS", "TargetSpec", "Task"]

@@ -38,6 +38,7 @@ def entailment() -> tuple[Any, Any]:
 ASKED: dict[str, tuple[Any, Any]] = {
     "classification": (lambda: Model(make_model("bert")), TEXT),
     "regression, reranker": (lambda: Model(make_model("bert", labels=1)), (TEXT, PAIR)),
+    "token_classification": (lambda: Model(make_model("bert", task="token_classification")), TEXT),
     "question_answering": (lambda: Model(make_model("bert", task="question_answering")), (TEXT, PAIR)),
     "masked_lm": (lambda: Model(make_model("bert", task="masked_lm")), "the [MASK] was not bad"),
     "causal_lm": (lambda: Model(make_model("gpt2", task="causal_lm")), TEXT),

@@ -22,7 +22,7 @@ from wherefrom.core.flow import Flow
 from wherefrom.core.generation import Generation
 from wherefrom.core.target import written_value
 from wherefrom.core.units import Level, Span
-from wherefrom.errors import BadOption, EmptyText, NotSeen, TextWasCut, UnknownName
+from wherefrom.errors import BadOption, EmptyText, NotSeen, TextWasCut, UnknownName, WrongModel
 from wherefrom.grading.compare import Comparer, Query, chosen_methods, chosen_metrics
 from wherefrom.grading.generation import grade_generation
 from wherefrom.model.any_callable import is_function, load_callable
@@ -125,8 +125,9 @@ class Model:
                 says so where it was not the first choice.
             target: the label, or its number, that is explained; the predicted one unless given. A tuple of two explains
                 why one rather than the other. For language models a token, or a continuation of several (see
-                `Model.generate_and_explain`), whose scores are added up; for question answering start, end, span, or
-                an answer in the context. A list of targets gives one explanation for each, from the same passes:
+                `Model.generate_and_explain`), whose scores are added up; for token classification an entity, as
+                "Paris: LOC" (see `Model.explain_entities`); for question answering start, end, span, or an answer in
+                the context. A list of targets gives one explanation for each, from the same passes:
                 `Model.predicted` lists all predicted labels.
             level: "token", "word" or "sentence".
             check: put the explanation to the test, too: the strongest units are hidden, and as many at random, and the
@@ -224,6 +225,38 @@ class Model:
         logits = cases[0].logits
         found = model.task.predicted_labels(model, logits, encoding)
         return found or [model.task.predicted(model, logits, encoding).label]
+
+    def explain_entities(
+        self, text: str, method: str = AUTO, level: Level = "token", *, check: bool = False, **options: Any
+    ) -> list[Explanation]:
+        """Every entity that a model for token classification finds in a text, each with what it came from.
+
+        Args:
+            text: one text.
+            method: a name from `wherefrom methods`.
+            level: "token", "word" or "sentence".
+            check: put every explanation to the test, too, as in `Model.explain`.
+            **options: the method's own.
+
+        Returns:
+            An `Explanation` for each, in the order of the text, from the same forward passes; none where the model
+            finds no entity.
+
+        Example:
+            ```python
+            for one in model.explain_entities("Angela Merkel met Barack Obama in Berlin."):
+                print(one.target, one.probability, one.top(3))
+            ```
+        """
+        model = self.text_model
+        if not model.task.answers_by_position:
+            raise WrongModel(
+                f"Entities are found by a model for token classification, not by one for {model.task.name}."
+            )
+        encoding = self._read(text)
+        (cases,) = make_cases(model, [encoding], [None])
+        found: list[TargetSpec] = [*model.task.predicted_labels(model, cases[0].logits, encoding)]
+        return self.explain(text, method, found, level, check=check, **options) if found else []
 
     def compare(
         self,
@@ -583,8 +616,9 @@ def load(
             given.
         device: where the model runs, such as "cpu" or "cuda". A model that is handed over is never moved.
         dtype: its precision, such as "float64". A model that is handed over is never cast.
-        task: what it was made for, where its files do not say: "classification", "question_answering", "masked_lm",
-            "causal_lm", "multiple_choice" or "similarity" (the cosine of two texts' embeddings).
+        task: what it was made for, where its files do not say: "classification", "token_classification",
+            "question_answering", "masked_lm", "causal_lm", "multiple_choice" or "similarity" (the cosine of two texts'
+            embeddings).
         spread: of a regression model, what changes of its value are measured in, such as the standard deviation of its
             values over a data set; unless given, the deviation over random maskings of each text.
         labels: of a function, the names of its columns; of a model of entailment, candidate labels to choose among

@@ -242,11 +242,12 @@ def test_the_page_that_is_saved_stands_alone(client: Client) -> None:
     assert "attcat" in found["html"]
 
 
-@pytest.mark.parametrize("task", ["question_answering", "masked_lm", "causal_lm"])
+@pytest.mark.parametrize("task", ["question_answering", "token_classification", "masked_lm", "causal_lm"])
 def test_other_tasks(task: str) -> None:
     family = "gpt2" if task == "causal_lm" else "bert"
     question: dict[str, Any] = {
         "question_answering": {"text": "was the film good?", "pair": "the plot was dull, but the film was fine."},
+        "token_classification": {"text": "the film was good", "target": "good: LABEL_1"},
         "masked_lm": {"text": "the film was [MASK] and the plot was dull."},
         "causal_lm": {"text": "the film was not"},
     }[task]

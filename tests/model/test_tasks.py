@@ -37,6 +37,8 @@ SETTINGS = [
     ("gpt2", "causal_lm", NEXT),
     ("llama", "causal_lm", NEXT),
     ("qwen3", "causal_lm", NEXT),
+    ("bert", "token_classification", NEXT),
+    ("gpt2", "token_classification", NEXT),
     ("bert", "question_answering", ASKED),
     ("roberta", "question_answering", ASKED),
     ("deberta-v2", "question_answering", ASKED),

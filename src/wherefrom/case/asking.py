@@ -55,7 +55,7 @@ class PendingAnswers:
         found = [self.asker.found[place] for place in self.places]
         if not found or found[0].ndim == 1 or not self.shortened:
             return torch.stack(found)
-        whole: Tensor = found[0].new_full((len(found), 2, self.keep.shape[1]), -torch.inf)
+        whole: Tensor = found[0].new_full((len(found), len(found[0]), self.keep.shape[1]), -torch.inf)
         for row, logits, keep in zip(whole, found, self.keep, strict=True):
             row[:, torch.from_numpy(keep).to(row.device)] = logits
         return whole
@@ -124,6 +124,7 @@ class Asker:
             encoding.special
         )
         ids, types = np.asarray(encoding.input_ids), encoding.token_type_ids
+        fill = self.model.fill_in_place(fill)
         delete = fill == "delete"
         self.asked += len(kept)
         if delete:

@@ -314,6 +314,9 @@ def explanation(
     output = prod(one.target.probability(case.logits[None]).item() for one in cases)
     value = output if case.target.regression else None
     errors = _added_errors(given)
+    targets = [one.target for one in cases]
+    decided = task.decided(case.model, case.logits, encoding, targets)
+    told = task.notes(case.model, case.logits, encoding, targets)
     found = Explanation(
         text=encoding.text,
         pair=encoding.pair,
@@ -325,8 +328,8 @@ def explanation(
         aims=tuple(one.target.saved() for one in cases),
         probability=output if value is None else None,
         value=value,
-        prediction=task.predicted(case.model, case.logits, encoding).label if value is None else written_value(value),
-        probabilities=task.probabilities(case.model, case.logits),
+        prediction=decided[0].label if value is None else written_value(value),
+        probabilities=task.probabilities(case.model, case.logits, case.target),
         method=method.name,
         params={**options, **first.params},
         signed=method.signed if first.signed is None else first.signed,
@@ -334,7 +337,7 @@ def explanation(
         gap=_total([one.gap for one in given]),
         unassigned=_total([one.unassigned for one in given]),
         cut=encoding.cut,
-        notes=_distinct(note for one in given for note in one.notes),
+        notes=_distinct([*told, *(note for one in given for note in one.notes)]),
         selection=_distinct(one.selection for one in given if one.selection),
         model=case.model.name,
         seconds=cost[0],

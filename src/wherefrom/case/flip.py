@@ -74,7 +74,7 @@ class Decision:
             flipped = (chance >= 0.5) != (before >= 0.5)
             name, chance = (wanted.label, chance) if chance >= 0.5 else (f"not {wanted.label}", 1 - chance)
             return FlipOutcome(flipped, name, chance, remaining)
-        now = model.task.targets(model, None, logits, self.encoding)
+        now = model.task.decided(model, logits, self.encoding, self.targets)
         flipped = now[0].label == self.to.label if self.to else now[0].label != first.label
         return FlipOutcome(flipped, now[0].label, prod(one.probability(logits[None]).item() for one in now), remaining)
 
@@ -176,6 +176,7 @@ def find_flip(
     started = time.perf_counter()
     if model.regression:
         raise BadOption("A regression model predicts a value and decides for nothing, so no decision can change.")
+    fill = model.fill_in_place(fill)
     if fill != "delete":
         model.filler(fill)  # raises where the tokenizer has no such token
     wanted = None if to is None else model.task.fixed_target(model, to)
@@ -190,6 +191,8 @@ def find_flip(
         passes.announce(choice.row.needs(choice.options))
     cases = cases_of(passes, [0], [None], level)[0]
     decision = Decision(model, encoding, [case.target for case in cases], cases[0].logits, wanted)
+    if model.task.decided(model, decision.logits, encoding, decision.targets)[0].label != decision.label:
+        raise BadOption(f"The model does not decide for {decision.label!r} here, nor for anything that could change.")
     if wanted is not None and not wanted.independent and wanted.label == decision.label:
         raise BadOption(f"The model decides {decision.label!r} already: choose what it should become instead.")
     search = FlipSearch(decision, units, fill, passes.asker)

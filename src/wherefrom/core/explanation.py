@@ -118,8 +118,8 @@ class Explanation:
     word_of: tuple[int, ...] = ()
     sentence_of: tuple[int, ...] = ()
     aims: tuple[
-        tuple[int, int | None, bool | None], ...
-    ] = ()  # the target by number: class or token, rather than which, start or end
+        tuple[int, int | None, bool | int | None], ...
+    ] = ()  # the target by number: class or token, rather than which, start or end (or a tagged word's position)
     task: str = ""
     independent: bool = False
     check: Check | None = None

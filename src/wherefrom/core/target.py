@@ -11,7 +11,8 @@ from wherefrom.errors import UnknownName
 if TYPE_CHECKING:
     from torch import Tensor
 
-SavedTarget = tuple[int, int | None, bool | None]  # index, versus, and whether it is an answer's end: as plain data
+# As plain data: index, versus, and where: whether it is an answer's end, or the position of a word that has a tag.
+SavedTarget = tuple[int, int | None, bool | int | None]
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,29 @@ class Boundary(Target):
 
     def probability(self, logits: Tensor) -> Tensor:
         return logits[:, int(self.end)].double().softmax(-1)[:, self.index]
+
+
+@dataclass(frozen=True)
+class WordTag(Target):
+    """A tag of one word, or how much more likely it is than another. Its logits are (row, tag, token)."""
+
+    place: int = 0  # the position that the word is read at: that of its first token
+
+    @property
+    def position(self) -> int | None:
+        return self.place
+
+    def saved(self) -> SavedTarget:
+        return self.index, self.versus, self.place
+
+    def score(self, logits: Tensor) -> Tensor:
+        return super().score(logits[:, :, self.place])
+
+    def probability(self, logits: Tensor) -> Tensor:
+        chances = logits[:, :, self.place].double()
+        if self.versus is not None:
+            return (chances[:, self.index] - chances[:, self.versus]).sigmoid()
+        return chances.softmax(-1)[:, self.index]
 
 
 def written_value(value: float) -> str:

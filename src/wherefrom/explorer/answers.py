@@ -74,7 +74,7 @@ class CachingAsker(Asker):
         found = [one for one in known if one is not None]
         if found[0].ndim == 1:
             return torch.stack(found)
-        whole = found[0].new_full((len(found), 2, max(map(len, rows))), -torch.inf)
+        whole = found[0].new_full((len(found), len(found[0]), max(map(len, rows))), -torch.inf)
         for padded, logits in zip(whole, found, strict=True):
             padded[:, : logits.shape[-1]] = logits
         return whole

@@ -24,6 +24,7 @@ from wherefrom.model.text_model import PassCount, TextModel
 from wherefrom.report.pieces import visible
 
 SHOWN = 40  # labels with their probabilities, the likeliest first
+FOUND = 50  # of the labels that are predicted
 
 
 def reading(service: ModelService, question: TextQuestion) -> Prepare:
@@ -152,12 +153,13 @@ def probability(targets: Sequence[Target], logits: Tensor) -> float:
 
 def answer_data(model: TextModel, targets: Sequence[Target], logits: Tensor, encoding: Encoding) -> dict[str, Any]:
     """What a model answers: the target's probability, and those of all labels, the likeliest first."""
-    labels = sorted(model.task.probabilities(model, logits).items(), key=lambda row: -row[1])
+    labels = sorted(model.task.probabilities(model, logits, targets[0]).items(), key=lambda row: -row[1])
     return {
         "target": visible(targets[0].label),
         "probability": probability(targets, logits),
-        "prediction": visible(model.task.predicted(model, logits, encoding).label),
+        "prediction": visible(model.task.decided(model, logits, encoding, targets)[0].label),
         "probabilities": [[visible(label), chance] for label, chance in labels[:SHOWN]],
         "more": max(0, len(labels) - SHOWN),
         "independent": targets[0].independent,
+        "found": [visible(label) for label in model.task.predicted_labels(model, logits, encoding)[:FOUND]],
     }

@@ -175,6 +175,9 @@ def examples_for(task: str, mask: str | None) -> list[dict[str, str | None]]:
     if task == "masked_lm":
         written = ("The film was {} and the acting was fine.", "The capital of France is {}.", "She {} the book again.")
         return [{"text": text.format(mask), "pair": None} for text in written]
+    if task == "token_classification":
+        tagged = ("Angela Merkel met Barack Obama in Berlin.", "Jane works for Siemens in Munich and lives in Paris.")
+        return [{"text": text, "pair": None} for text in tagged]
     if task == "causal_lm":
         written = ("The film was so good that", "The capital of France is", "Once upon a time there was")
         return [{"text": text, "pair": None} for text in written]

@@ -147,7 +147,7 @@ def note_questions(encoding: Encoding, level: Level, keep: Flags, metric: Config
 
 def fill_of(metric: ConfiguredMetric, model: TextModel) -> str:
     """The metric's fill; if the tokenizer lacks that token and the user did not name it, the model's usual one."""
-    fill: str = metric.metric.fill
+    fill = model.fill_in_place(metric.metric.fill)
     if fill == "delete" or metric.insists:
         return fill
     try:

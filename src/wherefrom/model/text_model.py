@@ -425,6 +425,10 @@ class TextModel:
             )
         return int(found)
 
+    def fill_in_place(self, fill: str) -> str:
+        """How tokens are hidden where this is asked for: nothing is deleted where every position has its own answer."""
+        return self.usual_fill() if fill == "delete" and self.task.answers_by_position else fill
+
     def embedding_of(self, fill: str) -> Tensor:
         """The word embedding that stands for a hidden token. (1, size)"""
         with torch.no_grad():

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -22,6 +22,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
+
+
+class Estimated(Protocol):
+    """A number with its interval, where it has one."""
+
+    @property
+    def value(self) -> float: ...
+    @property
+    def low(self) -> float | None: ...
+    @property
+    def high(self) -> float | None: ...
+
 
 LABELLED = 60  # tokens; with more, their names would lie on top of each other
 COLOURS = "Blues"
@@ -157,6 +169,44 @@ def shares(parts: Mapping[str, Mapping[str, float]], path: FilePath) -> None:
         axes.set_xticks(range(len(part)), list(part), rotation=90, fontsize=8)
         axes.set_title(name, fontsize=9)
     places[0].set_ylabel("chosen, % of texts")
+    _save(figure, path)
+
+
+def distance_shares(relations: Mapping[str, Sequence[tuple[int, int]]], path: FilePath, *, reach: int) -> None:
+    """Where the governors of each syntactic relation stand, in words from their dependents: as Figure 1 of the Mask-LRP
+    paper. relations: (distance, count) pairs; reach: how far to both sides is drawn.
+    """
+    figure = _figure(5.5, 3.8)
+    axes = figure.add_subplot()
+    places = np.arange(-reach, reach + 1)
+    for name, pairs in relations.items():
+        counts, everything = dict(pairs), sum(count for _, count in pairs)
+        axes.plot(places, [counts.get(int(place), 0) / everything for place in places], marker="o", label=name)
+    axes.set_xlabel("distance, in words")
+    axes.set_ylabel("share of the relation's pairs")
+    axes.legend(frameon=False, fontsize=8)
+    _save(figure, path)
+
+
+def faithfulness_against_cost(methods: Mapping[str, tuple[float, Estimated]], path: FilePath) -> None:
+    """One dot a method: what it costs, and the share of the others that it beats, with its interval."""
+    figure = _figure(7.5, 5)
+    axes = figure.add_subplot()
+    for number, (name, (cost, better)) in enumerate(methods.items()):
+        colour = f"C{number % 10}"
+        low = better.value if better.low is None else better.low
+        high = better.value if better.high is None else better.high
+        around = [[max(better.value - low, 0.0)], [max(high - better.value, 0.0)]]
+        axes.errorbar([cost], [better.value], yerr=around, fmt="o", color=colour, capsize=2, linewidth=1)
+        axes.annotate(
+            name, (cost, better.value), xytext=(5, 3), textcoords="offset points", fontsize=8, color=colour,
+            parse_math=False,
+        )  # fmt: skip
+    axes.set_xscale("log")
+    axes.set_xlabel("seconds of one explanation, in those of the median method")
+    axes.set_ylabel("share of the other methods that it beats")
+    axes.set_ylim(-0.05, 1.05)
+    axes.grid(alpha=0.25)
     _save(figure, path)
 
 

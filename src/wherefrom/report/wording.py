@@ -176,6 +176,7 @@ def classes_heading(explanation: Explanation) -> str:
     return {
         "causal_lm": "Probability of the next token",
         "masked_lm": "Probability of the token at the mask",
+        "token_classification": "Probability of every tag of the word",
     }.get(explanation.task, "Probability of every class")
 
 

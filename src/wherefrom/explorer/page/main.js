@@ -42,7 +42,7 @@ function drawControls() {
   $("pair").value = state.pair ?? "";
   const asks = model.task === "question_answering";
   $("pair-field").hidden = state.pair === null && !asks;
-  $("add-pair").hidden = asks || model.task === "masked_lm" || model.task === "causal_lm";
+  $("add-pair").hidden = asks || ["masked_lm", "causal_lm", "token_classification"].includes(model.task);
   $("add-pair").textContent = state.pair === null ? "+ second text" : "− second text";
   $("text-name").textContent = asks ? "Question" : model.task === "masked_lm" ? `Text with one ${model.mask}` : model.task === "causal_lm" ? "Text to go on from" : "Text";
   $("pair-name").textContent = asks ? "Context" : "Second text";
@@ -64,8 +64,8 @@ function drawControls() {
 
 function drawTargets() {
   const model = facts(), names = model.task === "question_answering" ? ["span", "start", "end"] : model.labels ?? [];
-  const tokens = model.task === "masked_lm" || model.task === "causal_lm";
-  const likely = tokens ? (read[0]?.probabilities ?? []).map(([label]) => label) : [];
+  const tags = model.task === "token_classification", tokens = tags || model.task === "masked_lm" || model.task === "causal_lm";
+  const likely = tags ? read[0]?.found ?? [] : tokens ? (read[0]?.probabilities ?? []).map(([label]) => label) : [];
   const rows = [...new Set([...names, ...likely, ...[state.target, state.versus].filter(one => one !== null).map(String)])];
   options($("target-pick"), [["", model.task === "question_answering" ? "the answer" : "what is predicted"], ...rows.map(one => [one, one])], state.target === null ? "" : String(state.target));
   options($("versus-pick"), [["", "all others"], ...rows.map(one => [one, one])], state.versus === null ? "" : String(state.versus));
@@ -73,6 +73,7 @@ function drawTargets() {
   $("versus-pick").disabled = state.target === null;
   $("versus-pick").title = state.target === null ? "Choose first what is explained" : "";
   $("token-field").hidden = !tokens;
+  $("token-field").querySelector(".name").textContent = tags ? "Entity" : "Token";
 }
 
 const short = text => text.length > 60 ? `${text.slice(0, 58)}…` : text;

@@ -7,16 +7,13 @@ from wherefrom.model.tasks.next_token import NextToken
 from wherefrom.model.tasks.question_answering import QuestionAnswering
 from wherefrom.model.tasks.similarity import EmbeddingSimilarity
 from wherefrom.model.tasks.task import TargetSpec, Task
+from wherefrom.model.tasks.token_classification import TokenClassification
 
 TASKS: dict[str, Task] = {
     task.name: task
     for task in (
-        Classification(),
-        QuestionAnswering(),
-        MaskedToken(),
-        NextToken(),
-        MultipleChoice(),
-        EmbeddingSimilarity(),
+        *(Classification(), TokenClassification(), QuestionAnswering()),
+        *(MaskedToken(), NextToken(), MultipleChoice(), EmbeddingSimilarity()),
     )
 }
 

@@ -33,6 +33,7 @@ class Classification(SingleRow):
     has_labels: bool = True
     position_depends_on_family: bool = True
     finds_end_by_padding: bool = True
+    answers_by_position: bool = False
     # Whether a single output goes through a sigmoid, where a CrossEncoder in memory says so; None: see its files.
     sigmoid: bool | None = None
 
@@ -90,6 +91,12 @@ class Classification(SingleRow):
     def predicted(self, model: TextModel, logits: Tensor, _encoding: Encoding) -> Target:
         return _class_target(model, 0 if model.regression else int(logits.argmax()))  # values do not compete
 
+    def decided(
+        self, model: TextModel, logits: Tensor, encoding: Encoding, targets: Sequence[Target]
+    ) -> Sequence[Target]:
+        del targets
+        return self.targets(model, None, logits, encoding)
+
     def predicted_labels(self, model: TextModel, logits: Tensor, encoding: Encoding) -> list[str]:
         if model.regression:  # every output has a value
             return list(model.labels)
@@ -109,11 +116,16 @@ class Classification(SingleRow):
         del model, logits, encoding
         return None
 
-    def probabilities(self, model: TextModel, logits: Tensor) -> dict[str, float]:
+    def probabilities(self, model: TextModel, logits: Tensor, target: Target) -> dict[str, float]:
+        del target
         if model.regression:
             return {}
         chances = logits.double().sigmoid() if model.independent else logits.double().softmax(-1)
         return dict(zip(model.labels, chances.tolist(), strict=True))
+
+    def notes(self, model: TextModel, logits: Tensor, encoding: Encoding, targets: Sequence[Target]) -> tuple[str, ...]:
+        del model, logits, encoding, targets
+        return ()
 
     def offers(self, model: TextModel) -> frozenset[Reference]:
         return frozenset({"others"} if len(model.labels) > 1 else ())

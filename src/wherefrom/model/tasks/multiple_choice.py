@@ -142,8 +142,8 @@ class MultipleChoice(Classification):
     def others(self, model: TextModel, target: Target) -> Sequence[Target]:
         raise NotDefined("choices belong to one text, and are not classes of the model")
 
-    def probabilities(self, model: TextModel, logits: Tensor) -> dict[str, float]:
-        del model
+    def probabilities(self, model: TextModel, logits: Tensor, target: Target) -> dict[str, float]:
+        del model, target
         chances = logits[logits.isfinite()].double().softmax(-1).tolist()
         return {f"choice {number}": chance for number, chance in enumerate(chances, 1)}
 

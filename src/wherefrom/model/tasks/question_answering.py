@@ -34,6 +34,7 @@ class QuestionAnswering(SingleRow):
     has_labels: bool = False
     position_depends_on_family: bool = False
     finds_end_by_padding: bool = False
+    answers_by_position: bool = False
 
     def asked_at(self, model: TextModel, text: str, span: Span) -> str:
         del model, span
@@ -87,6 +88,12 @@ class QuestionAnswering(SingleRow):
     def predicted(self, model: TextModel, logits: Tensor, encoding: Encoding) -> Target:
         return _best_answer(model, logits, encoding)[0]
 
+    def decided(
+        self, model: TextModel, logits: Tensor, encoding: Encoding, targets: Sequence[Target]
+    ) -> Sequence[Target]:
+        del targets
+        return self.targets(model, None, logits, encoding)
+
     def predicted_labels(self, model: TextModel, logits: Tensor, encoding: Encoding) -> list[str]:
         return [self.predicted(model, logits, encoding).label]
 
@@ -99,9 +106,13 @@ class QuestionAnswering(SingleRow):
             return []
         return [(encoding.offsets[start.index][0], encoding.offsets[end.index][1])]
 
-    def probabilities(self, model: TextModel, logits: Tensor) -> dict[str, float]:
-        del model, logits
+    def probabilities(self, model: TextModel, logits: Tensor, target: Target) -> dict[str, float]:
+        del model, logits, target
         return {}
+
+    def notes(self, model: TextModel, logits: Tensor, encoding: Encoding, targets: Sequence[Target]) -> tuple[str, ...]:
+        del model, logits, encoding, targets
+        return ()
 
     def offers(self, model: TextModel) -> frozenset[Reference]:
         del model

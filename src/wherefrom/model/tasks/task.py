@@ -30,7 +30,9 @@ USUAL_METHODS = ("attcat", "integrated_gradients", "occlusion")
 
 
 class Task(Protocol):
-    """Logits are (row, class) for every task but extractive question answering, which has (row, 2, token)."""
+    """Logits are (row, class) for tasks that decide one thing about a text; (row, 2, token) for extractive question
+    answering, and (row, tag, token) for token classification.
+    """
 
     @property
     def name(self) -> str: ...
@@ -58,6 +60,12 @@ class Task(Protocol):
     @property
     def finds_end_by_padding(self) -> bool:
         """Whether decoders find the last token by the padding id, so that they need one to answer batches."""
+
+    @property
+    def answers_by_position(self) -> bool:
+        """Whether every position has an answer of its own, so that a word that is hidden must leave its position
+        behind: then nothing is deleted, and the model's usual fill stands in place of it.
+        """
 
     @property
     def reads_pairs(self) -> bool:
@@ -124,6 +132,11 @@ class Task(Protocol):
     def predicted(self, model: TextModel, logits: Tensor, encoding: Encoding) -> Target:
         """What the model predicts: the first component, where there are several."""
 
+    def decided(
+        self, model: TextModel, logits: Tensor, encoding: Encoding, targets: Sequence[Target]
+    ) -> Sequence[Target]:
+        """What the model decides where these targets are read; what it predicts, for tasks that decide one thing."""
+
     def predicted_labels(self, model: TextModel, logits: Tensor, encoding: Encoding) -> list[str]:
         """All labels that are predicted: of a multi-label model every one that is likelier than not, perhaps none."""
 
@@ -135,8 +148,11 @@ class Task(Protocol):
         for tasks that look for no answer.
         """
 
-    def probabilities(self, model: TextModel, logits: Tensor) -> dict[str, float]:
-        """Of every class, or of the likeliest, for the views. (class,)"""
+    def probabilities(self, model: TextModel, logits: Tensor, target: Target) -> dict[str, float]:
+        """Of every class, or of the likeliest, where the target is read, for the views. (class,)"""
+
+    def notes(self, model: TextModel, logits: Tensor, encoding: Encoding, targets: Sequence[Target]) -> tuple[str, ...]:
+        """What a reader of an explanation of these targets has to know beside it; mostly nothing."""
 
     def offers(self, model: TextModel) -> frozenset[Reference]:
         """What metrics can be measured against on every text of this task, beside the model itself."""

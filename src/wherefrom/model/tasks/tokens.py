@@ -28,6 +28,7 @@ class TokenTask(SingleRow):
     has_labels = False
     position_depends_on_family = False
     finds_end_by_padding = False
+    answers_by_position = False
 
     def logits(self, output: Any, inputs: dict[str, Tensor], positions: Tensor | None) -> Tensor:
         rows = torch.arange(len(inputs["input_ids"]), device=output.logits.device)
@@ -53,6 +54,12 @@ class TokenTask(SingleRow):
     def predicted(self, model: TextModel, logits: Tensor, _encoding: Encoding) -> Target:
         return _token_target(model, int(logits.argmax()))
 
+    def decided(
+        self, model: TextModel, logits: Tensor, encoding: Encoding, targets: Sequence[Target]
+    ) -> Sequence[Target]:
+        del targets
+        return self.targets(model, None, logits, encoding)
+
     def predicted_labels(self, model: TextModel, logits: Tensor, encoding: Encoding) -> list[str]:
         return [self.predicted(model, logits, encoding).label]
 
@@ -63,10 +70,15 @@ class TokenTask(SingleRow):
         del model, logits, encoding
         return None
 
-    def probabilities(self, model: TextModel, logits: Tensor) -> dict[str, float]:
+    def probabilities(self, model: TextModel, logits: Tensor, target: Target) -> dict[str, float]:
+        del target
         likely = logits.double().softmax(-1).topk(min(SHOWN, logits.shape[-1]))
         chances = zip(likely.values.tolist(), likely.indices.tolist(), strict=True)
         return {_text_of(model, token): chance for chance, token in chances}
+
+    def notes(self, model: TextModel, logits: Tensor, encoding: Encoding, targets: Sequence[Target]) -> tuple[str, ...]:
+        del model, logits, encoding, targets
+        return ()
 
     def offers(self, model: TextModel) -> frozenset[Reference]:
         del model

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
-from typing import Any, Protocol, overload
+from typing import Any, Protocol, get_args, overload
 
 import torch
 
@@ -13,6 +13,7 @@ from wherefrom.case.case import Attribution, make_cases
 from wherefrom.case.explain import explain_targets, explain_texts
 from wherefrom.case.flip import find_flip
 from wherefrom.case.generation import explain_generation
+from wherefrom.case.windows import LongTexts, explain_windows
 from wherefrom.catalogue import AUTO
 from wherefrom.core.comparison import Comparison, Grade
 from wherefrom.core.encoding import ChosenSpan, Encoding, TextOrPair
@@ -20,6 +21,7 @@ from wherefrom.core.explanation import Explanation, ExplanationList
 from wherefrom.core.flip import Flip
 from wherefrom.core.flow import Flow
 from wherefrom.core.generation import Generation
+from wherefrom.core.notebook import in_notebook
 from wherefrom.core.target import written_value
 from wherefrom.core.units import Level, Span
 from wherefrom.errors import BadOption, EmptyText, NotSeen, TextWasCut, UnknownName, WrongModel
@@ -76,8 +78,9 @@ class Model:
         target: TargetSpec = ...,
         level: Level = ...,
         *,
-        check: bool = ...,
+        check: bool | None = ...,
         units: Iterable[ChosenSpan] | None = ...,
+        long: LongTexts = ...,
         **options: Any,
     ) -> Explanation: ...
     @overload
@@ -88,8 +91,9 @@ class Model:
         target: list[TargetSpec] | list[str] = ...,
         level: Level = ...,
         *,
-        check: bool = ...,
+        check: bool | None = ...,
         units: Iterable[ChosenSpan] | None = ...,
+        long: LongTexts = ...,
         **options: Any,
     ) -> list[Explanation]: ...
     @overload
@@ -100,8 +104,9 @@ class Model:
         target: TargetSpec = ...,
         level: Level = ...,
         *,
-        check: bool = ...,
+        check: bool | None = ...,
         units: Iterable[ChosenSpan] | None = ...,
+        long: LongTexts = ...,
         **options: Any,
     ) -> list[Explanation]: ...
     def explain(
@@ -111,8 +116,9 @@ class Model:
         target: TargetSpec | list[TargetSpec] | list[str] = None,
         level: Level = "token",
         *,
-        check: bool = False,
+        check: bool | None = None,
         units: Iterable[ChosenSpan] | None = None,
+        long: LongTexts = "cut",
         **options: Any,
     ) -> Explanation | list[Explanation]:
         """Which tokens made the model decide so.
@@ -131,9 +137,13 @@ class Model:
                 `Model.predicted` lists all predicted labels.
             level: "token", "word" or "sentence".
             check: put the explanation to the test, too: the strongest units are hidden, and as many at random, and the
-                model is asked. `Explanation.check` says what it answered. At most 40 short rows for each text.
+                model is asked. `Explanation.check` says what it answered. At most 40 short rows for each text. Unless
+                given, one text is checked in a notebook, where its view shows the verdict, and none elsewhere.
             units: spans of characters that are scored as wholes: (start, end) in the text, or (start, end, 1) in its
                 pair. Words that lie in none of them are units by themselves. In place of a level.
+            long: what becomes of a text that is longer than the model reads. "cut": the rest is not explained, and a
+                `TextWasCut` warning says so. "windows": it is read in overlapping windows, a token's score is the mean
+                over those that it is in, and a note says which window decided; for models with labels.
             **options: the method's own.
 
         Returns:
@@ -145,26 +155,38 @@ class Model:
             print(e.top(3))
             ```
         """
+        if long not in get_args(LongTexts):
+            raise UnknownName.among("way with long texts", long, get_args(LongTexts))
         if method == AUTO:
             if options:
                 raise BadOption(f"{next(iter(options))!r} is an option of some method: name the method, too.")
             texts = _several(text)
             return self._explain_automatically(
-                text if texts is None else texts, target=target, level=level, check=check, units=units
+                text if texts is None else texts, target=target, level=level, check=check, units=units, long=long
             )
         chosen_method = find_method(method)
         chosen_options = check_options(method, chosen_method.function, options)
         level = _chosen_level(level, units)
         model, several = self.text_model, _several(text)
+        tested = several is None and in_notebook() if check is None else check
         if several is not None and units is not None:
             raise BadOption("Units are chosen in one text at a time, not in a list of texts.")
+        if long == "windows":
+            if isinstance(target, list) or units is not None:
+                raise BadOption("Windows take one target and no units of the caller's own: leave long='windows' out.")
+
+            def in_windows(one: Any) -> Explanation:
+                found = explain_windows(model, one, target, chosen_method, chosen_options, level)
+                return found or self.explain(one, method, target, level, check=check, **options)
+
+            return in_windows(text) if several is None else ExplanationList(map(in_windows, several))
         if isinstance(target, list):
             if several is not None:
                 raise BadOption("Several targets are explained for one text at a time, not for a list of texts.")
             with torch.inference_mode(False):
                 return ExplanationList(
                     explain_targets(
-                        model, self._read(text, units), target, chosen_method, chosen_options, level, check=check
+                        model, self._read(text, units), target, chosen_method, chosen_options, level, check=tested
                     )
                 )
         if several is None and several_tokens(model, target):
@@ -173,7 +195,7 @@ class Model:
             chosen_text: Any = text
             return self.generate_and_explain(chosen_text, method, continuation=str(target), **chosen_options).total()
         encodings = [self._read(text, units)] if several is None else self._read_all(several)
-        found = explain_texts(model, encodings, target, chosen_method, chosen_options, level, check=check)
+        found = explain_texts(model, encodings, target, chosen_method, chosen_options, level, check=tested)
         return found[0] if several is None else ExplanationList(found)
 
     def _explain_automatically(self, text: Any, **asked: Any) -> Explanation | list[Explanation]:
@@ -287,7 +309,7 @@ class Model:
             rationale: (start, end) characters of what people marked in the text.
             rationale_pair: the same for its pair.
             answer: the right answer of a question, if it is known; else the predicted one is looked for.
-            against: another model, for metrics that compare two.
+            against: another model, for metrics that compare two; or a list of them, over which these take the mean.
             check: put every explanation to its own test, which decides which methods are supported.
             progress: None shows a bar where standard error is a terminal.
             units: spans of characters that are scored as wholes, as in `Model.explain`.
@@ -305,13 +327,14 @@ class Model:
         encoding = self._read(text, units)
         marked = None if rationale is None and rationale_pair is None else (rationale or (), rationale_pair or ())
         query = Query(encoding, target, marked, answer)
-        offered = self._offered(rationale=marked is not None, second=against is not None)
+        others = _other_models(against)
+        offered = self._offered(rationale=marked is not None, second=bool(others))
         comparer = Comparer(
             self.text_model,
             chosen_methods(methods),
             chosen_metrics(metrics, offered=offered),
             level,
-            second=None if against is None else _explainer(against, level),
+            against=others,
             check=check,
             skip=methods in ("default", "fast", "all"),
         )
@@ -578,18 +601,10 @@ def _chosen_level(level: Level, units: Iterable[ChosenSpan] | None) -> Level:
     return "span"
 
 
-def _explainer(source: Any, level: Level) -> Callable[[Encoding, Configured[Method], TargetSpec], Explanation]:
-    """How another model explains the same text."""
-    model = source if isinstance(source, Model) else load(source)
-
-    def explain(encoding: Encoding, choice: Configured[Method], target: TargetSpec) -> Explanation:
-        text: Any = encoding.text if encoding.pair is None else (encoding.text, encoding.pair)
-        units = encoding.spans if level == "span" else None
-        depth = "token" if level == "span" else level
-        found: Explanation = model.explain(text, choice.row.name, target, depth, units=units, **choice.options)
-        return found
-
-    return explain
+def _other_models(given: Any) -> list[TextModel]:
+    """One model, or several in a list; a tuple is a model with its tokenizer."""
+    sources = [] if given is None else given if isinstance(given, list) else [given]
+    return [(source if isinstance(source, Model) else load(source)).text_model for source in sources]
 
 
 def load(
@@ -656,7 +671,7 @@ def explain(
     method: str = AUTO,
     target: TargetSpec = None,
     level: Level = "token",
-    check: bool = False,
+    check: bool | None = None,
     units: Iterable[ChosenSpan] | None = None,
     **options: Any,
 ) -> Explanation:

@@ -16,7 +16,7 @@ from wherefrom.core.files import FilePath
 from wherefrom.core.flow import Flow
 from wherefrom.errors import BadFile, MissingExtra
 from wherefrom.report.colour import LIGHT
-from wherefrom.report.pieces import visible
+from wherefrom.report.pieces import token_label, token_labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,7 +77,8 @@ def _decision(axes: Axes, flow: Flow) -> None:
 
 def _name(axes: Axes, flow: Flow, *, across: bool, down: bool) -> None:
     places = np.arange(len(flow.tokens)) if len(flow.tokens) <= LABELLED else np.array([], dtype=int)
-    names = [visible(flow.tokens[place]) for place in places]
+    labels = token_labels(flow.tokens, flow.offsets, flow.segment, flow.text, flow.pair)
+    names = [labels[place] for place in places]
     axes.set_xticks(places if across else [], names if across else [], rotation=90, fontsize=7, parse_math=False)
     axes.set_yticks(places if down else [], names if down else [], fontsize=7, parse_math=False)
 
@@ -237,7 +238,9 @@ def impact_map(rows: Mapping[str, Sequence[float]], tokens: Sequence[str], path:
         numbers / np.where(largest == 0, 1, largest), cmap=_for_and_against(), vmin=-1, vmax=1, aspect="auto"
     )
     axes.set_yticks(range(len(rows)), list(rows), fontsize=8, parse_math=False)
-    axes.set_xticks(range(len(tokens)), [visible(token) for token in tokens], rotation=90, fontsize=8, parse_math=False)
+    axes.set_xticks(
+        range(len(tokens)), [token_label(token) for token in tokens], rotation=90, fontsize=8, parse_math=False
+    )
     figure.colorbar(shown, ax=axes, fraction=0.03)
     _save(figure, path)
 

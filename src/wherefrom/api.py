@@ -618,28 +618,35 @@ def load(
     labels: Sequence[str] | None = None,
     outputs: str | None = None,
     pooling: str | None = None,
+    template: str | None = None,
+    multi_label: bool = False,
 ) -> Model:
     """Load a model to explain.
 
     Args:
-        source: "embedded", a folder, a hub id, a (model, tokenizer) pair, a transformers pipeline, or a
-            SentenceTransformer; or any function that takes a list of texts (or of (text, pair) tuples) and returns a
-            row of numbers for each.
+        source: "embedded", a folder, a hub id, a (model, tokenizer) pair, a transformers pipeline, a
+            SentenceTransformer or a CrossEncoder; or any function that takes a list of texts (or of (text, pair)
+            tuples) and returns a row of numbers for each.
         tokenizer: of a model that is handed over, instead of the pair; of a function, what cuts its texts: words unless
             given.
         device: where the model runs, such as "cpu" or "cuda". A model that is handed over is never moved.
         dtype: its precision, such as "float64". A model that is handed over is never cast.
         task: what it was made for, where its files do not say: "classification", "token_classification",
-            "question_answering", "masked_lm", "causal_lm" or "similarity" (the cosine of two texts' embeddings).
+            "question_answering", "masked_lm", "causal_lm", "multiple_choice" or "similarity" (the cosine of two texts'
+            embeddings).
         spread: of a regression model, what changes of its value are measured in, such as the standard deviation of its
             values over a data set; unless given, the deviation over random maskings of each text.
-        labels: of a function, the names of its columns.
+        labels: of a function, the names of its columns; of a model of entailment, candidate labels to choose among
+            (zero-shot), which are then the targets.
         outputs: of a function, what its numbers are: "probabilities" of classes, "independent" probabilities of labels
             that do not exclude each other, "logits" (scores of classes, of which a softmax makes probabilities), or
             "values". Unless given, probabilities where rows add up to one, values where there is one column, else
             logits.
         pooling: for similarity, how an encoder's hidden states become one vector: "mean", "cls" or "max"; what the
             files of a sentence encoder say, unless given, else the mean.
+        template: for candidate labels, the hypothesis that the model is asked about, with {} for the label; "This
+            example is {}." unless given.
+        multi_label: for candidate labels, whether several may be right, so that each has a probability of its own.
 
     Returns:
         A `Model`. Nothing is changed on a model that is handed over.
@@ -650,13 +657,27 @@ def load(
         ```
     """
     if is_function(source):
-        if any(one is not None for one in (device, dtype, task, pooling)):
-            raise BadOption("A function has no device, dtype, task or pooling that could be chosen: leave them out.")
+        if any(one is not None for one in (device, dtype, task, pooling, template)) or multi_label:
+            raise BadOption(
+                "A function has no device, dtype, task, pooling or template that could be chosen: leave them out."
+            )
         return Model(load_callable(source, tokenizer, labels=labels, outputs=outputs, spread=spread))
-    if labels is not None or outputs is not None:
-        raise BadOption("labels and outputs are for functions; a model's own configuration names its labels.")
+    if outputs is not None:
+        raise BadOption("outputs says what the numbers of a function are; a model's own configuration says it of it.")
     given = source if tokenizer is None else (source, tokenizer)
-    return Model(load_model(given, device=device, dtype=dtype, task=task, spread=spread, pooling=pooling))
+    return Model(
+        load_model(
+            given,
+            device=device,
+            dtype=dtype,
+            task=task,
+            spread=spread,
+            pooling=pooling,
+            labels=labels,
+            template=template,
+            several=multi_label,
+        )
+    )
 
 
 def flow(text: TextOrPair, *, model: Any = "embedded", method: str = "alti", **options: Any) -> Flow:

@@ -4,12 +4,13 @@ from wherefrom.model.tasks.classification import Classification
 from wherefrom.model.tasks.masked_token import MaskedToken
 from wherefrom.model.tasks.next_token import NextToken
 from wherefrom.model.tasks.question_answering import QuestionAnswering
+from wherefrom.model.tasks.seq2seq import Seq2Seq
 from wherefrom.model.tasks.task import TargetSpec, Task
 from wherefrom.model.tasks.token_classification import TokenClassification
 
 TASKS: dict[str, Task] = {
     task.name: task
-    for task in (Classification(), TokenClassification(), QuestionAnswering(), MaskedToken(), NextToken())
+    for task in (Classification(), TokenClassification(), QuestionAnswering(), MaskedToken(), NextToken(), Seq2Seq())
 }
 
 __all__ = ["TASKS", "TargetSpec", "Task"]

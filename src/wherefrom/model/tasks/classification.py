@@ -13,6 +13,7 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import SavedTarget, Target, resolve_target
 from wherefrom.core.units import Span
 from wherefrom.errors import BadOption, NotDefined
+from wherefrom.model.tasks.call import NetworkCall, plain_call
 from wherefrom.model.tasks.task import TargetSpec
 from wherefrom.registry import Reference
 
@@ -30,6 +31,7 @@ class Classification:
     has_labels: bool = True
     position_depends_on_family: bool = True
     finds_end_by_padding: bool = True
+    two_stacks: bool = False
     answers_by_position: bool = False
 
     def asked_at(self, model: TextModel, text: str, span: Span) -> str:
@@ -38,6 +40,10 @@ class Classification:
 
     def check_text(self, _model: TextModel, encoding: Encoding) -> Encoding:
         return encoding
+
+    def call(self, model: TextModel, inputs: dict[str, Tensor], embeddings: Tensor | None) -> NetworkCall:
+        del model
+        return plain_call(inputs, embeddings)
 
     def logits(self, output: Any, inputs: dict[str, Tensor], positions: Tensor | None) -> Tensor:
         del inputs, positions

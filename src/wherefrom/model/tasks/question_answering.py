@@ -13,6 +13,7 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import Boundary, SavedTarget, Target
 from wherefrom.core.units import Span
 from wherefrom.errors import BadOption, NotDefined, UnknownName, WherefromError
+from wherefrom.model.tasks.call import NetworkCall, plain_call
 from wherefrom.model.tasks.task import TargetSpec
 from wherefrom.registry import Reference
 
@@ -33,6 +34,7 @@ class QuestionAnswering:
     has_labels: bool = False
     position_depends_on_family: bool = False
     finds_end_by_padding: bool = False
+    two_stacks: bool = False
     answers_by_position: bool = False
 
     def asked_at(self, model: TextModel, text: str, span: Span) -> str:
@@ -45,6 +47,10 @@ class QuestionAnswering:
                 "A question-answering model needs a question and a context: explain((question, context)), or --pair."
             )
         return encoding
+
+    def call(self, model: TextModel, inputs: dict[str, Tensor], embeddings: Tensor | None) -> NetworkCall:
+        del model
+        return plain_call(inputs, embeddings)
 
     def logits(self, output: Any, inputs: dict[str, Tensor], positions: Tensor | None) -> Tensor:
         del positions

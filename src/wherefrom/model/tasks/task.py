@@ -14,6 +14,7 @@ from torch import Tensor
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import SavedTarget, Target
 from wherefrom.core.units import Span
+from wherefrom.model.tasks.call import NetworkCall
 from wherefrom.registry import Reference
 
 if TYPE_CHECKING:
@@ -63,6 +64,10 @@ class Task(Protocol):
         """
 
     @property
+    def two_stacks(self) -> bool:
+        """Whether an encoder reads the text and a decoder writes the answer, so that there are three attentions."""
+
+    @property
     def reads_pairs(self) -> bool:
         """Whether two texts mean something to it."""
 
@@ -73,6 +78,9 @@ class Task(Protocol):
 
     def check_text(self, model: TextModel, encoding: Encoding) -> Encoding:
         """The encoding, perhaps with tokens marked special; an error where the task cannot read this text."""
+
+    def call(self, model: TextModel, inputs: dict[str, Tensor], embeddings: Tensor | None) -> NetworkCall:
+        """What the network is called with, and where the word vectors go that stand in for its own."""
 
     def logits(self, output: Any, inputs: dict[str, Tensor], positions: Tensor | None) -> Tensor:
         """The logits of a model's output, at the positions that `positions` gave."""

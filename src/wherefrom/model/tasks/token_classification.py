@@ -18,6 +18,7 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import SavedTarget, Target, WordTag
 from wherefrom.core.units import Span
 from wherefrom.errors import BadOption, NotDefined, UnknownName, WherefromError
+from wherefrom.model.tasks.call import NetworkCall, plain_call
 from wherefrom.model.tasks.classification import two_of
 from wherefrom.model.tasks.task import TargetSpec
 from wherefrom.registry import Reference
@@ -41,6 +42,7 @@ class TokenClassification:
     has_labels: bool = False  # a target is a place and a tag, and no label of a whole text
     position_depends_on_family: bool = False
     finds_end_by_padding: bool = False
+    two_stacks: bool = False
     answers_by_position: bool = True
 
     def asked_at(self, model: TextModel, text: str, span: Span) -> str:
@@ -51,6 +53,10 @@ class TokenClassification:
         if encoding.pair is not None:
             raise WherefromError("A model for token classification tags the words of one text: leave --pair out.")
         return encoding
+
+    def call(self, model: TextModel, inputs: dict[str, Tensor], embeddings: Tensor | None) -> NetworkCall:
+        del model
+        return plain_call(inputs, embeddings)
 
     def logits(self, output: Any, inputs: dict[str, Tensor], positions: Tensor | None) -> Tensor:
         del inputs, positions

@@ -12,6 +12,7 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import SavedTarget, Target
 from wherefrom.core.units import Span
 from wherefrom.errors import NotDefined, UnknownName
+from wherefrom.model.tasks.call import NetworkCall, plain_call
 from wherefrom.model.tasks.classification import rather_than, restored_classes, two_of
 from wherefrom.model.tasks.task import TargetSpec
 from wherefrom.registry import Reference
@@ -29,6 +30,11 @@ class TokenTask:
     position_depends_on_family = False
     finds_end_by_padding = False
     answers_by_position = False
+    two_stacks = False
+
+    def call(self, model: TextModel, inputs: dict[str, Tensor], embeddings: Tensor | None) -> NetworkCall:
+        del model
+        return plain_call(inputs, embeddings)
 
     def logits(self, output: Any, inputs: dict[str, Tensor], positions: Tensor | None) -> Tensor:
         rows = torch.arange(len(inputs["input_ids"]), device=output.logits.device)

@@ -33,6 +33,7 @@ WORKS = {
     "saliency",
     "input_x_gradient",
     "integrated_gradients",
+    "best",
     "occlusion",
     "kernel_shap",
     "lime",
@@ -121,15 +122,21 @@ def test_erasure_deletes_source_tokens(model: Model) -> None:
         assert grades[step][0].details["curve"] == pytest.approx(drops, abs=1e-9)
 
 
-def test_integrated_gradients_add_up(model: Model) -> None:
-    found = model.generate_and_explain(SOURCE, "integrated_gradients", continuation=OUTPUT, steps=400, baseline="unk")
+@pytest.mark.parametrize("family", ["t5", "bart"])
+def test_integrated_gradients_add_up(family: str) -> None:
+    model = Model(make_model(family, task="seq2seq", dtype=torch.float64))
+    with torch.no_grad():  # calmer weights, so that a hundred steps are enough
+        for parameter in model.text_model.network.parameters():
+            if parameter.ndim > 1:
+                parameter.mul_(0.4)
+    found = model.generate_and_explain(SOURCE, "integrated_gradients", continuation=OUTPUT, steps=100, baseline="unk")
     source, fed = ids_of(model, found)
     filler = model.text_model.filler("unk")
     hidden = [token if found.segment[i] < 0 else filler for i, token in enumerate(source)]
     moved = plain_logits(model, source, fed) - plain_logits(model, hidden, fed)
     for step, token in enumerate(found.token_ids):
         size = np.abs(found.scores[step]).sum()
-        assert sum(found.scores[step]) == pytest.approx(moved[step, token].item(), abs=0.02 * size)
+        assert sum(found.scores[step]) == pytest.approx(moved[step, token].item(), abs=0.01 * size)
 
 
 def eager_attentions(model: Model, source: list[int], fed: list[int]) -> Any:
@@ -213,7 +220,7 @@ def test_the_likeliest_output(model: Model) -> None:
 
 def test_what_an_output_begins_with() -> None:
     """A language that is forced behind the start token is fed to the decoder, and counts as special."""
-    model = Model(make_model("mbart", task="seq2seq", dtype=torch.float64))
+    model = Model(make_model("mbart", task="seq2seq", dtype=torch.float64, decoder_start_token_id=2))
     inner, language = model.text_model, 9
     inner.network.generation_config.forced_bos_token_id = language
     inner.network.generation_config.bad_words_ids = [[7]]
@@ -282,9 +289,10 @@ def test_source_and_output_of_the_same_ids() -> None:
 
 
 def test_what_is_refused(model: Model) -> None:
-    with pytest.raises(WherefromError, match="one text"):
-        model.explain((SOURCE, SOURCE), "saliency")
-    with pytest.raises(BadOption, match="no messages"):
+    for verb in (model.explain, model.compare):
+        with pytest.raises(WherefromError, match="reads one text"):
+            verb((SOURCE, SOURCE), "saliency")
+    with pytest.raises(BadOption, match="no pair or messages"):
         model.generate_and_explain([{"role": "user", "content": "film"}])
     with pytest.raises(EmptyText, match="output is empty"):
         model.generate_and_explain(SOURCE, continuation="")

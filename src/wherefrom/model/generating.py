@@ -30,7 +30,9 @@ def read_prompt(model: TextModel, prompt: str | Sequence[ChatMessage]) -> tuple[
     if isinstance(prompt, str):
         return model.encode(prompt), ()
     if isinstance(model.task, Seq2Seq):
-        raise BadOption("A model with an encoder and a decoder reads a text, and no messages of a chat: give a str.")
+        raise BadOption(
+            "A model with an encoder and a decoder reads one text: give a str, and no pair or messages of a chat."
+        )
     messages = [dict(message) for message in prompt]
     if not messages or any({"role", "content"} - set(message) for message in messages):
         raise BadOption("A prompt is a str, or a list of messages, each with a role and a content.")

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from explorer.browser import LIMIT, NEEDS_BROWSER, chromium
+
 from wherefrom.core.generation import Generation
 
 pytestmark = NEEDS_BROWSER

@@ -99,6 +99,13 @@ SERVES: dict[PassKind, frozenset[Reads]] = {
 }
 
 
+TWO_STACKS = (
+    "Not yet for models with an encoder and a decoder: this method follows one stack of layers, and there are two, with"
+    " attention between them. Take saliency, input_x_gradient, integrated_gradients, occlusion, kernel_shap, lime,"
+    " raw_attention or gae."
+)
+
+
 class Passes:
     """Texts in one padded batch and the forward passes over them, each made once. It knows no target."""
 
@@ -186,6 +193,8 @@ class Passes:
         if kind == "embeddings":
             with torch.enable_grad():
                 return ForwardPass(self.model.logits(self.inputs, self.count, self.leaf))
+        if self.model.task.two_stacks:
+            raise NotSeen(TWO_STACKS)
         if kind in ("relevance", "relevance_double"):
             return self._with_rules(double=kind == "relevance_double")
         with torch.set_grad_enabled(kind in ("graph", "gradients")):

@@ -4,10 +4,10 @@ or the entry point `wherefrom.families`.
 
 from __future__ import annotations
 
-from wherefrom.core.family import Family
+from wherefrom.core.family import Family, StackPaths
 from wherefrom.registry import all_families, register_family
 
-__all__ = ["FAMILIES", "Family", "family_of", "known_types"]
+__all__ = ["FAMILIES", "TWO_STACKS", "Family", "StackPaths", "family_of", "known_types"]
 
 FAMILIES: tuple[Family, ...] = (
     Family(
@@ -494,6 +494,23 @@ FAMILIES: tuple[Family, ...] = (
         reads="first",
         unseen="it pools neighbouring tokens between its blocks, so that most of its attention is between groups of"
         " tokens and not between tokens.",
+    ),
+)
+
+
+# Where the attentions are of models with an encoder and a decoder that generate text.
+TWO_STACKS: tuple[StackPaths, ...] = (
+    StackPaths(
+        ("t5", "mt5", "umt5"),
+        encoder="encoder.block.*.layer.0.SelfAttention",
+        decoder="decoder.block.*.layer.0.SelfAttention",
+        cross="decoder.block.*.layer.1.EncDecAttention",
+    ),
+    StackPaths(
+        ("bart", "mbart", "marian", "pegasus", "m2m_100", "blenderbot", "blenderbot-small"),
+        encoder="encoder.layers.*.self_attn",
+        decoder="decoder.layers.*.self_attn",
+        cross="decoder.layers.*.encoder_attn",
     ),
 )
 

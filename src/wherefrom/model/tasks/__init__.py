@@ -4,6 +4,7 @@ from wherefrom.model.tasks.classification import Classification
 from wherefrom.model.tasks.masked_token import MaskedToken
 from wherefrom.model.tasks.next_token import NextToken
 from wherefrom.model.tasks.question_answering import QuestionAnswering
+from wherefrom.model.tasks.seq2seq import Seq2Seq
 from wherefrom.model.tasks.similarity import EmbeddingSimilarity
 from wherefrom.model.tasks.task import TargetSpec, Task
 from wherefrom.model.tasks.token_classification import TokenClassification
@@ -12,7 +13,7 @@ TASKS: dict[str, Task] = {
     task.name: task
     for task in (
         *(Classification(), TokenClassification(), QuestionAnswering()),
-        *(MaskedToken(), NextToken(), EmbeddingSimilarity()),
+        *(MaskedToken(), NextToken(), Seq2Seq(), EmbeddingSimilarity()),
     )
 }
 

@@ -31,7 +31,6 @@ class Classification(SingleRow):
     has_labels: bool = True
     position_depends_on_family: bool = True
     finds_end_by_padding: bool = True
-    answers_by_position: bool = False
 
     def asked_at(self, model: TextModel, text: str, span: Span) -> str:
         del model, span

@@ -3,7 +3,7 @@
 CPU time (time.process_time), the minimum of several, taken in turns, on the six-layer MiniLM with two labels. The words
 of each text differ: of equal words, hiding any three is one question.
 
-    python -m benchmarks.checking [--repeats 9] [--lengths 16,64]
+    python -m benchmarks.checking [--repeats 9] [--lengths 16,64] [--methods attcat]
 """
 
 import argparse
@@ -58,13 +58,16 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--repeats", type=int, default=9)
     arguments.add_argument("--lengths", default=",".join(map(str, LENGTHS)), help="tokens, between commas")
+    arguments.add_argument("--methods", default=",".join(METHODS), help="between commas")
     options = arguments.parse_args()
+    wanted = tuple(options.methods.split(","))
     torch.set_num_threads(1)
     print(f"{date.today()}, {platform.machine()}, torch {torch.__version__}, 1 thread, {options.repeats} repeats\n")
     print("| method | tokens | rows of the check | check / explanation | check / forward pass |")
     print("|---|---:|---:|---:|---:|")
     for length in map(int, options.lengths.split(",")):
-        for row in measure(length, METHODS if length == LENGTHS[0] else METHODS[:2], options.repeats):
+        longer = tuple(name for name in wanted if name != METHODS[-1])
+        for row in measure(length, wanted if length == LENGTHS[0] else longer, options.repeats):
             print(row, flush=True)
 
 

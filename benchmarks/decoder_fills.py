@@ -3,8 +3,10 @@
     python benchmarks/decoder_fills.py FOLDER [--minutes 8] [--texts 60]
 
 FOLDER has `sst2_train.jsonl` and `sst2_dev.jsonl`. A small GPT-2 (three layers of width 128, its own byte-level BPE) is
-trained on SST-2's training text for language modelling, and a copy of it for sentiment, each for half of the minutes of
-CPU time. Then every word of the dev sentences is hidden in turn:
+trained on SST-2's training text for language modelling, as GPT-2 was: windows of one long stream in which the control
+token stands between texts. A copy of it is then trained for sentiment, on one text at a time; each for half of the
+minutes of CPU time. Then every word of the dev sentences is hidden in turn (for the next token, sentences that are cut
+off at a random place):
 
 - `eos`: by the control token, `<|endoftext|>`, which the model knows as the border between texts;
 - `delete`: the text is really shorter;
@@ -126,7 +128,10 @@ def measure(
         distributions.append(whole.softmax(-1))
         targets.append(target)
         with torch.no_grad():
-            expected = language(torch.tensor([ids])).logits[0].softmax(-1)  # (token, word): what follows each
+            whole_text = torch.tensor([ids])
+            expected = (
+                language(whole_text, attention_mask=torch.ones_like(whole_text)).logits[0].softmax(-1)
+            )  # (token, word): what follows each
         reference = []
         for place in range(1, len(ids)):
             chances, likely = expected[place - 1].topk(EXPECTED)
@@ -192,12 +197,14 @@ def main() -> None:
     language = GPT2LMHeadModel(config)
 
     def predict_words(places: list[int]) -> Tensor:
-        # Texts follow each other with the control token between, as GPT-2 was trained.
-        inputs, mask = padded([[*ids[place], 0][:LONGEST] for place in places])
-        loss: Tensor = language(inputs, attention_mask=mask, labels=inputs.masked_fill(mask == 0, -100)).loss
+        inputs = torch.tensor([windows[place] for place in places])
+        loss: Tensor = language(inputs, labels=inputs).loss
         return loss
 
-    loss = train(predict_words, language, batches(ids, 64, chance), 30 * asked.minutes)
+    # Texts follow each other with the control token between, as GPT-2 was trained: it may stand anywhere in a window.
+    stream = [token for one in chance.sample(ids, len(ids)) for token in one]
+    windows = [stream[start : start + LONGEST] for start in range(0, len(stream) - LONGEST, LONGEST)]
+    loss = train(predict_words, language, batches(windows, 64, chance), 30 * asked.minutes)
     print(f"language model: loss {loss:.2f} in training")
     sentiment = GPT2ForSequenceClassification(config)
     sentiment.transformer.load_state_dict(language.transformer.state_dict())
@@ -221,9 +228,13 @@ def main() -> None:
     chosen = [one for one, _ in tests if 8 <= len(one) <= 30]
     chosen = chance.sample(chosen, min(asked.texts, len(chosen)))
     comma = tokenizer(" ,")["input_ids"][-1]
-    for name, model, classes in (("sentiment", sentiment, True), ("next token", language, False)):
-        found, share = measure(model, language, chosen, comma, classes=classes)
-        print(f"\n{name}, {len(chosen)} texts; the target has {share:.2f} over the data set")
+    cut_off = [one[: chance.randint(7, len(one) - 1)] for one in chosen]  # what follows the end is no question
+    for name, model, texts, classes in (
+        ("sentiment", sentiment, chosen, True),
+        ("next token", language, cut_off, False),
+    ):
+        found, share = measure(model, language, texts, comma, classes=classes)
+        print(f"\n{name}, {len(texts)} texts; the target has {share:.2f} over the data set")
         print("| fill | correlation | signs alike | size | nothing left |\n|---|---:|---:|---:|---:|")
         for fill, one in found.items():
             print(

@@ -6,7 +6,7 @@ another seed, the mean of several seeds; captum's own Lime is compared with ours
 worth something. Time is process time of one thread over that of one forward pass of the same text, the least of
 several, in one process.
 
-    python benchmarks/perturbation.py [--budgets 64 256 1024] [--seeds 3]
+    python benchmarks/perturbation.py [--budgets 64 256 1024] [--seeds 3] [--methods kernel_shap] [--ours]
 """
 
 import argparse
@@ -79,6 +79,8 @@ def main() -> None:
     parser.add_argument("--budgets", type=int, nargs="+", default=[64, 256, 1024])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--reference", type=int, default=8192)
+    parser.add_argument("--methods", nargs="+", default=["lime", "kernel_shap"])
+    parser.add_argument("--ours", action="store_true", help="without captum's own")
     given = parser.parse_args()
     torch.set_num_threads(1)
     model = load("embedded")
@@ -86,9 +88,9 @@ def main() -> None:
     print("|---|---:|---:|---:|---:|---:|---:|---:|")
     for text in (SHORT, LONG):
         once = least(partial(answer, model, text), 10)
-        for method in ("lime", "kernel_shap"):
+        for method in given.methods:
             reference = ours(model, text, method, given.reference, 99)
-            for name, run in ((f"`{method}`", ours), (f"captum's own {method}", theirs)):
+            for name, run in ((f"`{method}`", ours), (f"captum's own {method}", theirs))[: 1 if given.ours else 2]:
                 for samples in given.budgets:
                     found = [run(model, text, method, samples, seed) for seed in range(given.seeds)]
                     linear = np.mean([pearsonr(one, reference)[0] if one.any() else 0.0 for one in found])

@@ -71,7 +71,9 @@ def explanation() -> Explanation:
 
 def comparison() -> Comparison:
     rows = tuple((Grade("aopc", value, "higher", "mask", details={"curve": [0.1]}),) for value in (0.5, 0.25))
-    return Comparison((explanation(), explanation()), rows, names=("alti", "random"), failed={"lime": "why"}, asked=3)
+    marked = (((2, 6),), ((0, 4),))
+    made: dict[str, Any] = {"failed": {"lime": "why"}, "asked": 3, "rationale": marked}
+    return Comparison((explanation(), explanation()), rows, ("alti", "random"), **made)
 
 
 def flow() -> Flow:

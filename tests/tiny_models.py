@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 import transformers
-from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
+from tokenizers import Tokenizer, decoders, normalizers, pre_tokenizers, processors
 from tokenizers import models as pieces
 from transformers import AutoConfig, PreTrainedModel, PreTrainedTokenizerFast
 
@@ -262,6 +262,23 @@ def tokenizer(pad: int = 0, ends: str = "both") -> PreTrainedTokenizerFast:
         names |= {"mask_token": "[MASK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
     inputs = ["input_ids", "attention_mask"]
     return PreTrainedTokenizerFast(tokenizer_object=inner, model_input_names=inputs, **names)
+
+
+def byte_level_tokenizer() -> PreTrainedTokenizerFast:
+    """As GPT-2's: a word after a space and the same word without one are two tokens."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    merges, grown = [], []
+    for word in ("Paris", "film", "one"):
+        for end in range(2, len(word) + 1):
+            merges.append((word[: end - 1], word[end - 1]))
+            grown.append(word[:end])
+    merges += [("Ġ", "Paris"), ("Ġ", "film"), ("Ġ", ",")]
+    grown += ["ĠParis", "Ġfilm", "Ġ,"]
+    listed = dict.fromkeys(["<|endoftext|>", *alphabet, *grown])
+    inner = Tokenizer(pieces.BPE({piece: number for number, piece in enumerate(listed)}, merges))
+    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    inner.decoder = decoders.ByteLevel()
+    return PreTrainedTokenizerFast(tokenizer_object=inner, eos_token="<|endoftext|>", pad_token="<|endoftext|>")
 
 
 def task_of(family: str) -> str:

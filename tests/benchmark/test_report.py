@@ -73,6 +73,7 @@ def part(values: dict[str, float | None], numbers: list[int], evil: str = EVIL) 
                     "label": ("YES", "NO", "YES")[example],
                     "text": f"so {evil}",
                     "pair": None,
+                    "rationale": ([[0, 2], [3, 4]], [], None)[example],
                 }
                 | {
                     "level": "token",
@@ -125,6 +126,15 @@ def test_a_summary_by_hand(summary: Summary) -> None:
     assert summary.curves["aopc"]["good"].means == [0.0, 0.5, 1.0]
     assert [one.example for one in summary.disputed] == ["e0", "e1", "e2"]
     assert summary.disputed[0].explanations[0].scores == (9.0, 3.0, 1.0, 2.0)
+
+
+def test_what_people_marked_is_drawn(summary: Summary) -> None:
+    assert [one.rationale for one in summary.disputed] == [(((0, 2), (3, 4)), ()), ((), ()), None]
+    page = report_page([summary])
+    shown = [method for method in METHODS if method != "random"]  # which is not worth a look
+    assert page.count('<mark class="people">') == len(shown)  # one box in the first example, by every method
+    assert '<span class="people" aria-hidden="true">box</span> marked by people' in page
+    assert page.count("people marked nothing") == 1
 
 
 class Page(HTMLParser):
@@ -374,7 +384,9 @@ def test_the_commands(command: Any, tmp_path: Path, model_folder: Path, texts: P
         "attcat,random:seed=3",
     ]
     done = command(*run, "--metrics", "aopc,entropy", "--workers", "1", "--part", "4", "--limit", "6", "--seed", "2")
-    assert (done.code, done.err) == (0, "")  # no bar where there is no terminal
+    assert done.code == 0
+    (line,) = done.err.splitlines()  # what it costs, and no bar where there is no terminal
+    assert re.fullmatch(r"by the first part: about [\d,]+ forward passes and .+ for the other 2 examples", line)
     assert "6 examples" in done.out
     assert "0 examples with errors" in done.out
     (tmp_path / "run" / "scores" / "00001.parquet").write_bytes(b"")

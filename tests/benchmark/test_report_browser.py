@@ -33,6 +33,10 @@ const found = {
   captions: all("table").every(it => it.caption && it.caption.textContent),
   scrolls: all(".scroll").every(it => it.tabIndex === 0 && it.getAttribute("aria-label")),
   first: [seen(), place()],
+  boxes: all(".disputed .text .people").filter(it => it.offsetHeight > 0)
+    .map(it => [getComputedStyle(it).borderTopStyle, it.querySelector(".aloud").getBoundingClientRect().width,
+      it.getBoundingClientRect().right]),
+  legend: all(".legend.marks").filter(it => it.offsetHeight > 0).map(it => it.textContent.trim()),
   words: all(".words tbody tr").filter(it => it.offsetHeight > 0).length,
   snippet: Math.min(...all(".words .place-of-word").map(it => it.getBoundingClientRect().width)),
   said: all(".words td[style]").map(it => getComputedStyle(it).backgroundColor),
@@ -73,6 +77,9 @@ def test_the_report_in_a_browser(page: str, width: int, dark: bool, tmp_path: Pa
     assert found["snippet"] >= 200  # pixels: a sentence is not broken after every word
     assert all(colour != "rgba(0, 0, 0, 0)" for colour in found["said"])
     assert found["first"] == [["e0"], "1 of 3"]
+    assert len(found["boxes"]) == len(VALUES) - 1  # what people marked, by every method but random
+    assert all(style == "solid" and aloud <= 1 and right <= width for style, aloud, right in found["boxes"])
+    assert found["legend"] == ["box marked by people"]
     assert found["next"] == [["e1"], "2 of 3"]
     assert found["wrong"] == [["e1"], "1 of 1"]
     assert found["none"] == [[], "no such example"]

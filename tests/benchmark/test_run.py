@@ -23,6 +23,7 @@ import wherefrom
 from benchmark.films import TEXTS
 from benchmark.tables import same_tables
 from wherefrom.benchmark import Run
+from wherefrom.benchmark.columns import rationale_of
 from wherefrom.benchmark.datasets import DataSet
 from wherefrom.benchmark.engines import RayWorker, on_ray
 from wherefrom.benchmark.estimate import CostEstimate
@@ -85,6 +86,7 @@ def test_the_numbers_are_those_of_single_comparisons(undisturbed: Run, model_fol
             assert_close(kept["scores"], explanation.scores, tolerance=TOLERANCE[torch.float32], what=name)
             assert (kept["target"], tuple(kept["tokens"])) == (explanation.target, explanation.tokens)
             assert kept["label"] == ("NEGATIVE", "POSITIVE")[number % 2]
+            assert ([list(span) for span in kept["rationale"]], list(kept["pair_rationale"])) == ([[0, 3]], [])
             assert kept["input_ids"].tolist() == list(model.text_model.encode(text).input_ids)
             for grade in grades:
                 if grade.metric != "auprc":
@@ -477,7 +479,10 @@ def test_rationales_of_the_label_that_is_explained(tmp_path: Path, model_folder:
     }
     path.write_text(json.dumps(row) + "\n")
     chosen = settings(model_folder, methods="attcat", metrics="auprc")
-    found = run(str(path), tmp_path / "run", **chosen, target="label").scores.set_index("target")["value"]
+    both = run(str(path), tmp_path / "run", **chosen, target="label")
+    kept = {row["target"]: rationale_of(row) for row in both.rows("explanations")}
+    assert kept == {"POSITIVE": (((2, 6),), ()), "NEGATIVE": (((7, 11),), ())}
+    found = both.scores.set_index("target")["value"]
     model = wherefrom.load(str(model_folder))
     for label, span in (("POSITIVE", (2, 6)), ("NEGATIVE", (7, 11))):
         known = model.compare("a fine film", ["attcat"], ["auprc"], label, rationale=[span]).grades[0][0].value

@@ -18,6 +18,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from wherefrom.benchmark import Run, read_thermostat, write_thermostat
+from wherefrom.benchmark.columns import rationale_of
 from wherefrom.benchmark.store import FolderInUse, FolderTaken, Part, new_manifest, open_store, read_receipt, schemas
 from wherefrom.errors import BadFile, WherefromError
 
@@ -107,6 +108,32 @@ def test_a_run_without_parts_has_its_columns(tmp_path: Path) -> None:
     run = Run.load(tmp_path / "run")
     assert list(run.scores.columns) == ["example", "target", "method", "metric", "value", "why", "details"]
     assert list(run.explanations.columns) == schemas()["explanations"].names
+
+
+def test_a_run_of_an_earlier_version_still_opens_and_goes_on(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    fill(folder, [0], parts=2)
+    file = folder / "explanations" / "00000.parquet"
+    older = parquet.read_table(file).drop_columns(["rationale", "pair_rationale"])
+    parquet.write_table(older, file)
+    sums = read_receipt(folder, 0)["sums"] | {"explanations": hashlib.sha256(file.read_bytes()).hexdigest()}
+    damaged_receipt(folder, sums=sums)
+    (row,) = Run.load(folder).rows("explanations")
+    assert "rationale" not in row
+    assert rationale_of(row) is None
+    with open_store(folder, manifest(2)) as store:
+        assert store.check() == ({0}, [])
+        newer = part(1)
+        newer.explanations[0] |= {"rationale": [[0, 2]], "pair_rationale": []}
+        store.write(1, newer)
+    run = Run.load(folder)
+    assert [rationale_of(row) for row in run.rows("explanations")] == [None, (((0, 2),), ())]
+    assert run.explanations["rationale"].isna().tolist() == [True, False]
+    assert write_thermostat(run, tmp_path / "lines.jsonl") == 2
+    parquet.write_table(older.drop_columns(["label"]), file)  # a column that every version has
+    damaged_receipt(folder, sums=sums | {"explanations": hashlib.sha256(file.read_bytes()).hexdigest()})
+    with pytest.raises(BadFile, match="has other columns"):
+        Run.load(folder)
 
 
 class Killed(BaseException):

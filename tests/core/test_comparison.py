@@ -35,6 +35,12 @@ def test_there_and_back(comparison: Comparison, tmp_path: Path) -> None:
     assert again.best("aopc") == comparison.best("aopc")
     assert again.grade("attcat", "auprc").value == comparison.grade("attcat", "auprc").value
     assert again.to_html() == comparison.to_html()
+    assert again.rationale == comparison.rationale == (((7, 11),), ())
+
+
+def test_one_that_was_saved_without_a_rationale_still_opens(comparison: Comparison) -> None:
+    plain = {name: value for name, value in comparison.to_dict().items() if name != "rationale"}
+    assert Comparison.from_dict(plain).rationale is None
 
 
 def test_without_torch(comparison: Comparison, tmp_path: Path) -> None:
@@ -59,6 +65,8 @@ def test_damaged_files_are_refused(comparison: Comparison, tmp_path: Path) -> No
         "no grades": json.dumps({name: value for name, value in whole.items() if name != "grades"}),
         "too few grades": json.dumps(whole | {"grades": whole["grades"][:1]}),
         "strange grades": json.dumps(whole | {"grades": [[{"value": 1.0}]] * len(METHODS)}),
+        "a rationale outside of the text": json.dumps(whole | {"rationale": [[[7, 99]], []]}),
+        "a rationale of the pair that is not there": json.dumps(whole | {"rationale": [[], [[0, 1]]]}),
         "strange explanations": json.dumps(whole | {"explanations": [1, 2, 3]}),
     }
     for name, content in damaged.items():

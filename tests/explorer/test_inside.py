@@ -22,6 +22,7 @@ from wherefrom.core.arrays import Numbers
 from wherefrom.explorer.hiding import logits_without
 from wherefrom.explorer.limits import Limits
 from wherefrom.explorer.serve import ExplorerServer
+from wherefrom.report.pieces import token_labels
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +46,8 @@ def test_every_head_s_pattern_and_its_relevance(client: Client) -> None:
     heads = client.stream("inside")[0]["heads"]
     (cases,) = make_cases(tiny("bert"), [tiny("bert").encode(TEXT)], [None], reads=["gradients"])
     case = cases[0]
-    assert heads["tokens"] == list(case.encoding.tokens)
+    encoding = case.encoding
+    assert heads["tokens"] == token_labels(encoding.tokens, encoding.offsets, encoding.segment, encoding.text)
     expected = torch.zeros(3, 4)
     for layer in range(3):
         probs, gradient = case.capture.attention[layer].probs, case.gradients.attention[layer].probs

@@ -529,6 +529,11 @@ def test_examples_of_a_run_are_filtered_and_opened(browser: Any, tmp_path: Path)
             page.wait_for_selector("#runs .example")
             assert page.locator(".board tbody tr").count() == 2
             assert page.locator(".scatter circle").count() == 2
+            marked = [[words for words, own in one["marked"] if own] for one in data["examples"]]
+            boxes = page.locator("#runs mark.people").all_text_contents()
+            assert boxes == [f"[marked by people: {words}]" for one in marked for words in one]
+            assert all(marked)  # every review of the sample has a rationale
+            wait_for(page, "#runs .note", "8 of 8 examples; those on which methods agree least come first. In boxes")
             page.check("#only-wrong")
             wrong = [one for one in data["examples"] if one["wrong"]]
             wait_for(page, "#runs .note", f"{len(wrong)} of 8 examples")

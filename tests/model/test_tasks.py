@@ -8,19 +8,22 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from tiny_models import CHEAP, make_model, make_network, tokenizer
+from tiny_models import CHEAP, byte_level_tokenizer, make_model, make_network, tokenizer
 from tolerances import assert_close, tolerance_of
 from torch import Tensor
 from toys import case_of
 
 import wherefrom
 from wherefrom.api import Model
-from wherefrom.core.target import Boundary
+from wherefrom.core.target import Boundary, Target
 from wherefrom.errors import BadOption, UnknownName, WherefromError, WrongModel
 from wherefrom.model.loading import quiet
 from wherefrom.model.tasks.call import plain_call
 from wherefrom.model.text_model import PassCount, TextModel
 from wherefrom.registry import all_methods
+from wherefrom.report.flow import labels as flow_labels
+from wherefrom.report.generation import names as generation_names
+from wherefrom.report.pieces import pieces
 
 METHODS = [row.name for row in all_methods()]
 MASKED = ["the film was [MASK] bad", "a [MASK]", "never a good plot and the [MASK] was very bad . a fine xyz"]
@@ -222,3 +225,47 @@ def test_no_answer_is_predicted_at_cls() -> None:
     assert model.task.answer(model, logits, encoding) == []
     asked = Model(model).explain(ASKED[0], "saliency", target="no answer")
     assert asked.aims == ((0, None, False), (0, None, True))
+
+
+@pytest.fixture(scope="module")
+def byte_level() -> Model:
+    """A causal model whose vocabulary has words with a space before them, and without."""
+    cutter = byte_level_tokenizer()
+    return wherefrom.load((make_network("gpt2", task="causal_lm", vocab_size=len(cutter)), cutter))
+
+
+def test_a_token_has_one_name_however_it_was_asked_for(byte_level: Model) -> None:
+    model, vocabulary = byte_level.text_model, byte_level.text_model.tokenizer.get_vocab()
+    encoding = model.encode("one film")
+    for asked in ("Paris", " Paris", vocabulary["ĠParis"]):
+        target = model.task.fixed_target(model, asked)
+        assert target is not None
+        assert (target.index, target.label) == (vocabulary["ĠParis"], "Paris")
+    logits = torch.zeros(len(vocabulary))
+    logits[vocabulary["ĠParis"]] = 9.0
+    assert model.task.predicted(model, logits, encoding).label == "Paris"
+    assert byte_level.explain("one film", "random", target=" Paris").target == "Paris"
+
+
+def test_two_tokens_that_differ_by_a_space_have_two_names(byte_level: Model) -> None:
+    """Of one name, the less likely one would take the place of the other in the list of probabilities."""
+    model, vocabulary = byte_level.text_model, byte_level.text_model.tokenizer.get_vocab()
+    logits = torch.zeros(len(vocabulary))
+    for place, token in enumerate(("ĠParis", "Paris", ",", "Ġ,")):
+        logits[vocabulary[token]] = 9.0 - place
+    named = list(model.task.probabilities(model, logits, Target(0, "any")))
+    assert named[:4] == ["Paris", "Paris (no space before)", ",", ", (a space before)"]
+    assert len(named) == 5
+    for asked, token in ((",", ","), (" ,", "Ġ,")):  # a sign is meant as it usually stands
+        target = model.task.fixed_target(model, asked)
+        assert target is not None
+        assert target.index == vocabulary[token]
+
+
+def test_every_view_calls_a_token_by_the_same_name(byte_level: Model) -> None:
+    text = "one film,\n\nParis"
+    explanation, flow = byte_level.explain(text, "random"), byte_level.flow(text, "norms")
+    named = [piece.label for piece in pieces(explanation)]
+    assert named == ["one", "film", ",", "↵", "↵", "Paris"]
+    assert flow_labels(flow) == named
+    assert generation_names(byte_level.generate_and_explain(text, "random", tokens=1))[: len(named)] == named

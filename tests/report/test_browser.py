@@ -13,8 +13,11 @@ from typing import Any
 import pytest
 
 from report.sentences import explain
+from report.test_comparison import three
 from wherefrom.core.check import Check, Hiding
+from wherefrom.core.comparison import Comparison, Grade
 from wherefrom.report.colour import DARK, LIGHT
+from wherefrom.report.comparison import page as comparison_page
 from wherefrom.report.html import page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -80,3 +83,63 @@ def test_a_page_in_a_browser(width: int, dark: bool, tmp_path: Path) -> None:
     assert found["words"]["gorgeous"] == [f"rgba({red}, {green}, {blue}, 0.12)", "underline"]
     red, green, blue = palette["for"]
     assert found["words"]["film"] == [f"rgba({red}, {green}, {blue}, 0.12)", "none"]
+
+
+BOXES = """
+const inside = document.querySelector("iframe").contentDocument, all = name => [...inside.querySelectorAll(name)];
+const text = inside.querySelector(".text"), box = text.querySelector(".people"), style = getComputedStyle(box);
+document.body.textContent = JSON.stringify({
+  wide: inside.documentElement.scrollWidth,
+  edges: ["Top", "Right", "Bottom", "Left"].map(side => style[`border${side}Style`] + " "
+    + style[`border${side}Color`]),
+  ground: style.backgroundColor, ink: style.color, lines: box.getClientRects().length,
+  aloud: [...box.querySelectorAll(".aloud")].map(one => [one.textContent, one.getBoundingClientRect().width]),
+  inside: all(".people").every(one => one.getBoundingClientRect().right <= inside.documentElement.clientWidth),
+  taller: inside.querySelector(".scroll").scrollHeight - inside.querySelector(".scroll").clientHeight,
+  legend: inside.querySelector(".legend .marks").textContent,
+});
+"""
+
+
+@pytest.mark.parametrize(("width", "dark"), [(375, True), (1100, False)], ids=["narrow and dark", "wide and light"])
+def test_what_people_marked_in_a_browser(width: int, dark: bool, tmp_path: Path) -> None:
+    text = "word " * 100 + "gorgeous witty film " + "word " * 100  # so long that it scrolls in its row
+    marked = (((490, 520), (900, 910)), ())
+    one = explain(text, (500, 508, 1.0), (515, 519, -1.0))
+    both = Comparison((one, one), ((Grade("auprc", 0.5, "higher"),),) * 2, ("attcat", "random"), rationale=marked)
+    found = shown(comparison_page(both), tmp_path, width=width, dark=dark, ask=BOXES)
+    assert found["wide"] <= width
+    red, green, blue = (DARK if dark else LIGHT)["ink"]
+    assert found["edges"] == [f"solid rgba({red}, {green}, {blue}, 0.85)"] * 4
+    assert (found["ground"], found["ink"]) == ("rgba(0, 0, 0, 0)", f"rgb({red}, {green}, {blue})")
+    assert [words for words, _ in found["aloud"]] == ["[marked by people: ", "]"]
+    assert all(wide <= 1 for _, wide in found["aloud"])  # for screen readers, and not seen
+    assert found["inside"]
+    assert found["taller"] <= 0  # what is not seen makes nothing scroll
+    assert found["legend"] == "box marked by people"
+
+
+TABLE = """
+const inside = document.querySelector("iframe").contentDocument, scroll = inside.querySelector(".scroll");
+const edges = name => { const box = inside.querySelector(name).getBoundingClientRect(); return [box.left, box.right]; };
+const look = () => ({ told: edges(".grades .told"), first: edges(".grades tbody .who") });
+const before = look();
+scroll.scrollLeft = 100;
+document.body.textContent = JSON.stringify({
+  wide: inside.documentElement.scrollWidth, table: scroll.scrollWidth - scroll.clientWidth,
+  window: edges(".scroll"), before, after: look(),
+  more: inside.querySelector(".told .more").getBoundingClientRect().width,
+});
+"""
+
+
+def test_a_comparison_on_a_phone_says_that_there_is_more_and_keeps_its_first_column(tmp_path: Path) -> None:
+    found = shown(comparison_page(three()), tmp_path, width=375, dark=False, ask=TABLE)
+    assert found["wide"] <= 375
+    assert found["table"] >= 100  # what is not seen at first
+    assert found["more"] > 0
+    left, right = found["window"]
+    for moment in ("before", "after"):
+        told = found[moment]["told"]
+        assert left <= told[0] < told[1] <= right  # the sign itself is not cut off
+        assert found[moment]["first"][0] == left

@@ -84,7 +84,7 @@ def comparison() -> Comparison:
         for value in (0.5, 0.25)
     ]
     both = (explanation(), explanation(signed=False, seconds=2.0))
-    return Comparison(both, tuple(grades), names=(EVIL, "other"), failed={EVIL: EVIL})
+    return Comparison(both, tuple(grades), names=(EVIL, "other"), failed={EVIL: EVIL}, rationale=(((1, 9),), ()))
 
 
 def flow() -> Flow:

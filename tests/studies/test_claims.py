@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from wherefrom.errors import BadOption
-from wherefrom.studies.claims import Claim, Estimate, difference, estimate, figure, lead, mean_of, trail
+from wherefrom.studies.claims import Claim, Estimate, difference, estimate, estimated, figure, lead, mean_of, trail
 from wherefrom.studies.pages import (
     StudyCell,
     StudyPage,
@@ -105,7 +105,7 @@ def test_a_claim_has_a_side_or_a_margin() -> None:
 
 
 def test_numbers_as_they_are_shown() -> None:
-    assert figure(-0.0001) == "0.000"
+    assert figure(-0.0001) == "-0.0001"
     assert str(Estimate(0.25, 0.1, 0.4)) == "0.250 [0.100, 0.400]"
     assert (shortened(0.371), shortened(-1.319), shortened(-0.5)) == (".371", "-1.319", "-.500")
     assert cell(Estimate(0.25), 0.3) == StudyCell("0.250", ".300", Estimate(0.25))
@@ -137,3 +137,38 @@ def test_the_page() -> None:
     ]
     assert [one["verdict"] for one in plain["claims"]] == ["confirmed", "open"]
     assert markdown_tables(page.tables) in text + "\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (-0.00022, "-0.0002"),
+        (0.0004, "0.0004"),
+        (-0.1024, "-0.102"),
+        (0.0, "0.000"),
+        (-1e-12, "0.000"),
+        (2.0, "2.000"),
+    ],
+)
+def test_an_edge_of_an_interval_shows_on_which_side_of_zero_it_is(value: float, text: str) -> None:
+    assert figure(value) == text
+
+
+def test_a_claim_says_which_method_has_no_value_and_where() -> None:
+    """The third column is read by nobody; the second failed on every text of one data set."""
+    whole = np.array([[1.0, 2.0, np.nan], [2.0, 1.0, np.nan]])
+    failed = np.array([[1.0, np.nan, 3.0], [2.0, np.nan, 1.0]])
+    names = ["own", "other", "third"]
+    for statistic in (difference(0, 1), lead(0, [1]), trail([0], [1])):
+        assert estimated({"a": whole}, names, statistic).found is not None
+        assert estimated({"a": whole, "b": failed}, names, statistic) == (None, "other has no value for any text of b")
+    assert estimated({}, names, difference(0, 1)) == (None, "no data set that it needs was measured")
+    assert estimated({"a": whole[:0]}, names, difference(0, 1)) == (None, "there are no texts of a")
+
+
+@pytest.mark.parametrize("places", [[1, 2], [2, 1]])
+def test_nobody_leads_a_field_that_is_not_whole(places: list[int]) -> None:
+    """Whichever place the missing one has among the others."""
+    table = np.array([[3.0, 1.0, np.nan], [3.0, 2.0, np.nan]])
+    assert estimate([table], lead(0, places)) is None
+    assert estimate([table], trail(places, [0])) is None

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from wherefrom.core.comparison import Rationale
 from wherefrom.core.explanation import Explanation
 
 # How a column is stored. "json" is text that holds JSON; "spans" is a list of [start, end].
@@ -21,6 +22,7 @@ class StoredColumn(NamedTuple):
     name: str
     type: ColumnType
     field: bool = True  # whether it is a field of `Explanation` of the same name
+    optional: bool = False  # whether runs of earlier versions lack it
 
 
 EXPLANATION_COLUMNS = (
@@ -32,6 +34,8 @@ EXPLANATION_COLUMNS = (
     StoredColumn("probability", "real"),
     StoredColumn("value", "real"),
     StoredColumn("label", "text", field=False),
+    StoredColumn("rationale", "spans", field=False, optional=True),
+    StoredColumn("pair_rationale", "spans", field=False, optional=True),
     StoredColumn("text", "text"),
     StoredColumn("pair", "text"),
     StoredColumn("level", "text"),
@@ -60,8 +64,12 @@ def row_of(
     label: str | None,
     predicted: Sequence[str],
     input_ids: Sequence[int] | None,
+    rationale: Rationale | None,
 ) -> dict[str, Any]:
-    """A row of the table. method: as it was asked for, with its options. predicted: every label that is."""
+    """A row of the table. method: as it was asked for, with its options. predicted: every label that is.
+    rationale: what people marked as the reason for this target.
+    """
+    marked = rationale or (None, None)
     kept = {column.name: _stored(column, explanation) for column in EXPLANATION_COLUMNS if column.field}
     return kept | {
         "example": example,
@@ -69,7 +77,18 @@ def row_of(
         "label": label,
         "predicted": list(predicted),
         "input_ids": input_ids,
+        "rationale": marked[0],
+        "pair_rationale": marked[1],
     }
+
+
+def rationale_of(row: Mapping[str, Any]) -> Rationale | None:
+    """What people marked in the texts of a row; None where nobody looked, and in runs of earlier versions."""
+    marked = row.get("rationale"), row.get("pair_rationale")
+    if marked == (None, None):
+        return None
+    first, second = (tuple((int(start), int(end)) for start, end in spans or ()) for spans in marked)
+    return first, second
 
 
 def _stored(column: StoredColumn, explanation: Explanation) -> Any:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 FORMAT = 3
 TABLES = ("explanations", "scores", "errors")
 MANIFEST = "manifest.json"
+OPTIONAL = {column.name for column in EXPLANATION_COLUMNS if column.optional}
 
 
 class FolderTaken(BadFile):
@@ -315,7 +316,11 @@ def _check_columns(content: bytes, table: str, file: Path) -> None:
         columns = parquet.read_schema(io.BytesIO(content))
     except arrow.ArrowException as error:
         raise BadFile(f"{file} is not Parquet: {error}") from error
-    if not columns.equals(schemas()[table]):
+    wanted = schemas()[table]
+    for name in OPTIONAL - set(columns.names):  # a run of an earlier version
+        if name in wanted.names:
+            wanted = wanted.remove(wanted.get_field_index(name))
+    if not columns.equals(wanted):
         raise BadFile(f"{file} has other columns than the {table} of a run")
 
 

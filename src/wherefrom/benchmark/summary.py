@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from wherefrom.benchmark.columns import explanation_of
+from wherefrom.benchmark.columns import explanation_of, rationale_of
 from wherefrom.benchmark.recommendation import FLOOR, RedrawnRanks, recommend, redrawn_ranks
 from wherefrom.benchmark.statistics import (
     Better,
@@ -27,6 +27,7 @@ from wherefrom.benchmark.statistics import (
     winners,
 )
 from wherefrom.benchmark.words import ClassWords, WordChoice, list_words
+from wherefrom.core.comparison import Rationale
 from wherefrom.core.explanation import SMALL_GAP, Explanation
 from wherefrom.errors import BadFile, BadOption, UnknownName
 
@@ -48,6 +49,7 @@ class Disputed:
     prediction: str
     wrong: bool | None  # whether the prediction is; None where the label is not known
     explanations: list[Explanation]
+    rationale: Rationale | None = None  # what people marked
 
 
 @dataclass(frozen=True)
@@ -185,12 +187,16 @@ def _disputed(run: Run, agreed: MethodAgreement) -> list[Disputed]:
         if not shown or characters <= CHARACTERS:
             shown.add(key)
     found: dict[tuple[str, str], list[Explanation]] = {key: [] for key in order if key in shown}
+    marked: dict[tuple[str, str], Rationale | None] = {}
     for row in run.rows("explanations"):
         key = (row["example"], row["target"])
         if key in found:
             found[key].append(explanation_of(row))
+            marked[key] = rationale_of(row)
     return [
-        Disputed(key[0], agreed.by_example[key], labels[key], about[key].prediction, wrong[key], explanations)
+        Disputed(
+            key[0], agreed.by_example[key], labels[key], about[key].prediction, wrong[key], explanations, marked[key]
+        )
         for key, explanations in found.items()
     ]
 

@@ -50,7 +50,7 @@ def _lines(run: Run) -> Iterator[dict[str, Any]]:
                 "attributions": row["scores"],
                 "label": row["label"],
                 "predictions": {row["target"]: row["probability"] if row["value"] is None else row["value"]},
-                **{name: row[name] for name in BESIDE},
+                **{name: row.get(name) for name in BESIDE},
             },
         }
 

@@ -300,6 +300,7 @@ class Worker:
                     label=label or None,
                     predicted=_all_predicted(explanation),
                     input_ids=ids,
+                    rationale=comparison.rationale,
                 )
             )
             for grade in grades:

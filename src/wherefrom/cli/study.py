@@ -86,6 +86,10 @@ def sparse(
     write_file(page, study_page(results, inference))
     shown = (tables(results) if results else []) + ([inference_table(inference)] if inference else [])
     write_file(out / "tables.md", markdown_tables(shown))
+    if results:
+        from wherefrom.studies.sparse.judging import sparse_page
+
+        _write(sparse_page(results), out)
     Console(highlight=False).print(f"The page: {page}\nThe numbers: {', '.join(map(str, kept))}", soft_wrap=True)
 
 
@@ -150,6 +154,15 @@ STUDIES = (
         seeds=5,
         seeds_are="How many models of SST-2 are trained, to be held against each other.",
     ),
+    StudyCommand(
+        "mask-lrp",
+        "Do positional and syntactic heads explain better? (Song et al. 2024)",
+        "mask_lrp_study",
+        ("sst2", "imdb", "yelp", "mnli", "qqp_duplicates", "squad1", "squad2"),
+        smallest="sst2",
+        seeds=5,
+        seeds_are="How many random masks, and corrupted ones of every share.",
+    ),
 )
 
 
@@ -182,6 +195,39 @@ def _add_command(one: StudyCommand) -> None:
 
 for _one in STUDIES:
     _add_command(_one)
+
+
+@study.command(
+    "all",
+    epilog=examples(
+        "wherefrom study all --out study", "wherefrom study all --out page --studies study,other --into page.md"
+    ),
+)
+def every(
+    out: Annotated[Path, typer.Option(help="Where the page and its picture are written.")],
+    studies: Annotated[
+        str, typer.Option(help="The folders of the other studies, with commas.", show_default="that of --out")
+    ] = "",
+    into: Annotated[
+        Path | None, typer.Option(help="Write the tables into this text file as well, between its two marks.")
+    ] = None,
+) -> None:
+    """All studies on one page: which method for which task, which metrics agree, what holds of each paper."""
+    from wherefrom.studies.all_study import study as put_together
+    from wherefrom.studies.all_study import write_into
+    from wherefrom.studies.sparse.page import check_extra
+    from wherefrom.studies.sparse.study import make_folder
+
+    check_extra()
+    folders = [Path(one) for one in _names(studies)] or [out]
+    for folder in folders:
+        if not folder.is_dir():
+            raise BadOption(f"There is no folder {folder}: name those of the studies with --studies.")
+    make_folder(out)
+    page = put_together(folders, out)
+    _write(page, out)
+    if into is not None:
+        write_into(page, into)
 
 
 @study.command(
@@ -263,7 +309,8 @@ def _write(page: StudyPage, out: Path) -> None:
     write_file(out / f"{page.name}.md", markdown_page(page))
     write_file(out / f"{page.name}.json", json.dumps(as_plain(page), indent=1, allow_nan=False) + "\n")
     console = Console(highlight=False)
-    console.print(claims_table(page.claims), markup=False, soft_wrap=True)
+    if page.claims:
+        console.print(claims_table(page.claims), markup=False, soft_wrap=True)
     console.print(f"The page: {out / page.name}.md\nThe numbers: {out / page.name}.json", soft_wrap=True)
 
 

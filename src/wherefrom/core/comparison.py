@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from wherefrom.core.explanation import Explanation
 from wherefrom.core.files import FilePath, json_text, read_json, write_atomically
 from wherefrom.core.plain import from_plain
+from wherefrom.core.units import Span
 from wherefrom.errors import BadFile, MissingExtra
 
 if TYPE_CHECKING:
     import pandas
 
 FORMAT = 1
+Rationale = tuple[tuple[Span, ...], tuple[Span, ...]]  # characters that people marked in the text, and in its pair
 SHAPE = "shape"  # metrics of this group describe scores and ask nothing of the model: no mean rank counts them
 ASKING = ("erasure", "one at a time")  # groups of metrics that ask the model whether the scores are true
 FLOOR = "random"  # the method that knows nothing
@@ -108,6 +110,7 @@ class Comparison:
         distinct: how many of them differ.
         rows: how many rows the model answered.
         seconds: how long the questions took; every explanation has its own time.
+        rationale: what people marked, as (start, end) characters of the text and of its pair; None where nobody looked.
 
     Example:
         ```python
@@ -124,6 +127,7 @@ class Comparison:
     distinct: int = 0
     rows: int = 0
     seconds: float = 0.0  # of the questions; every explanation has its own time
+    rationale: Rationale | None = None  # what people marked; None where nobody looked
 
     @property
     def metrics(self) -> list[str]:
@@ -336,6 +340,7 @@ class Comparison:
         metrics = {tuple((grade.metric, grade.better) for grade in grades) for grades in comparison.grades}
         if len(metrics) > 1:
             raise BadFile("This comparison is damaged: its explanations are not all graded by the same metrics.")
+        _check_rationale(comparison)
         return comparison
 
     @classmethod
@@ -369,6 +374,20 @@ class Comparison:
         from wherefrom.report.comparison import fragment
 
         return fragment(self)
+
+
+def _check_rationale(comparison: Comparison) -> None:
+    """Raise where a span of a comparison that was read lies outside of its text."""
+    if comparison.rationale is None or not comparison.explanations:
+        return
+    one = comparison.explanations[0]
+    for spans, text in zip(comparison.rationale, (one.text, one.pair or ""), strict=True):
+        for start, end in spans:
+            if not 0 <= start < end <= len(text):
+                raise BadFile(
+                    f"This comparison is damaged: its rationale has a span that lies outside of the text, which has"
+                    f" {len(text)} characters."
+                )
 
 
 def _sign(grade: Grade) -> int:

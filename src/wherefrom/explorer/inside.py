@@ -15,7 +15,7 @@ from wherefrom.explorer.limits import TooMuch
 from wherefrom.explorer.questions import TextQuestion
 from wherefrom.explorer.service import ModelService, PlainData
 from wherefrom.registry import find_method
-from wherefrom.report.pieces import visible
+from wherefrom.report.pieces import token_labels
 
 FLOW = "alti"
 
@@ -35,7 +35,7 @@ def inside_steps(service: ModelService, question: TextQuestion) -> Iterator[Plai
     total = float(weights.sum()) or 1.0
     yield {
         "heads": {
-            "tokens": [visible(token) for token in encoding.tokens],
+            "tokens": token_labels(encoding.tokens, encoding.offsets, encoding.segment, encoding.text, encoding.pair),
             "special": list(encoding.special),
             "patterns": [[as_bytes(head) for head in layer] for layer in patterns],
             "relevance": (weights / total).tolist(),

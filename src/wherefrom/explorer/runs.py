@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from wherefrom.benchmark.columns import rationale_of
 from wherefrom.benchmark.statistics import Energy
 from wherefrom.benchmark.store import Run
 from wherefrom.benchmark.summary import Summary, summarise
-from wherefrom.report.pieces import visible
+from wherefrom.report.marks import with_marks
+from wherefrom.report.pieces import TextRun, visible
 
 MOST_EXAMPLES = 2000
 
@@ -76,6 +79,7 @@ def _examples(run: Run, summary: Summary) -> list[dict[str, Any]]:
             "id": visible(str(row["example"])),
             "text": row["text"],
             "pair": row["pair"],
+            "marked": _marked(row),
             "target": row["target"],
             "prediction": row["prediction"],
             "probability": row["probability"],
@@ -84,3 +88,19 @@ def _examples(run: Run, summary: Summary) -> list[dict[str, Any]]:
             "agreement": summary.agreement.by_example.get(key),
         }
     return sorted(found.values(), key=lambda one: (one["agreement"] is None, one["agreement"]))
+
+
+def _marked(row: Mapping[str, Any]) -> list[tuple[str, bool]] | None:
+    """An example's texts in stretches, each with whether people marked it; None where nobody looked for a rationale.
+
+    The page counts characters otherwise than Python does, so it gets stretches and no positions.
+    """
+    rationale = rationale_of(row)
+    if rationale is None:
+        return None
+    texts = [row["text"]] if row["pair"] is None else [row["text"], row["pair"]]
+    found = []
+    for place, (text, spans) in enumerate(zip(texts, rationale, strict=False)):
+        found += [(" / ", False)] * bool(place)
+        found += [("".join(run.text for run in part.runs), part.marked) for part in with_marks([TextRun(text)], spans)]
+    return found

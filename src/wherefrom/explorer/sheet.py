@@ -14,7 +14,7 @@ from wherefrom.core.units import Level
 from wherefrom.report.colour import scale_of
 from wherefrom.report.comparison_sheet import in_words
 from wherefrom.report.effect import loudness_of, warning
-from wherefrom.report.pieces import visible
+from wherefrom.report.pieces import token_label, visible
 from wherefrom.report.wording import duration, findings, notes_of, options, unassigned
 
 
@@ -130,7 +130,7 @@ def text_data(units: PageUnits) -> dict[str, Any]:
     encoding = units.encoding
     return {
         "lines": units.lines,
-        "units": [visible(" ".join(units.texts[part][start:end].split())) or "·" for part, start, end in units.spans],
+        "units": [token_label(units.texts[part][start:end]) or "·" for part, start, end in units.spans],
         "tokens": len(encoding),
         "cut": encoding.cut,
     }

@@ -16,7 +16,7 @@ from wherefrom.case.check import ToCheck
 from wherefrom.case.explain import ComponentCases, by_batches, cases_of, cases_toward, checked, explained
 from wherefrom.case.memory import is_out_of_memory
 from wherefrom.case.passes import Passes
-from wherefrom.core.comparison import Comparison
+from wherefrom.core.comparison import Comparison, Rationale
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.explanation import Explanation
 from wherefrom.core.units import Level, Span
@@ -61,6 +61,14 @@ class Query:
             check_spans("rationale", spans, text)
         if self.answer is not None and not isinstance(self.answer, str):
             check_spans("answer", self.answer, second)
+
+    @property
+    def marked(self) -> Rationale | None:
+        """The rationale in plain numbers, as a comparison keeps it."""
+        if self.rationale is None:
+            return None
+        first, second = (tuple((int(start), int(end)) for start, end in spans) for spans in self.rationale)
+        return first, second
 
 
 def check_spans(name: str, spans: Any, text: str) -> None:
@@ -232,6 +240,7 @@ class Comparer:
                 distinct,
                 rows,
                 seconds,
+                queries[number].marked,
             )
             for number, one in enumerate(ordered)
         ]
@@ -268,6 +277,7 @@ class Comparer:
             distinct=asker.distinct,
             rows=asker.rows,
             seconds=time.perf_counter() - started,
+            rationale=query.marked,
         )
 
     def _needs(self, what: Reference) -> bool:

@@ -13,6 +13,8 @@ from wherefrom.core.plain import from_plain
 from wherefrom.errors import BadFile, BadOption
 
 FORMAT = 1
+HeadCounts = Literal["capped", "sum"]
+HeadKind = Literal["all", "positional", "syntactic"]
 ByHead = tuple[tuple[float, ...], ...]  # one number for every head: (layer, head)
 
 
@@ -24,6 +26,7 @@ class Relation:
     baseline: float  # max lambda: how often the governor stands at its most usual distance
     distance: int  # that distance, in words
     count: int  # how many pairs were seen
+    distances: tuple[tuple[int, int], ...] = ()  # every distance, and how many governors stand there
 
 
 @dataclass(frozen=True)
@@ -52,11 +55,12 @@ class HeadMap:
         enough = relation.baseline + self.syntactic_threshold
         return tuple(tuple(float(relation.count > 0 and often > enough) for often in row) for row in relation.follows)
 
-    def mask(self, *, counts: Literal["capped", "sum"] = "capped") -> ByHead:
+    def mask(self, *, counts: HeadCounts = "capped", only: HeadKind = "all") -> ByHead:
         """Eq. 6: one where a head is positional or follows a relation; with counts="sum", for how many reasons it is
-        kept.
+        kept. only: heads of one kind.
         """
-        masks = [self.positional, *map(self.syntactic_for, self.relations)]
+        masks = [self.positional] if only != "syntactic" else []
+        masks += [self.syntactic_for(name) for name in self.relations] if only != "positional" else []
         summed = [[sum(mask[i][j] for mask in masks) for j in range(len(row))] for i, row in enumerate(self.frequency)]
         return tuple(tuple(min(n, 1.0) if counts == "capped" else n for n in row) for row in summed)
 

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-import random
+import random as chance
 from collections.abc import Sequence
 from pathlib import Path
 
 from wherefrom.errors import BadOption
-from wherefrom.heads.head_map import ByHead, HeadMap, by_head
+from wherefrom.heads.head_map import ByHead, HeadCounts, HeadKind, HeadMap, by_head
 from wherefrom.model.fingerprint import known_fingerprint
 from wherefrom.model.text_model import TextModel
 
 
-def mask_of(heads: object, model: TextModel, *, shape: tuple[int, int]) -> ByHead:
-    """The mask that a head map, its file or plain numbers stand for, checked against the model. (layer, head)"""
+def mask_of(
+    heads: object,
+    model: TextModel,
+    *,
+    shape: tuple[int, int],
+    only: HeadKind = "all",
+    counts: HeadCounts = "capped",
+    corrupt: float = 0.0,
+    random: int | None = None,
+    seed: int = 0,
+) -> ByHead:
+    """The mask that a head map, its file or plain numbers stand for, checked against the model. (layer, head)
+
+    only, counts: which heads of a head map, and how they count.
+    corrupt: switch on this share of the heads that the mask leaves out, drawn by `seed`.
+    random: take as many heads at random instead, drawn by this number.
+    """
+    if corrupt and random is not None:
+        raise BadOption("A mask is corrupted (corrupt=) or drawn at random (random=), not both.")
     if isinstance(heads, (str, Path)):
         heads = HeadMap.load(heads)
     if isinstance(heads, HeadMap):
@@ -22,7 +39,11 @@ def mask_of(heads: object, model: TextModel, *, shape: tuple[int, int]) -> ByHea
                 f"These heads were found in another model ({heads.model}) than the one that is explained."
                 " Other weights have other heads: run 'wherefrom heads' on this model."
             )
-        heads = heads.mask()
+        heads = heads.mask(counts=counts, only=only)
+    elif only != "all" or counts != "capped":
+        raise BadOption(
+            "only= and counts= choose among the heads of a head map: give heads= a file of 'wherefrom heads'."
+        )
     try:
         mask = by_head(heads.tolist() if hasattr(heads, "tolist") else heads)
     except (TypeError, ValueError) as error:
@@ -42,14 +63,16 @@ def mask_of(heads: object, model: TextModel, *, shape: tuple[int, int]) -> ByHea
             " the thresholds (--positional, --syntactic) or"
             " use more data for 'wherefrom heads'."
         )
-    return mask
+    if random is not None:
+        return random_mask(mask, seed=random)
+    return corrupted_mask(mask, corrupt, seed=seed) if corrupt else mask
 
 
 def random_mask(mask: Sequence[Sequence[float]], *, seed: int) -> ByHead:
     """A mask of as many heads, drawn at random from all of them (the Random row of the paper's Table 1)."""
     places = [(i, j) for i, row in enumerate(mask) for j in range(len(row))]
     kept = sum(1 for row in mask for weight in row if weight)
-    chosen = set(random.Random(seed).sample(places, kept))
+    chosen = set(chance.Random(seed).sample(places, kept))
     return tuple(tuple(float((i, j) in chosen) for j in range(len(row))) for i, row in enumerate(mask))
 
 
@@ -58,7 +81,7 @@ def corrupted_mask(mask: Sequence[Sequence[float]], share: float, *, seed: int) 
     if not 0 <= share <= 1:
         raise BadOption(f"The share of heads to switch on must be between 0 and 1, not {share}.")
     zeros = [(i, j) for i, row in enumerate(mask) for j, weight in enumerate(row) if not weight]
-    chosen = set(random.Random(seed).sample(zeros, round(share * len(zeros))))
+    chosen = set(chance.Random(seed).sample(zeros, round(share * len(zeros))))
     return tuple(
-        tuple(1.0 if weight or (i, j) in chosen else 0.0 for j, weight in enumerate(row)) for i, row in enumerate(mask)
+        tuple(float(weight) or float((i, j) in chosen) for j, weight in enumerate(row)) for i, row in enumerate(mask)
     )

@@ -71,11 +71,13 @@ class RelationCounts:
             self.distances.setdefault(name, Counter())[goal - source] += 1
 
 
-def tokens_of_words(words: Sequence[Span], offsets: Sequence[Span], segment: Sequence[int]) -> list[list[int]]:
+def tokens_of_words(
+    words: Sequence[Span], offsets: Sequence[Span], segment: Sequence[int], part: int = 0
+) -> list[list[int]]:
     """The tokens that share characters with each word: by their positions in the text, so that two occurrences of a
-    word are not confused.
+    word are not confused. part: 0 for words of the text, 1 for those of its pair.
     """
     return [
-        [i for i, (start, end) in enumerate(offsets) if segment[i] == 0 and start < word_end and end > word_start]
+        [i for i, (start, end) in enumerate(offsets) if segment[i] == part and start < word_end and end > word_start]
         for word_start, word_end in words
     ]

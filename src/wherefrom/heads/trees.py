@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
@@ -28,6 +28,7 @@ class Word:
 class Tree:
     text: str
     words: tuple[Word, ...] = ()  # none where only the text is known
+    pair: Tree | None = None  # the second text, where the model reads two
 
 
 def read_trees(path: Path, *, limit: int | None = None) -> list[Tree]:
@@ -43,6 +44,7 @@ def _from_json_lines(path: Path) -> Iterator[Tree]:
     for where, row in read_json_lines(path):
         try:
             text = row["text"] if "text" in row else row["text_a"]
+            pair = row.get("pair") or row.get("text_b")
             words = tuple(
                 Word(start, end, head - 1, relation) for _, _, head, relation, start, end in row.get("tokens") or ()
             )
@@ -51,7 +53,7 @@ def _from_json_lines(path: Path) -> Iterator[Tree]:
                 f"{where}: not an object with a text (and its tree as tokens): {type(error).__name__} {error}."
             ) from error
         if text.strip():
-            yield Tree(text, words)
+            yield Tree(text, words, Tree(pair) if isinstance(pair, str) and pair.strip() else None)
 
 
 def _from_conllu(path: Path) -> Iterator[Tree]:
@@ -61,15 +63,20 @@ def _from_conllu(path: Path) -> Iterator[Tree]:
 
 def parse(trees: Iterable[Tree], parser: str | None = None) -> list[Tree]:
     """The same texts with trees from a spaCy pipeline: the named one, or an English one that is installed."""
-    pipeline = _pipeline(parser)
-    texts = [tree.text for tree in trees]
+    pipeline, given = _pipeline(parser), list(trees)
+
+    def parsed(texts: list[str]) -> list[Tree]:
+        return [Tree(text, _words(found)) for text, found in zip(texts, pipeline.pipe(texts), strict=True)]
+
+    first = parsed([tree.text for tree in given])
+    second = iter(parsed([tree.pair.text for tree in given if tree.pair is not None]))
     return [
-        Tree(
-            text,
-            tuple(Word(t.idx, t.idx + len(t), -1 if t.head is t or t.head == t else t.head.i, t.dep_) for t in parsed),
-        )
-        for text, parsed in zip(texts, pipeline.pipe(texts), strict=True)
+        one if tree.pair is None else replace(one, pair=next(second)) for tree, one in zip(given, first, strict=True)
     ]
+
+
+def _words(parsed: Any) -> tuple[Word, ...]:
+    return tuple(Word(t.idx, t.idx + len(t), -1 if t.head is t or t.head == t else t.head.i, t.dep_) for t in parsed)
 
 
 def _pipeline(parser: str | None) -> Any:

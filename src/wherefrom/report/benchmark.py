@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from wherefrom.benchmark.recommendation import FLOOR, recommend
 from wherefrom.benchmark.statistics import Curve, Energy, Interval, MethodCost, Ranks, Standing, question_of
-from wherefrom.benchmark.summary import Summary, ranks_over_data_sets
+from wherefrom.benchmark.summary import Disputed, Summary, ranks_over_data_sets
+from wherefrom.core.comparison import Rationale
 from wherefrom.core.explanation import Explanation
 from wherefrom.core.target import written_value
 from wherefrom.errors import MissingExtra
@@ -17,6 +18,7 @@ from wherefrom.report.document import render_page
 from wherefrom.report.figure import BLUE, GREEN, INK, ORANGE, PURPLE, label, logarithmic, new_axes, svg_of
 from wherefrom.report.html import ExplanationView, view
 from wherefrom.report.leaderboard_files import metric_title
+from wherefrom.report.marks import MARKED_BY_PEOPLE, NOTHING_MARKED
 from wherefrom.report.page_table import PageTable, ScoreCell, number
 from wherefrom.report.pieces import visible
 from wherefrom.report.recommendation import recommended, seconds_per_example
@@ -45,6 +47,7 @@ class DisputedView:
     wrong: bool
     disagree: bool
     target: str
+    marks: str  # what the boxes in its text are, or why there are none; empty where nobody looked for a rationale
     views: list[tuple[str, ExplanationView]]
 
 
@@ -208,7 +211,11 @@ def _examples(summary: Summary, order: Sequence[str]) -> list[DisputedView]:
             bool(one.wrong),
             one.agreement < DISAGREE,
             visible(_target(one.explanations[0])),
-            [(visible(e.method), view(_short(e), special=False)) for e in _side_by_side(one.explanations, order)],
+            _marks(one),
+            [
+                (visible(e.method), view(_short(e), special=False, rationale=_begun(one)))
+                for e in _side_by_side(one.explanations, order)
+            ],
         )
         for one in summary.disputed
     ]
@@ -362,11 +369,35 @@ def _side_by_side(explanations: Sequence[Explanation], order: Sequence[str]) -> 
     return [known[method] for method in order if method in known and method != FLOOR][:SIDE_BY_SIDE]
 
 
+def _cut(explanation: Explanation) -> int | None:
+    """How many characters of its text, and of its pair, are shown; None for all."""
+    if len(explanation.text) + len(explanation.pair or "") <= TEXT:
+        return None
+    return TEXT // (2 if explanation.pair else 1)
+
+
+def _begun(one: Disputed) -> Rationale | None:
+    """What people marked in the part of a long text that is shown."""
+    cut = _cut(one.explanations[0])
+    if one.rationale is None or cut is None:
+        return one.rationale
+    first, second = (tuple((start, min(end, cut)) for start, end in spans if start < cut) for spans in one.rationale)
+    return first, second
+
+
+def _marks(one: Disputed) -> str:
+    if one.rationale is None:
+        return ""
+    if not any(one.rationale):
+        return NOTHING_MARKED
+    return MARKED_BY_PEOPLE if any(_begun(one) or ()) else "what people marked stands behind the part that is shown"
+
+
 def _short(explanation: Explanation) -> Explanation:
     """The explanation of the beginning of a long text, short enough to be shown beside others."""
-    if len(explanation.text) + len(explanation.pair or "") <= TEXT:
+    cut = _cut(explanation)
+    if cut is None:
         return explanation
-    cut = TEXT // (2 if explanation.pair else 1)
     places = enumerate(zip(explanation.offsets, explanation.segment, strict=True))
     keep = [place for place, ((_, end), part) in places if part < 0 or end <= cut]
     return replace(

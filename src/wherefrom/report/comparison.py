@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from wherefrom.core.comparison import Comparison
+from wherefrom.core.comparison import Comparison, Rationale
 from wherefrom.report.comparison_sheet import GradeCell, MethodLine, mean, sheet
 from wherefrom.report.document import render_fragment, render_page
 from wherefrom.report.html import ExplanationView, view
@@ -49,7 +49,7 @@ def fragment(comparison: Comparison) -> str:
 
 def _values(comparison: Comparison, *, special: bool) -> dict[str, Any]:
     table = sheet(comparison)
-    rows = [_row(line, len(table.lines), special=special) for line in table.lines]
+    rows = [_row(line, len(table.lines), comparison.rationale, special=special) for line in table.lines]
     return {
         "head": rows[0].view if rows else None,
         "rows": rows,
@@ -59,8 +59,8 @@ def _values(comparison: Comparison, *, special: bool) -> dict[str, Any]:
     }
 
 
-def _row(line: MethodLine, methods: int, *, special: bool) -> MethodRow:
-    explanation, prepared = line.explanation, view(line.explanation, special=special)
+def _row(line: MethodLine, methods: int, rationale: Rationale | None, *, special: bool) -> MethodRow:
+    explanation, prepared = line.explanation, view(line.explanation, special=special, rationale=rationale)
     return MethodRow(
         breakable(line.name),
         "\n".join(f"{name}: {value}" for name, value in prepared.facts),

@@ -12,7 +12,7 @@ from wherefrom.core.comparison import Comparison, Conclusion, Grade
 from wherefrom.core.comparison import printed as figure
 from wherefrom.core.explanation import Explanation
 from wherefrom.report.effect import gap_warning
-from wherefrom.report.pieces import visible
+from wherefrom.report.pieces import token_label, visible
 from wherefrom.report.wording import duration
 
 GAP_MARK = "(!)"  # behind a method whose scores do not add up
@@ -144,7 +144,7 @@ def _unit(comparison: Comparison, place: int) -> str:
     one = comparison.explanations[0]
     start, end = one.offsets[place]
     text = one.text if one.segment[place] == 0 else one.pair or ""
-    return " ".join(text[start:end].split()) or one.tokens[place]
+    return token_label(text[start:end], one.tokens[place])
 
 
 def _and(names: Sequence[str]) -> str:

@@ -9,8 +9,12 @@ from wherefrom.core.comparison import SHAPE, Comparison
 from wherefrom.report.colour import DARK
 from wherefrom.report.columns import TerminalColumn, blocks, heading, lines
 from wherefrom.report.comparison_sheet import GradeCell, Sheet, mean, sheet
-from wherefrom.report.terminal import Terminal
+from wherefrom.report.marks import MARKED_BY_PEOPLE, NOTHING_MARKED, with_marks
+from wherefrom.report.pieces import TextRun
+from wherefrom.report.terminal import DIVIDER, Terminal
 from wherefrom.report.wording import predicted, predicts
+
+AROUND = 80  # characters that are printed around what people marked in a long text
 
 
 def print_comparison(comparison: Comparison, *, console: Console | None = None) -> None:
@@ -26,6 +30,7 @@ def print_comparison(comparison: Comparison, *, console: Console | None = None) 
         console.print(_headline(comparison, terminal))
         if table.conclusion:
             console.print(terminal.text(table.conclusion, "bold"))
+        _print_rationale(comparison, terminal)
         for block in min(
             (
                 blocks(label, stacks, console.width)
@@ -48,6 +53,37 @@ def _headline(comparison: Comparison, terminal: Terminal) -> Text:
     )
     instead = predicted(first)
     return line.append_text(terminal.text(f"; the model predicts {instead}", "yellow")) if instead else line
+
+
+def _print_rationale(comparison: Comparison, terminal: Terminal) -> None:
+    """The text with brackets around what people marked, in print too; long stretches between marks are shortened."""
+    if comparison.rationale is None:
+        return
+    terminal.console.print()
+    if not any(comparison.rationale):
+        terminal.console.print(terminal.text(f"{NOTHING_MARKED.capitalize()} in this text."))
+        return
+    left, right = ("[[", "]]") if terminal.console.options.ascii_only else ("⟦", "⟧")
+    terminal.console.print(terminal.text(f"{MARKED_BY_PEOPLE.capitalize()}, in {left} {right}:", "dim"))
+    first = comparison.explanations[0]
+    texts = [first.text] if first.pair is None else [first.text, first.pair]
+    for place, (text, spans) in enumerate(zip(texts, comparison.rationale, strict=False)):
+        if place:
+            terminal.console.print(terminal.text(terminal.characters.rule * DIVIDER, "dim"))
+        line = Text()
+        for part in with_marks([TextRun(text)], spans):
+            words = "".join(run.text for run in part.runs)
+            if part.marked:
+                line.append_text(terminal.text(f"{left}{words}{right}", "bold"))
+            else:
+                line.append_text(terminal.text(_shortened(words, terminal)))
+        terminal.console.print(line, overflow="fold")
+
+
+def _shortened(words: str, terminal: Terminal) -> str:
+    """Both ends of a long stretch of text."""
+    dots = " ... " if terminal.console.options.ascii_only else " … "
+    return words if len(words) <= 2 * AROUND + len(dots) else f"{words[:AROUND]}{dots}{words[-AROUND:]}"
 
 
 def _by_method(table: Sheet, terminal: Terminal) -> tuple[TerminalColumn, list[TerminalColumn]]:

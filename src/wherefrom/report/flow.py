@@ -10,7 +10,7 @@ import numpy as np
 from wherefrom.core.flow import Flow
 from wherefrom.report.colour import largest
 from wherefrom.report.document import render_fragment, render_page
-from wherefrom.report.pieces import visible
+from wherefrom.report.pieces import token_labels, visible
 from wherefrom.report.wording import options, percent
 
 STEPS = 65535  # shares travel as whole numbers of two bytes: finer than an eye, or a tooltip, can tell
@@ -60,9 +60,9 @@ def fragment(flow: Flow) -> str:
         "flow_fragment.html",
         method=visible(flow.method),
         prediction=_prediction(flow),
-        reader=visible(labels(flow)[place]),
+        reader=labels(flow)[place],
         rows=[
-            (visible(name), words[i], [(percent(row[i]), f"{min(1.0, row[i] / scale):.3f}") for row in rows])
+            (name, words[i], [(percent(row[i]), f"{min(1.0, row[i] / scale):.3f}") for row in rows])
             for i, name in enumerate(labels(flow))
         ],
         layers=len(rows),
@@ -82,12 +82,8 @@ def deciding(flow: Flow) -> int:
 
 
 def labels(flow: Flow) -> list[str]:
-    """Every token as it stands in the text; as the tokenizer writes it where it does not."""
-    texts = {0: flow.text, 1: flow.pair or ""}
-    return [
-        " ".join(texts.get(part, "")[start:end].split()) or token
-        for token, (start, end), part in zip(flow.tokens, flow.offsets, flow.segment, strict=True)
-    ]
+    """Every token as all views call it."""
+    return token_labels(flow.tokens, flow.offsets, flow.segment, flow.text, flow.pair)
 
 
 def _chips(flow: Flow) -> list[TokenChip]:
@@ -100,7 +96,7 @@ def _chips(flow: Flow) -> list[TokenChip]:
         strength = min(1.0, score / scale) if scale else 0.0
         chips.append(
             TokenChip(
-                visible(label),
+                label,
                 part < 0,
                 part >= 0 and part == last and start == reached,
                 f"{strength:.3f}",

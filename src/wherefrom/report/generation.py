@@ -11,11 +11,9 @@ from wherefrom.core.generation import Generation
 from wherefrom.report.colour import DARK, Shade, largest, shade
 from wherefrom.report.columns import TerminalColumn, print_columns
 from wherefrom.report.document import render_fragment, render_page
-from wherefrom.report.pieces import visible
+from wherefrom.report.pieces import token_label, token_labels, visible
 from wherefrom.report.terminal import Terminal
 from wherefrom.report.wording import duration, number, options, percent
-
-SPACES = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥"})
 
 
 class GridCell(NamedTuple):
@@ -39,16 +37,8 @@ class GridRow(NamedTuple):
 
 def names(generation: Generation) -> list[str]:
     """Every source token as a reader sees it: those of the prompt, then the generated ones."""
-    prompt = [
-        " ".join(generation.text[start:end].split()) or generation.text[start:end].translate(SPACES) or token
-        for token, (start, end) in zip(generation.tokens, generation.offsets, strict=True)
-    ]
-    return [visible(name) for name in (*prompt, *(label(one) for one in generation.generated))]
-
-
-def label(token: str) -> str:
-    """A generated token, where a space alone can be seen."""
-    return token.strip() or token.translate(SPACES)
+    prompt = token_labels(generation.tokens, generation.offsets, generation.segment, generation.text)
+    return [*prompt, *map(token_label, generation.generated)]
 
 
 def _sources(generation: Generation, *, special: bool) -> list[int]:
@@ -77,7 +67,7 @@ def print_generation(generation: Generation, *, console: Console | None = None) 
     columns = []
     for step, token in enumerate(generation.generated):
         other = generation.versus[step]
-        heading = (visible(label(token)), *([f"not {visible(label(other))}"] if other is not None else []))
+        heading = (token_label(token), *([f"not {token_label(other)}"] if other is not None else []))
         cells = []
         for place in places:
             if not _comes_before(generation, place, step):
@@ -144,7 +134,7 @@ def _values(generation: Generation) -> dict[str, Any]:
     return {
         "headline": _headline(generation),
         "heads": [
-            (visible(label(token)), percent(chance), "" if other is None else visible(label(other)))
+            (token_label(token), percent(chance), "" if other is None else token_label(other))
             for token, chance, other in zip(
                 generation.generated, generation.probabilities, generation.versus, strict=True
             )
@@ -167,7 +157,7 @@ def _row(generation: Generation, place: int, full: float) -> GridRow:
         score = generation.scores[step][place]
         found: Shade = shade(score, full, signed=generation.signed)
         figure = number(score, full, signed=generation.signed)
-        tip = f"{name} → {visible(label(token))}  {figure}"
+        tip = f"{name} → {token_label(token)}  {figure}"
         cells.append(GridCell(found.side, f"{found.strength:.3f}", figure, tip))
     role = "" if is_new else visible(generation.role_of(place))
     return GridRow(name, role, not is_new and generation.segment[place] < 0, is_new, cells)

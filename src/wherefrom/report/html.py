@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from wherefrom.core.comparison import Rationale
 from wherefrom.core.explanation import Explanation
 from wherefrom.report.colour import ColourScale, Side, coloured, largest, scale_of, shade
 from wherefrom.report.document import render_fragment, render_page
 from wherefrom.report.effect import effect_of, loudness_of, moved_by, warning
+from wherefrom.report.marks import MARKED_BY_PEOPLE, NOTHING_MARKED, with_marks
 from wherefrom.report.pieces import Piece, TextRun, lines, pieces, visible
 from wherefrom.report.selection import CandidateTable, OperationMap, candidate_tables, operation_maps
 from wherefrom.report.wording import (
@@ -62,6 +64,13 @@ class TextStretch(NamedTuple):
     unread: bool
 
 
+class MarkedStretches(NamedTuple):
+    """Neighbouring stretches that people marked together, or that nobody marked."""
+
+    marked: bool
+    stretches: list[TextStretch]
+
+
 class Scale(NamedTuple):
     """How scores become colours, without special tokens and with them."""
 
@@ -82,6 +91,7 @@ class ExplanationView:
     names: tuple[str, str]  # of the two ends of a signed scale
     versus: tuple[str, str] | None = None  # for a difference: what is compared
     unsigned: tuple[str, ...] = ()  # and which of these have no sign
+    rationale: Rationale | None = None  # what people marked, where that is known
 
     @property
     def headline(self) -> dict[str, str]:
@@ -99,8 +109,27 @@ class ExplanationView:
         return self.explanation.signed
 
     @property
-    def lines(self) -> list[list[TextStretch]]:
-        return [[self._stretch(run) for run in line] for line in lines(self.explanation, self.shown)]
+    def lines(self) -> list[list[MarkedStretches]]:
+        found = lines(self.explanation, self.shown)
+        marks = (self.rationale or ((), ()))[: len(found)]
+        return [
+            [
+                MarkedStretches(part.marked, [self._stretch(run) for run in part.runs])
+                for part in with_marks(line, spans)
+            ]
+            for line, spans in zip(found, marks, strict=True)
+        ]
+
+    @property
+    def marks(self) -> str:
+        """What the boxes are, for the legend; or that there are none. Empty where nobody looked for a rationale."""
+        if self.rationale is None:
+            return ""
+        return MARKED_BY_PEOPLE if any(self.rationale) else NOTHING_MARKED
+
+    @property
+    def has_marks(self) -> bool:
+        return self.rationale is not None and any(self.rationale)
 
     def _stretch(self, run: TextRun) -> TextStretch:
         return TextStretch(
@@ -323,9 +352,10 @@ def _page(**values: Any) -> str:
     return render_page("page.html", styles=("text.css", "page.css"), scripts=("tip.js",), **values)
 
 
-def view(explanation: Explanation, *, special: bool = True) -> ExplanationView:
+def view(explanation: Explanation, *, special: bool = True, rationale: Rationale | None = None) -> ExplanationView:
     target = visible(explanation.target)
-    return _prepared(explanation, (f"against {target}", f"for {target}"), special=special)
+    prepared = _prepared(explanation, (f"against {target}", f"for {target}"), special=special)
+    return prepared if rationale is None else replace(prepared, rationale=rationale)
 
 
 def _difference(a: Explanation, b: Explanation) -> ExplanationView:

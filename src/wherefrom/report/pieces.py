@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from wherefrom.core.explanation import Explanation
+from wherefrom.core.units import Span
 
 # Control characters of a terminal; marks that change the direction of the text that follows, with which a text could
 # disguise itself; line separators that only some programs respect; lone surrogates, which cannot be written to a file.
@@ -38,7 +40,7 @@ class Piece(NamedTuple):
     @property
     def label(self) -> str:
         """What to call it in a list, where spaces would not be seen."""
-        return " ".join(visible(self.text).split()) or visible(self.text.translate(_SPACES) or " ".join(self.tokens))
+        return token_label(self.text, " ".join(self.tokens))
 
 
 class TextRun(NamedTuple):
@@ -52,6 +54,24 @@ class TextRun(NamedTuple):
 def visible(text: str) -> str:
     """Control characters spelt out, as in \\x07, where they can be seen and do nothing; line breaks and tabs stay."""
     return _UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def token_label(text: str, token: str = "") -> str:
+    """What every view calls a token, a word or a sentence: as it stands in the text, without the spaces around it; a
+    space alone as a sign for it; where nothing of it stands in the text, as the tokenizer writes it.
+    """
+    return " ".join(visible(text).split()) or visible(text.translate(_SPACES) or token)
+
+
+def token_labels(
+    tokens: Sequence[str], offsets: Sequence[Span], segment: Sequence[int], text: str, pair: str | None = None
+) -> list[str]:
+    """The labels of all tokens of a text and its pair."""
+    texts = {0: text, 1: pair or ""}
+    return [
+        token_label(texts.get(part, "")[start:end], token)
+        for token, (start, end), part in zip(tokens, offsets, segment, strict=True)
+    ]
 
 
 def pieces(explanation: Explanation, *, special: bool = False) -> list[Piece]:

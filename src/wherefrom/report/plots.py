@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -16,12 +16,24 @@ from wherefrom.core.files import FilePath
 from wherefrom.core.flow import Flow
 from wherefrom.errors import BadFile, MissingExtra
 from wherefrom.report.colour import LIGHT
-from wherefrom.report.pieces import visible
+from wherefrom.report.pieces import token_label, token_labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
+
+
+class Estimated(Protocol):
+    """A number with its interval, where it has one."""
+
+    @property
+    def value(self) -> float: ...
+    @property
+    def low(self) -> float | None: ...
+    @property
+    def high(self) -> float | None: ...
+
 
 LABELLED = 60  # tokens; with more, their names would lie on top of each other
 COLOURS = "Blues"
@@ -65,7 +77,8 @@ def _decision(axes: Axes, flow: Flow) -> None:
 
 def _name(axes: Axes, flow: Flow, *, across: bool, down: bool) -> None:
     places = np.arange(len(flow.tokens)) if len(flow.tokens) <= LABELLED else np.array([], dtype=int)
-    names = [visible(flow.tokens[place]) for place in places]
+    labels = token_labels(flow.tokens, flow.offsets, flow.segment, flow.text, flow.pair)
+    names = [labels[place] for place in places]
     axes.set_xticks(places if across else [], names if across else [], rotation=90, fontsize=7, parse_math=False)
     axes.set_yticks(places if down else [], names if down else [], fontsize=7, parse_math=False)
 
@@ -160,6 +173,44 @@ def shares(parts: Mapping[str, Mapping[str, float]], path: FilePath) -> None:
     _save(figure, path)
 
 
+def distance_shares(relations: Mapping[str, Sequence[tuple[int, int]]], path: FilePath, *, reach: int) -> None:
+    """Where the governors of each syntactic relation stand, in words from their dependents: as Figure 1 of the Mask-LRP
+    paper. relations: (distance, count) pairs; reach: how far to both sides is drawn.
+    """
+    figure = _figure(5.5, 3.8)
+    axes = figure.add_subplot()
+    places = np.arange(-reach, reach + 1)
+    for name, pairs in relations.items():
+        counts, everything = dict(pairs), sum(count for _, count in pairs)
+        axes.plot(places, [counts.get(int(place), 0) / everything for place in places], marker="o", label=name)
+    axes.set_xlabel("distance, in words")
+    axes.set_ylabel("share of the relation's pairs")
+    axes.legend(frameon=False, fontsize=8)
+    _save(figure, path)
+
+
+def faithfulness_against_cost(methods: Mapping[str, tuple[float, Estimated]], path: FilePath) -> None:
+    """One dot a method: what it costs, and the share of the others that it beats, with its interval."""
+    figure = _figure(7.5, 5)
+    axes = figure.add_subplot()
+    for number, (name, (cost, better)) in enumerate(methods.items()):
+        colour = f"C{number % 10}"
+        low = better.value if better.low is None else better.low
+        high = better.value if better.high is None else better.high
+        around = [[max(better.value - low, 0.0)], [max(high - better.value, 0.0)]]
+        axes.errorbar([cost], [better.value], yerr=around, fmt="o", color=colour, capsize=2, linewidth=1)
+        axes.annotate(
+            name, (cost, better.value), xytext=(5, 3), textcoords="offset points", fontsize=8, color=colour,
+            parse_math=False,
+        )  # fmt: skip
+    axes.set_xscale("log")
+    axes.set_xlabel("seconds of one explanation, in those of the median method")
+    axes.set_ylabel("share of the other methods that it beats")
+    axes.set_ylim(-0.05, 1.05)
+    axes.grid(alpha=0.25)
+    _save(figure, path)
+
+
 def lines(curves: Mapping[str, Numbers], path: FilePath, *, across: str, up: str) -> None:
     """One line a method over 0, 1, 2, ...: emissions as Figure 7 of the Optimus paper; logarithmic, as methods differ
     by orders.
@@ -187,7 +238,9 @@ def impact_map(rows: Mapping[str, Sequence[float]], tokens: Sequence[str], path:
         numbers / np.where(largest == 0, 1, largest), cmap=_for_and_against(), vmin=-1, vmax=1, aspect="auto"
     )
     axes.set_yticks(range(len(rows)), list(rows), fontsize=8, parse_math=False)
-    axes.set_xticks(range(len(tokens)), [visible(token) for token in tokens], rotation=90, fontsize=8, parse_math=False)
+    axes.set_xticks(
+        range(len(tokens)), [token_label(token) for token in tokens], rotation=90, fontsize=8, parse_math=False
+    )
     figure.colorbar(shown, ax=axes, fraction=0.03)
     _save(figure, path)
 

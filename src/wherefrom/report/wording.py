@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from wherefrom.core.check import Check, Hiding, Verdict
 from wherefrom.core.explanation import Explanation
 from wherefrom.core.target import written_value
-from wherefrom.report.pieces import Piece
+from wherefrom.report.pieces import Piece, token_label
 
 RATHER = " rather than "  # between the two labels of a target that compares them
 COMBINATION = re.compile(
@@ -219,7 +219,7 @@ def _finding(explanation: Explanation, check: Check, one: Hiding, name: str) -> 
         parts.append(f"Keeping only {'it' if count == 1 else 'them'}: {output(one.kept, explanation)}.")
     if one.verdict == "too short":
         parts.append("The text is too short to tell: random choices are few, and mostly share these.")
-    which = ", ".join('"' + " ".join(text.split()) + '"' for text in one.texts)  # some of them may be commas
+    which = ", ".join(f'"{token_label(text)}"' for text in one.texts)  # some of them may be commas
     return Finding(one.verdict, " ".join(parts), f"{which}; {one.draws} random choices")
 
 

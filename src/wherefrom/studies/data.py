@@ -216,6 +216,13 @@ def _qqp(files: dict[str, Rows]) -> Splits:
     return split_rows([_row(row, DUPLICATES[row["label"]]) for row in files["qqp"]], _pair_key)
 
 
+def _qqp_duplicates(files: dict[str, Rows]) -> Splits:
+    """Duplicates alone; what is measured with is the model of all pairs, split alike."""
+    parts = _qqp(files)
+    valid, test = ([row for row in part if row["label"] == DUPLICATES[1]] for part in parts[1:])
+    return Splits([], valid, test)
+
+
 def _mnli(files: dict[str, Rows]) -> Splits:
     return split_rows([_row(row, row["label"]) for row in files["mnli"]], _text_key)  # premises come three times
 
@@ -375,6 +382,7 @@ SETS = {
         StudySet("yelp", ("yelp_polarity",), _only_test("yelp_polarity"), "one_label", POLARITY, model="sst2"),
         StudySet("imdb", ("imdb",), _only_test("imdb"), "one_label", POLARITY, quick_texts=(25, 128), model="sst2"),
         StudySet("qqp", ("qqp",), _qqp, "one_label", DUPLICATES, FineTuning(epochs=3), quick=(2800, 1)),
+        StudySet("qqp_duplicates", ("qqp",), _qqp_duplicates, "one_label", DUPLICATES, model="qqp"),
         StudySet("mnli", ("mnli",), _mnli, "one_label", RELATIONS, FineTuning(epochs=3), quick=(4700, 2)),
         StudySet(
             "squad1",

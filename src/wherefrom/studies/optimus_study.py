@@ -24,8 +24,21 @@ from wherefrom.core.units import Level
 from wherefrom.optimus.combination import BASELINE, Combination
 from wherefrom.optimus.fit import fit
 from wherefrom.report import plots
+from wherefrom.report.pieces import token_labels
 from wherefrom.studies.bench import StudyBase, StudyBench, StudyModel, StudyRuns, model_facts, open_model, provenance
-from wherefrom.studies.claims import Claim, Estimate, JudgedClaim, Statistic, difference, estimate, lead, mean_of
+from wherefrom.studies.claims import (
+    NOT_MEASURED,
+    Claim,
+    Estimate,
+    EstimateOrReason,
+    JudgedClaim,
+    Statistic,
+    difference,
+    estimate,
+    estimated,
+    lead,
+    mean_of,
+)
 from wherefrom.studies.data import SETS, Rows
 from wherefrom.studies.fine_tuning import without_notices
 from wherefrom.studies.optimus import (
@@ -322,37 +335,47 @@ def judged(found: Mapping[tuple[str, str], Found]) -> list[JudgedClaim]:
     marked = {key: one for key, one in found.items() if one.combinations is not None}
     several = {key: one for key, one in found.items() if SETS[key[0]].task == "several_labels"}
 
-    def of(metric: str, some: Mapping[tuple[str, str], Found] = found) -> list[Numbers]:
-        return [table_of(one.runs, metric, one.methods) for one in some.values()]
+    def test(metric: str, statistic: Statistic, some: Mapping[tuple[str, str], Found] = found) -> EstimateOrReason:
+        tables = {" ".join(key): table_of(one.runs, metric, one.methods) for key, one in some.items()}
+        return estimated(tables, ORDER, statistic)
 
     three = [at["B"], at["IG"], at["LIME"]]
-    results: dict[str, Estimate | None] = {}
+    results: dict[str, EstimateOrReason] = {}
     grades = [one.combinations.table("rft", "faithfulness", "faithful_truthfulness", "auprc")
               for one in marked.values() if one.combinations is not None]  # fmt: skip
+    undefined = "not defined: without ranks all combinations of A have the same FT, because A has no signs"
     for name, other, ranks in (("O1 Pearson", 1, False), ("O1 Spearman", 1, True), ("O10", 2, False)):
         own, beside = (correlation_of(first, ranks=ranks, last=3, parts=4) for first in (0, other))
-        results[name] = estimate(grades, lambda means, o=own, b=beside: o(means) - b(means), rounds=500)  # type: ignore[misc]
-    results["O2 comp"] = estimate(of(COMP), lead(at["OP"], three))
-    results["O2 suff"] = estimate(of(SUFF), lead(at["OP"], three, -1.0))
-    results["O2 F"] = estimate(of(F), lead(at["OP"], three))
-    results["O2 AUPRC"] = estimate(of(AUPRC, marked), lead(at["OP"], three))
-    results["O3"] = estimate(of(F, several), difference(at["OL"], at["OP"]))
-    results["O4 comp"] = estimate(of(COMP), lead(at["OB"], three[1:]))
-    results["O4 AUPRC"] = estimate(of(AUPRC, marked), lead(at["OB"], [*three, at["OP"]]))
-    results["O5 B"] = estimate(of(F), difference(at["B"], at["B*"]))
-    results["O5 OB"] = estimate(of(F), difference(at["OB"], at["OB*"]))
-    results["O6"] = estimate(of(F), difference(at["OP A and A*"], at["OP"]))
-    changes = [np.array([one.changes["delete"], one.changes["unk"]]).T for one in found.values() if one.changes["unk"]]
-    results["O7"] = estimate(changes, difference(0, 1))
+        settled = estimate(grades, lambda means, o=own, b=beside: o(means) - b(means), rounds=500)  # type: ignore[misc]
+        results[name] = EstimateOrReason(settled, undefined if marked and name == "O10" else NOT_MEASURED)
+    results["O2 comp"] = test(COMP, lead(at["OP"], three))
+    results["O2 suff"] = test(SUFF, lead(at["OP"], three, -1.0))
+    results["O2 F"] = test(F, lead(at["OP"], three))
+    results["O2 AUPRC"] = test(AUPRC, lead(at["OP"], three), marked)
+    results["O3"] = test(F, difference(at["OL"], at["OP"]), several)
+    results["O4 comp"] = test(COMP, lead(at["OB"], three[1:]))
+    results["O4 AUPRC"] = test(AUPRC, lead(at["OB"], [*three, at["OP"]]), marked)
+    results["O5 B"] = test(F, difference(at["B"], at["B*"]))
+    results["O5 OB"] = test(F, difference(at["OB"], at["OB*"]))
+    results["O6"] = test(F, difference(at["OP A and A*"], at["OP"]))
+    changes = {
+        " ".join(key): np.array([one.changes["delete"], one.changes["unk"]]).T
+        for key, one in found.items()
+        if one.changes["unk"]
+    }
+    results["O7"] = estimated(changes, ["delete", "unk"], difference(0, 1))
     won = [[Combination.read(str(name)) for name in winners(one)] for one in found.values()]
-    results |= _operations([[one for one in part if one is not None] for part in won if part])
-    results["O9 token"] = estimate([_passes(one.runs, one.methods) for one in found.values()], difference(1, 0))
-    by_sentence = [_passes(one.sentences, one.sentence_methods) for one in found.values() if one.sentences is not None]
-    results["O9 sentence"] = estimate(by_sentence, difference(0, 1))
-    whys = dict.fromkeys(CLAIMS, "no data set that it needs was measured")
-    if marked:
-        whys["O10"] = "not defined: without ranks all combinations of A have the same FT, because A has no signs"
-    return [claim.judged(results[name], whys[name]) for name, claim in CLAIMS.items()]
+    operations = _operations([[one for one in part if one is not None] for part in won if part])
+    results |= {name: EstimateOrReason(one, NOT_MEASURED) for name, one in operations.items()}
+    by_token = {" ".join(key): _passes(one.runs, one.methods) for key, one in found.items()}
+    results["O9 token"] = estimated(by_token, ["IG", "OP"], difference(1, 0))
+    by_sentence = {
+        " ".join(key): _passes(one.sentences, one.sentence_methods)
+        for key, one in found.items()
+        if one.sentences is not None
+    }
+    results["O9 sentence"] = estimated(by_sentence, ["IG", "OP"], difference(0, 1))
+    return [claim.judged(*results[name]) for name, claim in CLAIMS.items()]
 
 
 def winners(one: Found) -> list[str]:
@@ -649,4 +672,5 @@ def _example(one: Found) -> tuple[dict[str, list[float]], list[str]] | None:
         for place, part in ((place, first["segment"][place]) for place in kept)
     ]
     drawn = {"marked": flags} | {name: [row["scores"][place] for place in kept] for name, row in rows.items()}
-    return drawn, [first["tokens"][place] for place in kept]
+    names = token_labels(first["tokens"], first["offsets"], first["segment"], first["text"], first["pair"])
+    return drawn, [names[place] for place in kept]

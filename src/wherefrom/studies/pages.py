@@ -98,11 +98,16 @@ def markdown_page(page: StudyPage) -> str:
         page.about,
         "## What was measured",
         "\n".join(f"- {fact}" for fact in page.facts),
-        "## The claims",
-        "Confirmed: the 95% interval of the statistic lies on the claimed side of zero (for equality: within the"
-        " margin). Refuted: it lies on the other side. Open: neither."
-        f" Here {counted['confirmed']} confirmed, {counted['refuted']} refuted, {counted['open']} open.",
-        claims_table(page.claims).rstrip(),
+    ]
+    if page.claims:
+        parts += [
+            "## The claims",
+            "Confirmed: the 95% interval of the statistic lies on the claimed side of zero (for equality: within the"
+            " margin). Refuted: it lies on the other side. Open: neither."
+            f" Here {counted['confirmed']} confirmed, {counted['refuted']} refuted, {counted['open']} open.",
+            claims_table(page.claims).rstrip(),
+        ]
+    parts += [
         "## The tables",
         "Ours with the bootstrap's 95% interval; in brackets the paper's number, of another model and other texts.",
         markdown_tables(page.tables).rstrip(),

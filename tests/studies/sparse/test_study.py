@@ -22,8 +22,18 @@ from wherefrom.errors import BadFile, BadOption, UnknownName
 from wherefrom.studies.pages import markdown_tables
 from wherefrom.studies.sparse import paper
 from wherefrom.studies.sparse.data import read_dataset
+from wherefrom.studies.sparse.judging import CLAIMS, judged, pooled, sparse_page
 from wherefrom.studies.sparse.page import study_page
-from wherefrom.studies.sparse.study import LAMBDAS, TrainingRun, plan, study, texts_within
+from wherefrom.studies.sparse.study import (
+    ENCODERS,
+    LAMBDAS,
+    PROJECTIONS,
+    SPREADS,
+    TrainingRun,
+    plan,
+    study,
+    texts_within,
+)
 from wherefrom.studies.sparse.tables import lambda_and_entropy, over_seeds, tables
 
 CHILD = """
@@ -65,7 +75,7 @@ def numbers(results: dict[str, Any]) -> list[dict[str, Any]]:
 
 def test_a_killed_study_goes_on_to_the_same_numbers(data: Path, tmp_path: Path) -> None:
     untouched = study(data, tmp_path / "whole", datasets=["sst"], quick=True, epochs=2, size=6)
-    # Two batches an epoch: killed in the second epoch of the second training, with one classifier done and one
+    # Two batches an epoch: killed in the second epoch of the third training, with two classifiers done and one
     # half-way.
     command = [sys.executable, "-c", CHILD, str(data), str(tmp_path / "killed"), "11", str(torch.get_num_threads())]
     assert subprocess.run(command, check=False, timeout=300).returncode == -signal.SIGKILL
@@ -80,8 +90,12 @@ def test_a_killed_study_goes_on_to_the_same_numbers(data: Path, tmp_path: Path) 
 
     resumed = study(data, tmp_path / "killed", datasets=["sst"], quick=True, epochs=2, size=6, track=note)
     assert numbers(resumed) == numbers(untouched)
-    assert not any("bilstm softmax" in doing for doing in started)
-    assert "sst bilstm sparsemax seed 0: epoch 1 of at most 2" not in started
+    first, second = (f"sst bilstm {name} spread {SPREADS[0]:g}: epoch 1 of at most 2" for name in PROJECTIONS)
+    assert first not in started
+    assert second not in started
+    third = f"sst bilstm softmax spread {SPREADS[1]:g}: epoch"
+    assert f"{third} 1 of at most 2" not in started
+    assert f"{third} 2 of at most 2" in started
     started.clear()
     study(data, tmp_path / "killed", datasets=["sst"], quick=True, epochs=2, size=6, track=note)
     assert started == []
@@ -160,15 +174,104 @@ def test_lambda_and_entropy_by_hand() -> None:
     assert within_texts == pytest.approx((-1 + 1 / 3) / 2)
 
 
+def test_the_spread_is_chosen_by_dev_accuracy_for_every_projection_alike(whole: dict[str, Any]) -> None:
+    for encoder in ENCODERS:
+        tried = [one for one in whole["spreads"] if one["encoder"] == encoder]
+        assert [one["spread"] for one in tried] == list(SPREADS)
+        (chosen,) = (one for one in tried if one["chosen"])
+        assert sum(chosen["dev"]) == pytest.approx(max(sum(one["dev"]) for one in tried), abs=1e-4)
+        used = {row["spread"] for row in whole["runs"] if row["encoder"] == encoder}
+        assert used == {chosen["spread"]}
+        trained = {
+            row["projection"]: row["dev"]
+            for row in whole["runs"]
+            if row["encoder"] == encoder and row["seed"] == 0 and not row["adversary"]
+        }
+        assert chosen["dev"] == pytest.approx([trained[name] for name in PROJECTIONS], abs=1e-4)
+
+
+def test_the_frozen_transformer_s_adversary_learns_ten_times_as_fast() -> None:
+    spreads = {("sst", encoder): 0.1 for encoder in ENCODERS}
+    faster = {
+        (run.architecture.encoder, run.adversary): run.faster
+        for run in plan(["sst"], 1, spreads, quick=False)
+        if run.adversary
+    }
+    assert faster.pop(("transformer", "frozen")) == 10
+    assert set(faster.values()) == {1}
+
+
+def made_up(sign: float) -> dict[str, Any]:
+    """Two seeds of one data set for which the paper's text is right (1) or wrong (-1) in everything."""
+    runs: list[dict[str, Any]] = []
+    for seed in (0, 1):
+        for encoder in ENCODERS:
+            for place, projection in enumerate(("softmax", "sparsegen:-1", "sparsemax", "sparsegen:0.5")):
+                inputs = 0.5 - sign * 0.1 * place
+                runs.append(
+                    {
+                        "dataset": "sst", "encoder": encoder, "projection": projection, "seed": seed, "adversary": None,
+                        "tau": {
+                            "g(x)": [inputs, inputs], "g(I)": [inputs + sign * 0.2] * 2,
+                            "D(x)": [inputs, None], "D(I)": [inputs + sign * 0.2, None],
+                        },
+                        "entropy": {"g(x)": [0.5 + sign * 0.1 * place], "g_h(x)": [0.5 + sign * 0.3]},
+                    }
+                )  # fmt: skip
+            for mode, lost in (("frozen", sign * 0.1), ("unfrozen", 0.01 if sign > 0 else 0.2)):
+                runs.append(
+                    {
+                        "dataset": "sst", "encoder": encoder, "projection": "softmax", "seed": seed, "adversary": mode,
+                        "base_accuracy": 0.8, "accuracy": 0.8 - lost,
+                    }
+                )  # fmt: skip
+    return {"datasets": {"sst": {}}, "runs": runs}
+
+
+def test_every_claim_can_be_confirmed_and_refuted() -> None:
+    right = {one.claim.name: one.verdict for one in judged(made_up(1.0))}
+    assert right.pop("S3 table") == "refuted"  # the contrary of the text
+    assert right == dict.fromkeys(CLAIMS.keys() - {"S3 table"}, "confirmed")
+    wrong = {one.claim.name: one.verdict for one in judged(made_up(-1.0))}
+    assert wrong.pop("S3 table") == "confirmed"
+    assert wrong == dict.fromkeys(CLAIMS.keys() - {"S3 table"}, "refuted")
+
+
+def test_intervals_over_seeds_by_hand() -> None:
+    """Two cells of two seeds, each .1 from its mean: the pooled variance is (4 * .01) / 2, that of the mean of four
+    numbers a quarter of it, and Student's factor of two degrees is 4.303.
+    """
+    found = pooled([[0.1, 0.3], [0.5, 0.7]])
+    assert found is not None
+    assert found.value == pytest.approx(0.4)
+    assert found.high == pytest.approx(0.4 + 4.302653 * math.sqrt(0.02 / 4), rel=1e-6)
+    least = pooled([[0.1, 0.3], [0.5, 0.7]], least=True)
+    assert least is not None
+    assert least.value == pytest.approx(0.2)
+    assert least.low == pytest.approx(0.2 - 4.302653 * math.sqrt(0.02 / 2), rel=1e-6)
+    alone = pooled([[0.4], [0.6]])
+    assert alone is not None
+    assert (alone.value, alone.low) == (0.5, None)  # nothing is concluded from one seed
+    assert pooled([[], [math.nan]]) is None
+
+
+def test_the_page_has_claims_and_spreads(whole: dict[str, Any]) -> None:
+    page = sparse_page(whole)
+    assert page.tables[0].title == "The spread of the initial word vectors"
+    assert len(page.claims) == len(CLAIMS)
+    assert all(one.found is not None for one in page.claims)
+
+
 def test_a_run_is_named_after_all_that_decides_it() -> None:
-    runs = plan(["sst", "imdb"], 2, quick=False)
+    spreads = {(name, encoder): 0.1 for name in ("sst", "imdb") for encoder in ENCODERS}
+    runs = plan(["sst", "imdb"], 2, spreads, quick=False)
     folders = {run.folder(Path("runs"), "data") for run in runs}
     assert len(folders) == len(runs)
     first = runs[0]
     assert first.folder(Path("runs"), "data") != first.folder(Path("runs"), "other data")
-    longer = plan(["sst"], 1, quick=True, epochs=9)[0]
+    longer = plan(["sst"], 1, spreads, quick=True, epochs=9)[0]
     assert first.folder(Path("runs"), "data") != longer.folder(Path("runs"), "data")
-    quick = plan(["sst"], 1, quick=True)[0]
+    quick = plan(["sst"], 1, spreads, quick=True)[0]
     assert isinstance(quick, TrainingRun)
     assert first.folder(Path("runs"), "data") == quick.folder(
         Path("runs"), "data"

@@ -60,6 +60,9 @@ function scatter(run) {
   return made;
 }
 
+// What people marked stands in a box, and is announced to those who do not see it.
+const stretch = ([words, marked]) => marked ? el("mark", { class: "people" }, el("span", { class: "unseen" }, "[marked by people: "), words, el("span", { class: "unseen" }, "]")) : words;
+
 function examples(run, open) {
   const labels = [...new Set(run.examples.map(one => one.label).filter(one => one !== null))].sort();
   const wrong = el("input", { type: "checkbox", id: "only-wrong" }), disagree = el("input", { type: "checkbox", id: "only-disagree" });
@@ -69,9 +72,9 @@ function examples(run, open) {
   const show = () => {
     const found = run.examples.filter(one => (!wrong.checked || one.wrong) && (!label.value || one.label === label.value)
       && (!disagree.checked || (one.agreement !== null && one.agreement < 0.3)));
-    told.textContent = `${found.length} of ${run.examples.length} examples${found.length > SHOWN ? `, the first ${SHOWN} shown` : ""}; those on which methods agree least come first.`;
+    told.textContent = `${found.length} of ${run.examples.length} examples${found.length > SHOWN ? `, the first ${SHOWN} shown` : ""}; those on which methods agree least come first.${found.some(one => one.marked?.some(part => part[1])) ? " In boxes: marked by people." : ""}`;
     fill(list, found.slice(0, SHOWN).map(one => el("li", {}, el("button", { type: "button", class: "example", onclick: () => { open(one.text, one.pair, one.target === one.prediction ? null : one.target); scrollTo({ top: 0 }); } },
-      el("span", {}, one.text), el("small", {}, [one.prediction + (one.wrong ? ` ✗ (${one.label})` : one.label === null ? "" : " ✓"), percent(one.probability),
+      el("span", {}, one.marked === null ? one.text : one.marked.map(stretch)), el("small", {}, [one.prediction + (one.wrong ? ` ✗ (${one.label})` : one.label === null ? "" : " ✓"), percent(one.probability),
         one.agreement === null ? null : `agreement ${one.agreement.toFixed(2)}`].filter(Boolean).join(" · "))))));
   };
   for (const one of [wrong, disagree, label]) one.addEventListener("change", show);

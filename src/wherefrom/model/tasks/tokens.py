@@ -73,7 +73,11 @@ class TokenTask(SingleRow):
         del target
         likely = logits.double().softmax(-1).topk(min(SHOWN, logits.shape[-1]))
         chances = zip(likely.values.tolist(), likely.indices.tolist(), strict=True)
-        return {_text_of(model, token): chance for chance, token in chances}
+        found: dict[str, float] = {}
+        for chance, token in chances:
+            name = _name_of(model, token)
+            found[f"{name} (token {token})" if name in found else name] = chance
+        return found
 
     def notes(self, model: TextModel, logits: Tensor, encoding: Encoding, targets: Sequence[Target]) -> tuple[str, ...]:
         del model, logits, encoding, targets
@@ -88,23 +92,53 @@ def _token_target(model: TextModel, spec: str | int) -> Target:
     if isinstance(spec, int):
         if not 0 <= spec < len(model.tokenizer):
             raise UnknownName(f"There is no token {spec}: the vocabulary has {len(model.tokenizer)}.")
-        return Target(spec, _text_of(model, spec))
+        return Target(spec, _name_of(model, spec))
     token = _token_of(model, spec)
-    text = _text_of(model, token)
     # " Paris" is the token that is predicted as "Paris": one token has one name, in whichever way it was asked for.
-    return Target(token, text if text == spec.strip() else spec)
+    return Target(token, _name_of(model, token) if _text_of(model, token) == spec.strip() else spec)
 
 
 def _token_of(model: TextModel, word: str) -> int:
-    """A word as one token of the vocabulary, as it stands after a space if the vocabulary tells the difference."""
-    for text in (f" {word.strip()}", word):
+    """A word as one token of the vocabulary, as it stands after a space if the vocabulary tells the difference; a sign,
+    such as a comma, as it stands without one, unless there is one in front of it.
+    """
+    listed, plain = _listed(model, word), word.strip()
+    if listed is not None and not (word[:1].isspace() or plain[:1].isalnum()):
+        return listed
+    for text in (f" {plain}", word):
         ids = model.tokenizer(text, add_special_tokens=False)["input_ids"]
         if len(ids) == 1 and ids[0] != model.tokenizer.unk_token_id:
             return int(ids[0])
-    if word in model.tokenizer.get_vocab():
-        return int(model.tokenizer.get_vocab()[word])
+    if listed is not None:
+        return listed
     raise UnknownName(f"{word!r} is not one token of this model's vocabulary; only single tokens can be explained.")
 
 
+def _listed(model: TextModel, word: str) -> int | None:
+    """The token that the vocabulary writes like this. The whole vocabulary as a dictionary would be made anew each
+    time, which takes longer than a pass through a small model.
+    """
+    tokenizer = model.tokenizer
+    found: Any = tokenizer.convert_tokens_to_ids(word)
+    return None if found is None or (found == tokenizer.unk_token_id and word != tokenizer.unk_token) else int(found)
+
+
+def _name_of(model: TextModel, token: int) -> str:
+    """A token's text. Where asking for that text gives another token, which differs by the space before it, that is
+    said too: "Paris" is the word, and "Paris (no space before)" goes on with what stands there.
+    """
+    text = _text_of(model, token)
+    try:
+        meant = _token_of(model, text)
+    except UnknownName:
+        return text
+    if meant == token or _text_of(model, meant) != text:
+        return text
+    twice = str(model.tokenizer.decode([token, token])).strip()
+    return f"{text} ({'a' if twice != text + text else 'no'} space before)"
+
+
 def _text_of(model: TextModel, token: int) -> str:
-    return str(model.tokenizer.decode([token])).strip() or str(model.tokenizer.convert_ids_to_tokens(token))
+    """Without spaces around it; as the vocabulary writes it where nothing is left, or no whole character."""
+    text = str(model.tokenizer.decode([token])).strip()
+    return text if text and "\ufffd" not in text else str(model.tokenizer.convert_ids_to_tokens(token))

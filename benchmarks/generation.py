@@ -12,6 +12,7 @@ norm of the gradient of each generated token's logit at every embedding before i
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import time
 from collections.abc import Callable
@@ -51,8 +52,7 @@ def plain_loop(model: wherefrom.Model, prompt: str, continuation: str) -> list[l
 
 def by_inseq(model: wherefrom.Model, prompt: str, continuation: str) -> Callable[[], Any]:
     """The same matrix by inseq, a step at a time."""
-    import inseq
-
+    inseq: Any = importlib.import_module("inseq")  # no dependency of ours
     inner = model.text_model
     peer = inseq.load_model(inner.network, "saliency", tokenizer=inner.tokenizer)
     asked: dict[str, Any] = {"attributed_fn": "logit", "show_progress": False, "pretty_progress": False}

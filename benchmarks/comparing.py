@@ -59,7 +59,7 @@ def measure(text: str, repeats: int, *, first: bool) -> tuple[dict[str, float], 
     together()
     best = alternate({"forward": forward, "compare": together}, repeats)
     asking = [one for one in compare.metrics if hasattr(one.metric, "questions")]
-    jobs = compare._gathered([0], [query], Asker(model), lambda _: None)[0].jobs
+    jobs = compare._gathered([0], [query], Asker(model), [], lambda _: None)[0].jobs
     none = Comparer(model, compare.methods, chosen_metrics("entropy"))
     runs = {
         "explanations alone": lambda: none.compare([query]),

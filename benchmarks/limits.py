@@ -43,7 +43,7 @@ from wherefrom.api import Model
 from wherefrom.model.loading import quiet
 from wherefrom.model.text_model import PassCount, TextModel
 
-WORDS = [f"w{number}" for number in range(2000)]
+WORDS = [f"w{number}" for number in range(49150)]
 Run = Callable[[], object]
 
 
@@ -68,7 +68,7 @@ def minilm() -> Model:
         return Model(TextModel(network, AutoTokenizer.from_pretrained(folder), name="MiniLM"))
 
 
-def decoder(layers: int) -> Model:
+def decoder(layers: int, size: int = 576) -> Model:
     """Random weights in the shape of SmolLM: neither time nor memory depends on them."""
     vocabulary = {word: number for number, word in enumerate(["[PAD]", "[UNK]", *WORDS])}
     reader = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
@@ -77,11 +77,11 @@ def decoder(layers: int) -> Model:
     torch.manual_seed(0)
     shape: dict[str, Any] = {
         "num_hidden_layers": layers,
-        "hidden_size": 576,
-        "intermediate_size": 1536,
-        "num_attention_heads": 9,
-        "num_key_value_heads": 3,
-        "vocab_size": 49152,
+        "hidden_size": size,
+        "intermediate_size": size * 8 // 3,
+        "num_attention_heads": size // 64,
+        "num_key_value_heads": size // 192,
+        "vocab_size": len(vocabulary),
         "max_position_embeddings": 2048,
         "tie_word_embeddings": True,
         "pad_token_id": 0,
@@ -236,13 +236,13 @@ def optimus(repeats: int) -> None:
 
 def causal(repeats: int) -> None:
     """Rows that replace one token of a decoder's text share what is before it."""
-    model = decoder(8)
+    model = decoder(6, 384)
     text, runs = text_of(model, 128), {}
     runs["all rows from the start"] = hidden_rows(model, text)
     for name in ("occlusion", "optimus"):
         runs[name] = explaining(model, text, name)
     lines = [Line(name, "all rows from the start", "0.67") for name in ("occlusion", "optimus")]
-    show("Causal prefix, a Llama of 8 layers and size 576, 128 tokens", lines, turns(runs, max(2, repeats // 2)))
+    show("Causal prefix, a Llama of 6 layers and size 384, 128 tokens", lines, turns(runs, max(2, repeats // 3)))
 
 
 # Memory

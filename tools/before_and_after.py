@@ -67,7 +67,11 @@ def write_pages(folder: Path) -> None:
     command("run", "sample:reviews", *names, "--limit", "16", "--workers", "1", "--out", str(folder / "run"))
     command("report", str(folder / "run"), "--html", str(folder / "report.html"))
     model = wherefrom.load("embedded")
-    explanation, flow = model.explain(SENTENCE), model.flow("A gorgeous, witty film, but the plot drags.")
+    flow = model.flow("A gorgeous, witty film, but the plot drags.")
+    try:
+        explanation = model.explain(SENTENCE, check=True)  # as it is in a notebook's kernel, since there is a check
+    except wherefrom.WherefromError:
+        explanation = model.explain(SENTENCE)
     cells = [("model.explain(text)", explanation), ("model.flow(text)", flow)]
     (folder / "notebook.html").write_text(notebook_page(cells), encoding="utf-8")
 

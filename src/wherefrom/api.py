@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any, Protocol, overload
 
@@ -20,6 +20,7 @@ from wherefrom.core.explanation import Explanation, ExplanationList
 from wherefrom.core.flip import Flip
 from wherefrom.core.flow import Flow
 from wherefrom.core.generation import Generation
+from wherefrom.core.notebook import in_notebook
 from wherefrom.core.target import written_value
 from wherefrom.core.units import Level, Span
 from wherefrom.errors import BadOption, EmptyText, NotSeen, TextWasCut, UnknownName, WrongModel
@@ -76,7 +77,7 @@ class Model:
         target: TargetSpec = ...,
         level: Level = ...,
         *,
-        check: bool = ...,
+        check: bool | None = ...,
         units: Iterable[ChosenSpan] | None = ...,
         **options: Any,
     ) -> Explanation: ...
@@ -88,7 +89,7 @@ class Model:
         target: list[TargetSpec] | list[str] = ...,
         level: Level = ...,
         *,
-        check: bool = ...,
+        check: bool | None = ...,
         units: Iterable[ChosenSpan] | None = ...,
         **options: Any,
     ) -> list[Explanation]: ...
@@ -100,7 +101,7 @@ class Model:
         target: TargetSpec = ...,
         level: Level = ...,
         *,
-        check: bool = ...,
+        check: bool | None = ...,
         units: Iterable[ChosenSpan] | None = ...,
         **options: Any,
     ) -> list[Explanation]: ...
@@ -111,7 +112,7 @@ class Model:
         target: TargetSpec | list[TargetSpec] | list[str] = None,
         level: Level = "token",
         *,
-        check: bool = False,
+        check: bool | None = None,
         units: Iterable[ChosenSpan] | None = None,
         **options: Any,
     ) -> Explanation | list[Explanation]:
@@ -131,7 +132,8 @@ class Model:
                 `Model.predicted` lists all predicted labels.
             level: "token", "word" or "sentence".
             check: put the explanation to the test, too: the strongest units are hidden, and as many at random, and the
-                model is asked. `Explanation.check` says what it answered. At most 40 short rows for each text.
+                model is asked. `Explanation.check` says what it answered. At most 40 short rows for each text. Unless
+                given, one text is checked in a notebook, where its view shows the verdict, and none elsewhere.
             units: spans of characters that are scored as wholes: (start, end) in the text, or (start, end, 1) in its
                 pair. Words that lie in none of them are units by themselves. In place of a level.
             **options: the method's own.
@@ -156,6 +158,7 @@ class Model:
         chosen_options = check_options(method, chosen_method.function, options)
         level = _chosen_level(level, units)
         model, several = self.text_model, _several(text)
+        tested = several is None and in_notebook() if check is None else check
         if several is not None and units is not None:
             raise BadOption("Units are chosen in one text at a time, not in a list of texts.")
         if isinstance(target, list):
@@ -167,7 +170,7 @@ class Model:
             with torch.inference_mode(False):
                 return ExplanationList(
                     explain_targets(
-                        model, self._read(text, units), target, chosen_method, chosen_options, level, check=check
+                        model, self._read(text, units), target, chosen_method, chosen_options, level, check=tested
                     )
                 )
         if several is None and several_tokens(model, target):
@@ -180,7 +183,7 @@ class Model:
                 [self.explain(one, method, target, level, check=check, **chosen_options) for one in each]
             )
         encodings = [self._read(text, units)] if several is None else self._read_all(several)
-        found = explain_texts(model, encodings, target, chosen_method, chosen_options, level, check=check)
+        found = explain_texts(model, encodings, target, chosen_method, chosen_options, level, check=tested)
         return found[0] if several is None else ExplanationList(found)
 
     def _explain_automatically(self, text: Any, **asked: Any) -> Explanation | list[Explanation]:
@@ -303,7 +306,7 @@ class Model:
             rationale: (start, end) characters of what people marked in the text.
             rationale_pair: the same for its pair.
             answer: the right answer of a question, if it is known; else the predicted one is looked for.
-            against: another model, for metrics that compare two.
+            against: another model, for metrics that compare two; or a list of them, over which these take the mean.
             check: put every explanation to its own test, which decides which methods are supported.
             progress: None shows a bar where standard error is a terminal.
             units: spans of characters that are scored as wholes, as in `Model.explain`.
@@ -321,13 +324,14 @@ class Model:
         encoding = self._read(text, units)
         marked = None if rationale is None and rationale_pair is None else (rationale or (), rationale_pair or ())
         query = Query(encoding, target, marked, answer)
-        offered = self._offered(rationale=marked is not None, second=against is not None)
+        others = _other_models(against)
+        offered = self._offered(rationale=marked is not None, second=bool(others))
         comparer = Comparer(
             self.text_model,
             chosen_methods(methods),
             chosen_metrics(metrics, offered=offered),
             level,
-            second=None if against is None else _explainer(against, level),
+            against=others,
             check=check,
             skip=methods in ("default", "fast", "all"),
         )
@@ -595,18 +599,10 @@ def _chosen_level(level: Level, units: Iterable[ChosenSpan] | None) -> Level:
     return "span"
 
 
-def _explainer(source: Any, level: Level) -> Callable[[Encoding, Configured[Method], TargetSpec], Explanation]:
-    """How another model explains the same text."""
-    model = source if isinstance(source, Model) else load(source)
-
-    def explain(encoding: Encoding, choice: Configured[Method], target: TargetSpec) -> Explanation:
-        text: Any = encoding.text if encoding.pair is None else (encoding.text, encoding.pair)
-        units = encoding.spans if level == "span" else None
-        depth = "token" if level == "span" else level
-        found: Explanation = model.explain(text, choice.row.name, target, depth, units=units, **choice.options)
-        return found
-
-    return explain
+def _other_models(given: Any) -> list[TextModel]:
+    """One model, or several in a list; a tuple is a model with its tokenizer."""
+    sources = [] if given is None else given if isinstance(given, list) else [given]
+    return [(source if isinstance(source, Model) else load(source)).text_model for source in sources]
 
 
 def load(
@@ -674,7 +670,7 @@ def explain(
     method: str = AUTO,
     target: TargetSpec = None,
     level: Level = "token",
-    check: bool = False,
+    check: bool | None = None,
     units: Iterable[ChosenSpan] | None = None,
     **options: Any,
 ) -> Explanation:

@@ -107,6 +107,10 @@ class SomeTextsFailed(ModelFailed):
         self.explanations = dict(explanations or {})
 
 
+class NotEnoughMemory(ModelFailed):
+    """What is asked for does not fit into memory; the message says how much it takes."""
+
+
 class BadFile(WherefromError):
     """A file that is missing, cut short, or not what it should be."""
 

@@ -27,8 +27,9 @@ if TYPE_CHECKING:  # the package brings numpy, which a list of names need not wa
 # What a method reads of a model: nothing but the prediction; answers to texts with hidden words; gradients along a path
 # of embeddings; the gradient at the word embeddings; attention probabilities and hidden states, without gradients; the
 # attention scores before the softmax as well; gradients at the hidden states, at the last layer's attention, or at
-# every layer's attention times that attention; gradients at everything recorded, which takes the most memory; relevance
-# in the model's own precision, or in double precision.
+# every layer's attention times that attention; gradients at everything recorded, which takes the most memory; the
+# gradient at the word embeddings with the rules of AttnLRP; relevance in the model's own precision, or in double
+# precision.
 Reads = Literal[
     "nothing",
     "answers",
@@ -40,6 +41,7 @@ Reads = Literal[
     "last_attention_gradient",
     "attention_x_gradients",
     "gradients",
+    "modified_gradient",
     "relevance",
     "relevance_double",
 ]

@@ -34,6 +34,7 @@ def test_there_and_back(tmp_path: Path) -> None:
         columns={"text": "body"},
         labels={"1": "POSITIVE"},
         spread=0.9,
+        against=["other/model"],
         device="cpu",
         engine="ray",
         workers=2,

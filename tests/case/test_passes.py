@@ -68,6 +68,8 @@ def made(needs: Sequence[Reads], model: TextModel | None = None) -> set[PassKind
         (["hidden_gradients", "scores"], {"gradients"}),
         (["scores", "gradients", "embeddings"], {"gradients"}),
         (["gradients", "relevance", "attention"], {"relevance"}),
+        (["modified_gradient", "answers", "embeddings"], {"modified_gradient"}),
+        (["modified_gradient", "attention"], {"relevance"}),
         (["relevance_double"], {"relevance_double"}),
         (["embeddings", "relevance_double", "answers"], {"embeddings", "relevance_double"}),
         (["attention", "relevance", "relevance_double"], {"relevance", "relevance_double"}),
@@ -191,7 +193,7 @@ def test_a_missing_rule_costs_only_the_methods_that_need_it(monkeypatch: pytest.
     true_make = Passes._make
 
     def make(self: Passes, kind: PassKind) -> Any:
-        if kind == "relevance":
+        if kind in ("modified_gradient", "relevance"):
             raise NotSeen("There is no relevance rule for torch's 'fold'.")
         return true_make(self, kind)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,7 @@ from toys import additive_case, additive_model, case_of
 
 from wherefrom.api import Model
 from wherefrom.case.case import Attribution, Case
+from wherefrom.errors import BadOption
 from wherefrom.methods import integrated_gradients
 from wherefrom.methods.integrated_gradients import quadrature
 from wherefrom.model.recording import Attention
@@ -183,6 +185,15 @@ def test_flow_equals_another_solver() -> None:
     torch.testing.assert_close(
         scores_of("attention_flow", case), torch.tensor(expected, dtype=torch.float64), rtol=1e-6, atol=1e-7
     )
+
+
+def test_flow_of_a_long_text_is_refused_with_an_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
+    case, flow = HandMade(), import_module("wherefrom.methods.attention_flow")
+    expected = scores_of("attention_flow", case)
+    monkeypatch.setattr(flow, "MOST", 1)
+    with pytest.raises(BadOption, match=r"solves 2 maximum-flow problems over \d+ pipes each, .* patient=True"):
+        scores_of("attention_flow", case)
+    torch.testing.assert_close(scores_of("attention_flow", case, patient=True), expected)
 
 
 def test_random_is_seeded_and_differs_between_texts() -> None:

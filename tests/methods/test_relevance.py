@@ -50,6 +50,33 @@ def test_relevance_sums_to_one_at_every_block(family: str) -> None:
             assert hidden.sum().item() == pytest.approx(1, abs=1e-6)
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_modified_gradients_through_the_fused_kernel_are_those_of_attention_written_out(family: str) -> None:
+    model = tiny(family, torch.float64)
+    encodings, targets = [model.encode(text) for text in TEXTS], [model.target(1)] * len(TEXTS)
+    (short,) = make_cases(model, encodings, targets, reads=["modified_gradient"])
+    (full,) = make_cases(model, encodings, targets, reads=["modified_gradient", "relevance"])
+    rule_sets: tuple[RuleSet, ...] = ("attn_lrp", "cp_lrp", "gradient")
+    for rules in rule_sets:
+        for place in range(len(TEXTS)):
+            found, expected = (cases[place].relevance(rules, "words")[0] for cases in (short, full))
+            assert_close(found, expected, tolerance=tolerance_of(model))
+    assert set(short[0].passes._made) == {"modified_gradient"}
+    assert set(full[0].passes._made) == {"relevance"}
+
+
+def test_modified_gradients_keep_nothing_as_large_as_attention() -> None:
+    """No tensor with a query and a key in it is saved for the backward pass of a model that calls torch's kernel."""
+    model, kept = tiny("llama"), []
+    encoding = model.encode(" ".join(["film"] * 40))
+    (cases,) = make_cases(model, [encoding], [model.target(1)], reads=["modified_gradient"])
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x.shape) or x, lambda x: x):  # type: ignore[func-returns-value]
+        cases[0].relevance("attn_lrp", "words")
+    heads = model.network.config.num_attention_heads
+    assert kept
+    assert not [shape for shape in kept if shape[-2:] == (len(encoding), len(encoding)) and shape[-3] == heads]
+
+
 @pytest.mark.parametrize("family", sorted(DECODED))
 def test_what_a_decoder_reads_itself_is_not_lost(family: str) -> None:
     case = cases_of(tiny(family, torch.float64), TEXTS[:1])[0]

@@ -7,8 +7,10 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from tiny_models import make_model
 
 from report.sentences import film, pair
+from wherefrom.api import Model
 from wherefrom.core.explanation import ExplanationList
 
 
@@ -48,3 +50,15 @@ def test_a_list_has_a_view_of_its_own() -> None:
     assert shown.count('class="wherefrom fragment') == 2
     assert "<p>and 3 more</p>" in ExplanationList([film()] * 23)._repr_html_()
     assert ExplanationList([film(), pair()]).to_html().count('<article class="card">') == 2
+
+
+def test_one_text_is_checked_where_its_view_is_looked_at(displayed: list[Any]) -> None:
+    model = Model(make_model("bert"))
+    assert model.explain("a fine film", "random").check is not None
+    assert model.explain("a fine film", "random", check=False).check is None
+    assert all(one.check is None for one in model.explain(["a fine film", "a plot"], "random"))
+    assert displayed == []
+
+
+def test_nobody_looks_outside_of_a_notebook() -> None:
+    assert Model(make_model("bert")).explain("a fine film", "random").check is None

@@ -45,6 +45,7 @@ class RunPlan:
         columns: our name of a field -> the file's, where it is not one of the usual names.
         labels: the data set's label -> the model's, where they differ; "none" ignores the data set's labels.
         spread: of a regression model, what changes of its value are measured in; by default each text's own.
+        against: other models, for metrics that compare two, which then give the mean over these; named as `model` is.
         device: cpu, cuda, mps, ...
         engine: local (this machine) or ray.
         workers: processes of one thread each; by default one a core, or one where the model is on a GPU or in memory.
@@ -69,6 +70,7 @@ class RunPlan:
     columns: Mapping[str, str] | None = None
     labels: Mapping[str, str] | Literal["none"] | None = None
     spread: float | None = None
+    against: Sequence[Any] = ()
     device: str | None = None
     engine: EngineName = "local"
     workers: int | None = None
@@ -77,6 +79,8 @@ class RunPlan:
     examples_per_part: int = EXAMPLES_PER_PART
 
     def __post_init__(self) -> None:
+        if isinstance(self.against, str):
+            raise BadOption(f"Other models are given in a list: against=[{self.against!r}].")
         if self.engine not in ENGINES:
             raise UnknownName.among("engine", self.engine, ENGINES)
         if self.level not in LEVELS:
@@ -105,6 +109,8 @@ class RunPlan:
     def to_manifest(self) -> dict[str, dict[str, Any]]:
         """Plain data: what decides the numbers as "plan", the rest as "how"."""
         values = {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        if not self.against:  # so that runs of earlier versions, which could not compare models, are recognised
+            del values["against"]
         return {
             "plan": {name: value for name, value in values.items() if name not in HOW},
             "how": {name: values[name] for name in HOW},
@@ -127,5 +133,5 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, Sequence):
-        return list(value)
+        return [_plain(one) for one in value]
     return value if isinstance(value, bool | int | float) else getattr(value, "name", type(value).__name__)

@@ -119,14 +119,17 @@ class _Prepared:
     """
 
     def __init__(self, plan: RunPlan) -> None:
-        source = plan.model.text_model if hasattr(plan.model, "text_model") else plan.model
+        source, *others = (getattr(one, "text_model", one) for one in (plan.model, *plan.against))
         self.examples = DataSet(plan.data, plan.folder, plan.limit, plan.seed, plan.columns or {})
         self.model = (
             source if isinstance(source, TextModel) else load_model(source, device=plan.device, spread=plan.spread)
         )
         if plan.spread is not None and self.model.spread != plan.spread:
             raise BadOption("A model in memory has its spread already: give it to load(), or give a name or a folder.")
-        self.in_memory = not isinstance(source, str | os.PathLike)
+        self.against = [one if isinstance(one, TextModel) else load_model(one, device=plan.device) for one in others]
+        for other in self.against:
+            self._check_other(other)
+        self.in_memory = not all(isinstance(one, str | os.PathLike) for one in (source, *others))
         ignored = plan.ignores_labels or not self.examples.classes or not self.model.task.has_labels
         ignored = ignored or self.model.regression  # what people gave is a value then, and no class
         plan = replace(plan, labels="none" if ignored else plan.label_names)
@@ -136,13 +139,34 @@ class _Prepared:
         offered = set(self.model.task.offers(self.model))
         if self.has_rationale:
             offered.add("rationale")
+        if self.against:
+            offered.add("second")
         self.metrics = chosen_metrics(plan.metrics, offered=offered)
+        if self.against and not any(one.choice.row.needs == "second" for one in self.metrics):
+            raise BadOption(
+                "None of these metrics compares two models, so those of --against (against=) have nothing to do. Name"
+                " such a metric (spearman, jaccard_25), or leave the models out."
+            )
         self.plan = replace(
             plan,
             model=self.model if self.in_memory else str(source),
+            against=self.against if self.in_memory else [str(one) for one in others],
             methods=tuple(choice.asked for choice in chosen_methods(plan.methods)),
             metrics=tuple(one.choice.asked for one in self.metrics),
         )
+
+    def _check_other(self, other: TextModel) -> None:
+        """Raise where another model could not decide as this one does."""
+        if other.task.name != self.model.task.name:
+            raise BadOption(
+                f"{other.name} is made for {other.task.name}, but {self.model.name} for {self.model.task.name}: their"
+                " explanations cannot be compared (--against)."
+            )
+        if self.model.task.has_labels and set(other.labels) != set(self.model.labels):
+            raise BadOption(
+                f"{other.name} knows the labels {', '.join(other.labels)}, but {self.model.name}"
+                f" {', '.join(self.model.labels)}: they would never decide alike (--against)."
+            )
 
     def _checks(self, plan: RunPlan) -> Callable[[Example], None]:
         labels = LabelNames(self.model.labels, plan.label_names)
@@ -188,13 +212,16 @@ class _Prepared:
         written = self.plan.to_manifest()
         model = {"name": self.model.name, "fingerprint": fingerprint(self.model), "labels": self.model.labels}
         written["plan"]["model"] = self.model.name
+        others = [{"name": one.name, "fingerprint": fingerprint(one)} for one in self.against]
+        if others:
+            written["plan"]["against"] = [one["name"] for one in others]
         configuration = {
             "plan": written["plan"],
             "digest": self.digest,
             "model": model,
             "device": self.model.device.type,
             "versions": {"wherefrom": __version__, "torch": version("torch"), "transformers": version("transformers")},
-        }
+        } | ({"against": others} if others else {})
         facts = {
             "how": written["how"],
             "data": self.examples.name,
@@ -215,7 +242,7 @@ class _Prepared:
         is not kept: it is computed again with its part, so that no number depends on this.
         """
         window = sorted(islice(self.examples, self.plan.examples_per_part * PARTS_PER_WINDOW), key=_length)
-        worker = Worker(replace(self.plan, model=self.model, strict=False))
+        worker = Worker(replace(self.plan, model=self.model, against=self.against, strict=False))
         part = worker([window[len(window) // 2]])
         if part.passes:  # else it is one that cannot be explained, which the run will say
             tell(self._cost(examples, part.passes))
@@ -250,7 +277,7 @@ class _Prepared:
         if plan.engine == "ray":
             return on_ray(plan, missing, count, plan.address)
         if count == 1:
-            return here(replace(plan, model=self.model), missing, moved)
+            return here(replace(plan, model=self.model, against=self.against), missing, moved)
         return in_processes(plan, missing, count, moved)
 
 

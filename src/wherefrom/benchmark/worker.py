@@ -169,8 +169,17 @@ class Worker:
         )
         known = self.model.labels if self.model.task.has_labels else []  # a language model's targets are tokens
         self.labels = LabelNames(known, plan.label_names)
-        metrics = chosen_metrics(plan.metrics)
-        self.comparer = Comparer(self.model, chosen_methods(plan.methods), metrics, plan.level, skip=not plan.strict)
+        self.against: list[TextModel] = [
+            one if isinstance(one, TextModel) else load_model(one, device=plan.device) for one in plan.against
+        ]
+        self.comparer = Comparer(
+            self.model,
+            chosen_methods(plan.methods),
+            chosen_metrics(plan.metrics),
+            plan.level,
+            self.against,
+            skip=not plan.strict,
+        )
         self.stages = Stages()
 
     def __call__(self, examples: Sequence[Example], moved: OnShare | None = None) -> Part:
@@ -235,8 +244,9 @@ class Worker:
             asked = asked_about(example, self.model)
             encoding = self.model.encode(*((asked.text,) if asked.pair is None else (asked.text, asked.pair)))
             targets = self._targets(asked, encoding)
-            for target in targets:  # a token that the model does not have costs this example, and no other
-                self.model.task.fixed_target(self.model, target)
+            for target in targets:  # a token that a model does not have costs this example, and no other
+                for model in (self.model, *self.against):
+                    model.task.fixed_target(model, target)
             return [(asked, self._query(asked, encoding, target)) for target in targets]
         except Exception as error:
             self._note_error(example, error, part)

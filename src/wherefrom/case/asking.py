@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from itertools import count as counter
 
 import numpy as np
@@ -17,12 +18,15 @@ from wherefrom.core.arrays import Flags, Indices, Numbers
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import Target
 from wherefrom.errors import ModelFailed
+from wherefrom.model.prefix import Prefix
 from wherefrom.model.text_model import PassCount, TextModel, rows_without_answer
 
 Progress = Callable[[int, int], None]  # rows that are done, and all that there are
 
 # Starting a pass costs about as much as this many tokens in it. Where padding would cost more, a new batch is begun.
 PASS_IN_TOKENS = 48
+# A row shares the beginning of its text with others only where that is at least this part of it.
+WORTH = 8
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,8 @@ class InputRow:
     words: tuple[int, ...]
     ids: tuple[int, ...]  # as the text has them, so that every position stays where it was
     types: tuple[int, ...] | None
+    text: Encoding  # that it was made of
+    begins: int  # how many tokens of the text it begins with
 
     def __len__(self) -> int:
         return len(self.words)
@@ -96,6 +102,7 @@ class Asker:
         self._place: dict[object, int] = {}
         self.unanswered: set[int] = set()  # places of rows that the model answered with NaN or infinity
         self._probabilities: dict[Target, Numbers] = {}
+        self._first_read: dict[tuple[int, ...], int] = {}  # the first position of a row that is read, by its ids
         # Without sharing no two questions are the same: for measuring what sharing brings, and that it changes nothing.
         self._apart: Iterator[int] | None = None if share else counter()
 
@@ -110,7 +117,8 @@ class Asker:
     def know(self, encoding: Encoding, logits: Tensor) -> None:
         """The answer to the whole text, which some other pass gave already."""
         if not self._waiting:
-            place = self._noted(InputRow(encoding.input_ids, encoding.input_ids, encoding.token_type_ids))
+            ids = encoding.input_ids
+            place = self._noted(InputRow(ids, ids, encoding.token_type_ids, encoding, len(ids)))
             if place == len(self.found):
                 self.found.append(logits.detach())
 
@@ -127,18 +135,22 @@ class Asker:
         fill = self.model.fill_in_place(fill)
         delete = fill == "delete"
         self.asked += len(kept)
+        begins = np.where(kept.all(1), kept.shape[1], kept.argmin(1)).tolist()  # up to the first that is hidden
         if delete:
-            kinds = None if types is None else np.asarray(types)
-            rows = (self._shortened(ids[row], None if kinds is None else kinds[row]) for row in kept)
+            rows = (self._shortened(encoding, row, first) for row, first in zip(kept, begins, strict=True))
         else:
-            filled = np.where(kept, ids, self.model.filler(fill))
-            rows = (InputRow(tuple(words), encoding.input_ids, types) for words in filled.tolist())
+            filled = np.where(kept, ids, self.model.filler(fill)).tolist()
+            rows = (
+                InputRow(tuple(words), encoding.input_ids, types, encoding, first)
+                for words, first in zip(filled, begins, strict=True)
+            )
         places = np.fromiter((self._noted(row) for row in rows), dtype=np.int64, count=len(kept))
         return PendingAnswers(self, places, kept, delete)
 
-    def _shortened(self, ids: Indices, types: Indices | None) -> InputRow:
-        words = tuple(ids.tolist()) or (self.model.start_token(),)
-        return InputRow(words, words, None if types is None else tuple(types.tolist()) or (0,))
+    def _shortened(self, encoding: Encoding, kept: Flags, begins: int) -> InputRow:
+        words = tuple(compress(encoding.input_ids, kept)) or (self.model.start_token(),)
+        types = encoding.token_type_ids
+        return InputRow(words, words, None if types is None else tuple(compress(types, kept)) or (0,), encoding, begins)
 
     def _noted(self, row: InputRow) -> int:
         key: object = self._apart and next(self._apart)
@@ -159,23 +171,83 @@ class Asker:
         """Ask all that was noted and is not answered yet."""
         if not self._waiting:
             return
-        waiting = sorted(self._waiting, key=lambda place: len(self._rows[place]))
+        waiting = self._waiting
         self.found += [torch.empty(0)] * len(waiting)
         self._probabilities.clear()
-        done = 0
+        told = 0
+
+        def done(rows: int) -> None:
+            nonlocal told
+            told += rows
+            if progress is not None:
+                progress(told, len(waiting))
+
         try:
-            while done < len(waiting):
-                batch = self._batch(waiting[done:])
-                answers = self._answered(batch)
-                self.unanswered.update(batch[row] for row in rows_without_answer(answers))
-                for place, logits in zip(batch, answers, strict=False):
-                    self.found[place] = logits[..., : len(self._rows[place])] if logits.ndim == 2 else logits
-                    done += 1
-                if progress is not None:
-                    progress(done, len(waiting))
+            alone, by_text = self._sharing(waiting)
+            for text, places in by_text:
+                prefix = self.model.prefix(text.input_ids, text.token_type_ids, self.count)
+                self._ask(sorted(places, key=lambda place: self._shared(self._rows[place])), done, prefix)
+            self._ask(sorted(alone, key=lambda place: len(self._rows[place])), done)
         except BaseException:
             self._forget(waiting)
             raise
+
+    def _ask(self, waiting: Sequence[int], done: Callable[[int], None], prefix: Prefix | None = None) -> None:
+        """Ask these rows, in batches of neighbours: as they are, or behind the beginning of a text that all share."""
+        first = 0
+        while first < len(waiting):
+            batch = (self._batch if prefix is None else self._batch_behind)(waiting[first:])
+            answers = self._answered(batch, prefix)
+            self.unanswered.update(batch[row] for row in rows_without_answer(answers))
+            for place, logits in zip(batch, answers, strict=False):
+                self.found[place] = logits[..., : len(self._rows[place])] if logits.ndim == 2 else logits
+            first += len(answers)
+            done(len(answers))
+
+    def _shared(self, row: InputRow) -> int:
+        """How many tokens of its text a row begins with; what is read is computed in any case."""
+        if row.ids not in self._first_read:
+            inputs = self.model.padded([row.ids], [row.types])
+            read = self.model.task.first_read(self.model, inputs)
+            self._first_read[row.ids] = 0 if read is None else int(read[0])
+        return min(row.begins, self._first_read[row.ids])
+
+    def _sharing(self, waiting: Sequence[int]) -> tuple[list[int], list[tuple[Encoding, list[int]]]]:
+        """Rows that are asked as they are; and, by text, those whose beginning is worth computing once: together they
+        must save more than the text costs.
+        """
+        by_text: dict[tuple[int, ...], list[int]] = {}
+        for place in waiting:
+            row = self._rows[place]
+            if WORTH * row.begins >= len(row):
+                by_text.setdefault(row.text.input_ids, []).append(place)
+        if not any(map(self._saves, by_text.values())) or not self.model.shares_prefixes:
+            return list(waiting), []
+        chosen = [places for places in by_text.values() if self._saves(places)]
+        together = {place for places in chosen for place in places}
+        return (
+            [place for place in waiting if place not in together],
+            [(self._rows[places[0]].text, places) for places in chosen],
+        )
+
+    def _saves(self, places: Sequence[int]) -> bool:
+        text = self._rows[places[0]].text
+        return sum(self._shared(self._rows[place]) for place in places) > len(text) + PASS_IN_TOKENS
+
+    def _batch_behind(self, places: Sequence[int]) -> Sequence[int]:
+        """As many of these, sorted by how much of the text they share, as are worth one pass: all of them are computed
+        from where the first one leaves the text.
+        """
+        if not self.model.takes_batches:
+            return places[:1]
+        rows = [self._rows[place] for place in places]
+        start, needed, longest = self._shared(rows[0]), 0, 0
+        for size, row in enumerate(rows):
+            needed, longest = needed + len(row) - self._shared(row), max(longest, len(row))
+            wasted = (size + 1) * (longest - start) - needed
+            if size and ((size + 1) * longest > self.room or wasted > PASS_IN_TOKENS):
+                return places[:size]
+        return places
 
     def _batch(self, places: Sequence[int]) -> Sequence[int]:
         """As many of these, sorted by length, as fit into one pass and do not need too much padding."""
@@ -189,11 +261,11 @@ class Asker:
             size, length = size + 1, longer
         return places[:size]
 
-    def _answered(self, places: Sequence[int]) -> Tensor:
+    def _answered(self, places: Sequence[int], prefix: Prefix | None = None) -> Tensor:
         """The logits of a batch; of its first part, where it does not fit into memory whole."""
         while True:
             try:
-                return self._logits([self._rows[place] for place in places])
+                return self._logits([self._rows[place] for place in places], prefix)
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
@@ -202,10 +274,13 @@ class Asker:
             places = places[: len(places) // 2]
             self.room = len(places) * len(self._rows[places[-1]])
 
-    def _logits(self, rows: Sequence[InputRow]) -> Tensor:
+    def _logits(self, rows: Sequence[InputRow], prefix: Prefix | None = None) -> Tensor:
         inputs = self.model.padded([row.ids for row in rows], [row.types for row in rows])
         words = self.model.padded([row.words for row in rows], [None])["input_ids"]
-        return self.model.logits(inputs, self.count, self.model.embed(words), check=False)
+        shared = 0 if prefix is None else min(map(self._shared, rows))
+        if prefix is None or not shared:
+            return self.model.logits(inputs, self.count, self.model.embed(words), check=False)
+        return self.model.logits_behind(prefix, shared, inputs, self.count, self.model.embed(words))
 
     def _forget(self, places: Sequence[int]) -> None:
         """After an error or an interruption nothing may look like an answer that is none."""

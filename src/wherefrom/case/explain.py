@@ -224,7 +224,7 @@ def attributions(cases: Sequence[Case], method: Method, options: Mapping[str, An
 
 # What any model can give that answers texts, and what takes a backward pass, or the weights of a layer.
 ASKING: frozenset[Reads] = frozenset({"nothing", "answers"})
-INSIDE: frozenset[Reads] = frozenset({"path", "relevance", "relevance_double", *BACKWARD})
+INSIDE: frozenset[Reads] = frozenset({"path", "modified_gradient", "relevance", "relevance_double", *BACKWARD})
 
 
 def _given(case: Case, method: Method, options: Mapping[str, Any]) -> Tensor | Attribution:

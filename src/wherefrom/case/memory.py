@@ -1,13 +1,16 @@
-"""When memory ends: work on a batch is done again on its halves."""
+"""When memory ends: how much a pass will take, how much there is, and a batch that does not fit done in halves."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TypeVar
 
 import torch
 
-from wherefrom.errors import ModelFailed
+from wherefrom.errors import NotEnoughMemory
 
 Result = TypeVar("Result")
 
@@ -15,7 +18,7 @@ Result = TypeVar("Result")
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an error says that memory ended; torch's allocator on the CPU raises a plain RuntimeError."""
     text = str(error).lower()
-    kinds = (torch.OutOfMemoryError, MemoryError)
+    kinds = (torch.OutOfMemoryError, MemoryError, NotEnoughMemory)
     return isinstance(error, kinds) or "out of memory" in text or "can't allocate memory" in text
 
 
@@ -28,8 +31,8 @@ def in_halves(
     """
     try:
         return work(places)
-    except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error):
+    except (RuntimeError, MemoryError, NotEnoughMemory) as error:
+        if not is_out_of_memory(error) or (len(places) == 1 and isinstance(error, NotEnoughMemory)):
             raise
         if len(places) == 1:
             raise not_enough_memory(lengths[places[0]]) from error
@@ -38,5 +41,69 @@ def in_halves(
     return in_halves(places[:middle], lengths, work) | in_halves(places[middle:], lengths, work)
 
 
-def not_enough_memory(tokens: int) -> ModelFailed:
-    return ModelFailed(f"There is not enough memory for a text of {tokens} tokens.")
+WAY_OUT = (
+    "Shorten the text, or take a method that keeps no attention: saliency, integrated_gradients, attn_lrp or occlusion."
+)
+
+
+def not_enough_memory(tokens: int, needed: int | None = None, free: int | None = None) -> NotEnoughMemory:
+    """The error for a text that does not fit; with what it needs and what there is, in bytes, where that is known."""
+    if needed is None or free is None:
+        return NotEnoughMemory(f"There is not enough memory for a text of {tokens} tokens. {WAY_OUT}")
+    return NotEnoughMemory(
+        f"This takes about {_written(needed)} for a text of {tokens} tokens, and {_written(free)} are free. {WAY_OUT}"
+    )
+
+
+def _written(size: int) -> str:
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:,.1f} MB"
+
+
+@contextmanager
+def clear_when_memory_ends(tokens: int) -> Iterator[None]:
+    """An allocator's own error within, as one that says what to do."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if is_out_of_memory(error):
+            raise not_enough_memory(tokens) from error
+        raise
+
+
+def free_memory(device: torch.device) -> int | None:
+    """How many bytes can still be allocated; None where nobody says."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    if device.type != "cpu" or not sys.platform.startswith("linux"):
+        return None
+    known = [_kilobytes("/proc/meminfo", "MemAvailable"), _left_of_address_space(), _left_of_group()]
+    return min((one for one in known if one is not None), default=None)
+
+
+def _kilobytes(path: str, name: str) -> int | None:
+    """A number of kilobytes that a file of the kernel names, in bytes."""
+    try:
+        lines = Path(path).read_text(encoding="ascii").splitlines()
+        return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:")), None)
+    except (OSError, ValueError):
+        return None
+
+
+def _left_of_address_space() -> int | None:
+    """Of what `ulimit -v` allows."""
+    import resource  # not on every system
+
+    most, _ = resource.getrlimit(resource.RLIMIT_AS)
+    used = _kilobytes("/proc/self/status", "VmSize")
+    return None if most == resource.RLIM_INFINITY or used is None else max(0, most - used)
+
+
+def _left_of_group() -> int | None:
+    """Of what a container may take: pages of files do not count, because the kernel gives them back."""
+    try:
+        group = Path("/sys/fs/cgroup")
+        most, used = (group / "memory.max").read_text(encoding="ascii"), (group / "memory.current").read_text()
+        files = (group / "memory.stat").read_text().partition("\nfile ")[2].split("\n")[0]
+        return max(0, int(most) - int(used) + int(files or 0))
+    except (OSError, ValueError):  # no group, or no limit ("max")
+        return None

@@ -17,9 +17,10 @@ import torch
 from torch import Tensor
 
 from wherefrom.case.asking import Asker
+from wherefrom.case.memory import clear_when_memory_ends, free_memory, not_enough_memory
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import Target
-from wherefrom.errors import ModelFailed, NotSeen, TextWithoutAnswer, WrongModel
+from wherefrom.errors import ModelFailed, NotEnoughMemory, NotSeen, TextWithoutAnswer, WrongModel
 from wherefrom.model.recording import (
     Attend,
     Attention,
@@ -70,7 +71,17 @@ class ForwardPass:
 
 # Where relevance is read: see `Case.relevance`.
 RelevancePlace = Literal["words", "blocks", "attention", "top", "contexts"]
-PassKind = Literal["plain", "embeddings", "attention", "scores", "graph", "gradients", "relevance", "relevance_double"]
+PassKind = Literal[
+    "plain",
+    "embeddings",
+    "attention",
+    "scores",
+    "graph",
+    "gradients",
+    "modified_gradient",
+    "relevance",
+    "relevance_double",
+]
 
 _PLAIN: frozenset[Reads] = frozenset({"nothing", "answers", "path"})  # these read nothing of it but the logits
 _ATTENTION: frozenset[Reads] = _PLAIN | {"attention"}
@@ -94,7 +105,8 @@ SERVES: dict[PassKind, frozenset[Reads]] = {
     "scores": _SCORES,
     "graph": _GRAPH,
     "gradients": _GRADIENTS,
-    "relevance": _GRADIENTS | {"relevance"},
+    "modified_gradient": _PLAIN | {"embeddings", "modified_gradient"},
+    "relevance": _GRADIENTS | {"modified_gradient", "relevance"},
     "relevance_double": _PLAIN | {"relevance_double"},
 }
 
@@ -104,6 +116,21 @@ TWO_STACKS = (
     " attention between them. Take saliency, input_x_gradient, integrated_gradients, occlusion, kernel_shap, lime,"
     " raw_attention or gae."
 )
+# What a pass of each kind keeps in every layer: tensors as large as the attention probabilities, and tensors as large
+# as the hidden states. Counted in the code, and compared with what passes were measured to take.
+KEEPS: dict[PassKind, tuple[int, int]] = {
+    "plain": (0, 0),
+    "embeddings": (0, 20),
+    "attention": (1, 4),
+    "scores": (2, 4),
+    "graph": (1, 20),
+    "gradients": (4, 24),
+    "modified_gradient": (0, 24),
+    "relevance": (4, 28),
+    "relevance_double": (1, 32),
+}
+PASSING = 3  # tensors as large as one layer's attention that come and go
+SMALL = 2**27  # bytes; nobody looks whether these are free
 
 
 class Passes:
@@ -138,7 +165,7 @@ class Passes:
             return False
         try:
             self.forward(need)
-        except WrongModel:
+        except (WrongModel, NotEnoughMemory):
             return False
         return True
 
@@ -158,7 +185,7 @@ class Passes:
         inside = sorted(self._announced - _PLAIN, key=lambda need: (need == "relevance_double", need))
         for need in inside:
             # A model that cannot be looked into still answers; the method that looks into it gets the error.
-            with suppress(WrongModel):
+            with suppress(WrongModel, NotEnoughMemory):
                 return self.forward(need).logits.detach().to(self.leaf.dtype)
         return self.forward("nothing").logits.detach().to(self.leaf.dtype)
 
@@ -173,18 +200,51 @@ class Passes:
             if kind in self._made:
                 return self._made[kind]
         waiting = {other for other in self._announced if not any(other in SERVES[kind] for kind in self._made)}
+        too_large: list[NotEnoughMemory] = []
         for kind in sorted(serving, key=lambda kind: len((waiting - {"relevance_double"}) - SERVES[kind])):
             if kind in self._failed:
                 continue
+            if (problem := self._does_not_fit(kind)) is not None:
+                too_large.append(problem)  # a pass that serves less may do
+                continue
             try:
-                self._made[kind] = self._make(kind)
+                with clear_when_memory_ends(self._longest):
+                    self._made[kind] = self._make(kind)
+            except NotEnoughMemory:
+                raise
             except WrongModel as error:
                 self._failed[kind] = error.with_traceback(None)
             except ModelFailed as error:  # the rows of this pass are texts, so that the others can do without them
                 raise TextWithoutAnswer(str(error), error.rows) from error
             else:
                 return self._made[kind]
+        if too_large:
+            raise too_large[-1]
         raise next(self._failed[kind] for kind in serving).with_traceback(None)
+
+    @property
+    def _longest(self) -> int:
+        return max(map(len, self.encodings))
+
+    def needed_memory(self, kind: PassKind) -> int | None:
+        """How many bytes a pass will take, from the shapes of what it keeps; None where the model does not say them."""
+        config, n = self.model.network.config.get_text_config(), self._longest
+        sizes = [getattr(config, name, None) for name in ("num_hidden_layers", "num_attention_heads", "hidden_size")]
+        if not all(isinstance(size, int) for size in sizes):
+            return None
+        layers, heads, hidden = (int(size) for size in sizes if size is not None)
+        matrices, vectors = KEEPS[kind]
+        passing = PASSING * bool(matrices)
+        numbers = (layers * matrices + passing) * heads * n * n + layers * vectors * n * hidden
+        return numbers * len(self.encodings) * self.model.network.dtype.itemsize
+
+    def _does_not_fit(self, kind: PassKind) -> NotEnoughMemory | None:
+        """The error to raise, where a pass takes more memory than there is: before it is begun."""
+        needed = self.needed_memory(kind)
+        if needed is None or needed < SMALL:
+            return None
+        free = free_memory(self.model.device)
+        return None if free is None or needed <= free else not_enough_memory(self._longest, needed, free)
 
     def _make(self, kind: PassKind) -> ForwardPass:
         if kind == "plain":
@@ -195,17 +255,19 @@ class Passes:
                 return ForwardPass(self.model.logits(self.inputs, self.count, self.leaf))
         if self.model.task.two_stacks:
             raise NotSeen(TWO_STACKS)
-        if kind in ("relevance", "relevance_double"):
-            return self._with_rules(double=kind == "relevance_double")
+        if kind in ("modified_gradient", "relevance", "relevance_double"):
+            return self._with_rules(kind)
         with torch.set_grad_enabled(kind in ("graph", "gradients")):
             attend = fused_attention if kind == "graph" else explicit_attention
             record, logits = self._record(self.leaf, attend=attend, scores=kind in ("scores", "gradients"))
             return ForwardPass(logits, record)
 
-    def _with_rules(self, *, double: bool) -> ForwardPass:
+    def _with_rules(self, kind: PassKind) -> ForwardPass:
         """The forward pass that relevance goes back through; its values in double precision if asked for."""
-        network, routers = self.model.network, self.model.anatomy.routers
-        with torch.enable_grad(), relevance_mode(network, len(self.encodings), double=double, routers=routers) as mode:
+        network, routers, double = self.model.network, self.model.anatomy.routers, kind == "relevance_double"
+        gradient_rules = kind == "modified_gradient"
+        mode_of = partial(relevance_mode, network, len(self.encodings), routers=routers)
+        with torch.enable_grad(), mode_of(double=double, gradient_rules=gradient_rules) as mode:
             leaf = paired(self.leaf, self.leaf.detach().double()) if double else self.leaf
             record, logits = self._record(leaf, mode)
             record.contexts = mode.contexts
@@ -238,9 +300,8 @@ class Passes:
             tokens_first=family.tokens_first,
             scores=scores,
         ) as record:
-            logits = graph_tensor(
-                self.model.logits(self.inputs, self.count, leaf, whole=mode is None or not mode.double)
-            )
+            whole = mode is None or not (mode.double or mode.state.gradient_rules)
+            logits = graph_tensor(self.model.logits(self.inputs, self.count, leaf, whole=whole))
         if not record.attention or len(record.attention) != len(record.blocks):
             raise NotSeen(
                 f"{len(record.blocks)} blocks ran but {len(record.attention)} attentions were seen, so nothing is"
@@ -382,7 +443,10 @@ class TargetedPasses:
     ) -> list[Tensor]:
         """What the rules carry from every row's own target to `at`, with a batch in front."""
         self._check_heads(propagation)
-        made = self.passes.forward("relevance_double" if propagation.double else "relevance")
+        need: Reads = "relevance_double" if propagation.double else "relevance"
+        if need == "relevance" and propagation.rules != "zplus" and at in ("words", "blocks") and trace is None:
+            need = "modified_gradient"  # so little is read that a cheaper pass may do
+        made = self.passes.forward(need)
         record, state = made.recording, made.state
         key, layers = (propagation, at), [layer.probs for layer in record.attention]
         if key not in self._relevance or trace is not None:
@@ -433,4 +497,5 @@ class TargetedPasses:
     def _backward(self, logits: Tensor, wanted: list[Tensor], *, may_be_nothing: bool = False) -> tuple[Tensor, ...]:
         self.passes.count.backwards += len(self.targets)
         score = torch.stack([target.score(logits[i : i + 1])[0] for i, target in enumerate(self.targets)]).sum()
-        return torch.autograd.grad(score, wanted, retain_graph=True, allow_unused=may_be_nothing)
+        with clear_when_memory_ends(max(map(len, self.passes.encodings))):
+            return torch.autograd.grad(score, wanted, retain_graph=True, allow_unused=may_be_nothing)

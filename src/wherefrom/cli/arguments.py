@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -29,6 +29,12 @@ SETS = ("default", "fast", "all")  # what stands for several names
 problems = Console(stderr=True, highlight=False)
 
 ModelOption = Annotated[str, typer.Option("--model", "-m", help="'embedded', a folder, or a hub id.")]
+AgainstOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Another model, for metrics that compare two. Named several times, these give the mean.", metavar="MODEL"
+    ),
+]
 MethodsOption = Annotated[
     str,
     typer.Option(
@@ -114,6 +120,16 @@ def check_names(kind: Literal["method", "metric"], *asked: str | None) -> None:
         for name in (given or "").split(","):
             if name.strip() and given not in SETS:
                 check_name(kind, name.strip())
+
+
+def check_second(metrics: str, against: Sequence[str] | None) -> None:
+    """Refuse metrics that compare two models where there is one, before anything is loaded."""
+    from wherefrom.registry import listed
+
+    two = {row.name for row in listed("metric") if row.get("needs") == "second"}
+    asked = [name.strip() for name in metrics.split(",") if name.strip().partition(":")[0] in two]
+    if asked and not against:
+        raise BadOption(f"{', '.join(asked)} compares two models: name the other one with --against.")
 
 
 def check_data(data: str) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from wherefrom.cli.arguments import (
+    AgainstOption,
     DeviceOption,
     HtmlOption,
     JsonOption,
@@ -21,6 +22,7 @@ from wherefrom.cli.arguments import (
     app,
     check_names,
     check_open,
+    check_second,
     check_target,
     examples,
     read_spans,
@@ -28,7 +30,6 @@ from wherefrom.cli.arguments import (
     target_of_versus,
     write_page,
 )
-from wherefrom.errors import BadOption
 
 
 @app.command(
@@ -59,7 +60,7 @@ def compare(
     answer: Annotated[
         str | None, typer.Option(help="The right answer to a question.", show_default="the predicted one")
     ] = None,
-    against: Annotated[str | None, typer.Option(help="Another model, for metrics that compare two.")] = None,
+    against: AgainstOption = None,
     as_json: JsonOption = False,
     check: Annotated[
         bool, typer.Option("--check/--no-check", help="Put every explanation to its own test, too.")
@@ -92,20 +93,10 @@ def compare(
         answer=answer,
         check=check,
         units=chosen,
-        against=None if against is None else load(against, device=device),
+        against=[load(one, device=device) for one in against or ()],
     )
     write_page(html, found.to_html, open_it=open_page)
     if as_json:
         sys.stdout.write(found.to_json() + "\n")
     else:
         found.show()
-
-
-def check_second(metrics: str, against: str | None) -> None:
-    """Refuse metrics that compare two models where there is one, before anything is loaded."""
-    from wherefrom.registry import listed
-
-    two = {row.name for row in listed("metric") if row.get("needs") == "second"}
-    asked = [name.strip() for name in metrics.split(",") if name.strip().partition(":")[0] in two]
-    if asked and against is None:
-        raise BadOption(f"{', '.join(asked)} compares two models: name the other one with --against.")

@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.text import Text
 
 from wherefrom.cli.arguments import (
+    AgainstOption,
     DeviceOption,
     HtmlOption,
     LevelOption,
@@ -30,6 +31,7 @@ from wherefrom.cli.arguments import (
     check_data,
     check_names,
     check_open,
+    check_second,
     check_target,
     examples,
     problems,
@@ -64,6 +66,7 @@ def run(
     ] = None,
     data_option: Annotated[str | None, typer.Option("--data", help="The same.")] = None,
     model: ModelOption = "embedded",
+    against: AgainstOption = None,
     methods: MethodsOption = "fast",
     metrics: MetricsOption = "all",
     target: Annotated[
@@ -106,12 +109,14 @@ def run(
     check_data(data)
     check_names("method", methods)
     check_names("metric", metrics)
+    check_second(metrics, against)
     label_names: Any = "none" if labels == "none" else _pairs(labels, "--labels")
     with _says_what_is_kept(out) as kept:
         _run(
             plan={
                 "data": data,
                 "model": model,
+                "against": against or (),
                 "methods": methods,
                 "metrics": metrics,
                 "target": target,

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from wherefrom.case.asking import Asker, InputRow
+from wherefrom.model.prefix import Prefix
 from wherefrom.model.text_model import TextModel
 
 OVERHEAD = 1_000  # bytes that a kept answer takes beside its numbers, about
@@ -60,12 +61,12 @@ class CachingAsker(Asker):
         super().__init__(model)
         self.cache = cache
 
-    def _logits(self, rows: Sequence[InputRow]) -> Tensor:
+    def _logits(self, rows: Sequence[InputRow], prefix: Prefix | None = None) -> Tensor:
         keys = [self._key(row) for row in rows]
         known = [self.cache.get(key) for key in keys]
         missing = [place for place, found in enumerate(known) if found is None]
         if missing:
-            computed = super()._logits([rows[place] for place in missing])
+            computed = super()._logits([rows[place] for place in missing], prefix)
             for place, logits in zip(missing, computed, strict=True):
                 own = logits if logits.ndim == 1 else logits[..., : len(rows[place])]
                 kept = own.clone()  # or it would keep the whole batch in memory

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
 from wherefrom.case.asking import Asker, Progress
@@ -16,7 +17,7 @@ from wherefrom.case.check import ToCheck
 from wherefrom.case.explain import ComponentCases, by_batches, cases_of, cases_toward, checked, explained
 from wherefrom.case.memory import is_out_of_memory
 from wherefrom.case.passes import Passes
-from wherefrom.core.comparison import Comparison, Rationale
+from wherefrom.core.comparison import Comparison, Grade, Rationale
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.explanation import Explanation
 from wherefrom.core.units import Level, Span
@@ -175,10 +176,11 @@ class Gathered(NamedTuple):
 
     explanations: dict[str, Explanation]
     failed: dict[str, str]
-    jobs: list[GradingTask]
+    jobs: list[GradingTask]  # one for every explanation; with the first of the other models, where there are any
+    pairs: list[list[GradingTask]]  # of every explanation, the same with each further model
 
 
-Second = Callable[[Encoding, Configured[Method], TargetSpec], Explanation]  # the same explanation by another model
+Elsewhere = Comparison | str  # what another model explains of one text; or why it explains nothing
 
 
 @dataclass(frozen=True)
@@ -189,7 +191,7 @@ class Comparer:
     methods: Sequence[Configured[Method]]
     metrics: Sequence[ConfiguredMetric]
     level: Level = "token"
-    second: Second | None = None
+    against: Sequence[TextModel] = ()  # other models, for metrics that compare two
     check: bool = False  # whether every explanation is put to its own test, too
     skip: bool = True  # a method that cannot explain a text is left out, and said so; else it is an error
 
@@ -207,11 +209,13 @@ class Comparer:
             batch of texts, with how many explanations there are, and how many there will be.
         """
         shared = asker or Asker(self.model)
-        for query in queries:  # what cannot be explained is an error before anything runs
-            self.model.task.fixed_target(self.model, query.target)
+        for model in (self.model, *self.against):  # what cannot be explained is an error before anything runs
+            for query in queries:
+                model.task.fixed_target(model, query.target)
+        elsewhere = [self._elsewhere(model, queries) for model in self.against if self._needs("second")]
 
         def work(places: Sequence[int]) -> dict[int, Gathered]:
-            return self._gathered(places, queries, shared, count)
+            return self._gathered(places, queries, shared, elsewhere, count)
 
         explanations = 0
 
@@ -224,7 +228,8 @@ class Comparer:
         found = by_batches(self.model, [query.encoding for query in queries], work)
         ordered = [found[place] for place in range(len(queries))]
         before, started = (shared.asked, shared.distinct, shared.rows), time.perf_counter()
-        grades = iter(grade([job for one in ordered for job in one.jobs], self.metrics, shared, progress))
+        graded = grade([job for one in ordered for job in one.jobs], self.metrics, shared, progress)
+        grades = iter(self._over_pairs(graded, [pairs for one in ordered for pairs in one.pairs], shared))
         seconds = (time.perf_counter() - started) / len(queries)
         asked, distinct, rows = (
             now - then for now, then in zip((shared.asked, shared.distinct, shared.rows), before, strict=True)
@@ -244,6 +249,38 @@ class Comparer:
             )
             for number, one in enumerate(ordered)
         ]
+
+    def _over_pairs(
+        self, graded: Sequence[list[Grade]], pairs: Sequence[Sequence[GradingTask]], asker: Asker
+    ) -> list[list[Grade]]:
+        """The grades, in which metrics that compare two models have the mean over all other models."""
+        two = [metric for metric in self.metrics if metric.choice.row.needs == "second"]
+        if not two or not self.against:
+            return list(graded)
+        further = iter(grade([job for own in pairs for job in own], two, asker))
+        found = []
+        for row, own in zip(graded, pairs, strict=True):
+            more = [{one.metric: one for one in next(further)} for _ in own]
+            names = {metric.choice.asked for metric in two}
+            found.append(
+                [
+                    mean_over_pairs([one, *(other[one.metric] for other in more)]) if one.metric in names else one
+                    for one in row
+                ]
+            )
+        return found
+
+    def _elsewhere(self, model: TextModel, queries: Sequence[Query]) -> list[Elsewhere]:
+        """What another model explains of the same texts by the same methods. A text that it cannot explain costs
+        nothing but itself.
+        """
+        comparer = replace(self, model=model, metrics=(), against=(), check=False, skip=True)
+        try:
+            return list(comparer.compare([_read_by(model, query) for query in queries]))
+        except Exception as error:
+            if len(queries) == 1:
+                return [reason(error)]
+            return [self._elsewhere(model, [query])[0] for query in queries]
 
     def _checked(self, found: Gathered, asker: Asker) -> tuple[Explanation, ...]:
         """A text's explanations with their checks, where these are wanted. They ask after the metrics, so that what
@@ -325,10 +362,16 @@ class Comparer:
         return _of_others(method, _options_again(method, explanation), [case.toward(target) for target in others])
 
     def _gathered(
-        self, places: Sequence[int], queries: Sequence[Query], asker: Asker, count: Callable[[int], None]
+        self,
+        places: Sequence[int],
+        queries: Sequence[Query],
+        asker: Asker,
+        elsewhere: Sequence[Sequence[Elsewhere]],
+        count: Callable[[int], None],
     ) -> dict[int, Gathered]:
         """Every method's explanations of texts that share their passes, and what there is to grade.
 
+        elsewhere: what the other models explain of all texts. (other model, text)
         count: called after every method with how many texts it was asked about.
         """
         passes = Passes(self.model, [queries[place].encoding for place in places], asker)
@@ -338,27 +381,22 @@ class Comparer:
             passes.announce((), several_targets=True)
         cases = cases_of(passes, places, [queries[place].target for place in places], self.level)
         others, why = self._cases_of_others(cases) if self._needs("others") else ({}, "")
-        found = {place: Gathered({}, {}, []) for place in places}
+        found = {place: Gathered({}, {}, [], []) for place in places}
         for choice in self.methods:
             for place, explanation in self._by(choice, cases, found).items():
                 query = queries[place]
-                elsewhere, missing = (
+                toward_others, missing = (
                     _of_others(choice.row, choice.options, others[place]) if others else ([], {"others": why})
                 )
-                second = None
-                if self._needs("second") and self.second is not None:
-                    second, missing["second"] = self._second(explanation, query, choice)
                 answer = self._answer(query, cases[place][0]) if self._needs("answer") else None
-                graded = Evidence.of(
-                    explanation,
-                    others=elsewhere,
-                    rationale=query.rationale,
-                    answer=answer,
-                    second=second,
-                    missing=missing,
+                evidence = Evidence.of(
+                    explanation, others=toward_others, rationale=query.rationale, answer=answer, missing=missing
                 )
+                pairs = [_compared_with(evidence, explanation, choice.asked, by[place]) for by in elsewhere]
+                first, *further = [GradingTask.of(cases[place], one) for one in pairs or [evidence]]
                 found[place].explanations[choice.asked] = explanation
-                found[place].jobs.append(GradingTask.of(cases[place], graded))
+                found[place].jobs.append(first)
+                found[place].pairs.append(further)
             count(len(places))
         return found
 
@@ -393,17 +431,6 @@ class Comparer:
         except NotDefined as error:
             return {}, str(error)
 
-    def _second(
-        self, explanation: Explanation, query: Query, choice: Configured[Method]
-    ) -> tuple[Explanation | None, str]:
-        assert self.second is not None
-        other = self.second(query.encoding, choice, query.target)
-        if other.target != explanation.target:
-            return None, f"the models decide differently: {explanation.target} and {other.target}"
-        if other.tokens != explanation.tokens:
-            return None, f"the models cut the text into different {explanation.level}s; compare them by word"
-        return other, ""
-
     def _answer(self, query: Query, case: Case) -> list[Sequence[Span]] | None:
         """Where the answer stands: in the second text. What is predicted, unless it is known."""
         spans = query.answer
@@ -416,6 +443,44 @@ class Comparer:
         if spans is None:
             spans = self.model.task.answer(self.model, case.logits, query.encoding)
         return None if spans is None else [(), spans]
+
+
+def _read_by(model: TextModel, query: Query) -> Query:
+    """The same query as another model reads it, with what only that model's explanations need."""
+    encoding = query.encoding
+    again = model.encode(encoding.text) if encoding.pair is None else model.encode(encoding.text, encoding.pair)
+    return Query(again.with_spans(encoding.spans) if encoding.spans else again, query.target)
+
+
+def _compared_with(evidence: Evidence, explanation: Explanation, name: str, elsewhere: Elsewhere) -> Evidence:
+    """The evidence with the scores that another model gives, or why there are none."""
+    other, why = _second(explanation, name, elsewhere)
+    scores = None if other is None else np.asarray(other.scores)
+    return replace(evidence, second=scores, missing={**evidence.missing, "second": why})
+
+
+def _second(explanation: Explanation, name: str, elsewhere: Elsewhere) -> tuple[Explanation | None, str]:
+    if isinstance(elsewhere, str) or name in elsewhere.failed:
+        why = elsewhere if isinstance(elsewhere, str) else elsewhere.failed[name]
+        return None, f"the other model could not explain this text: {why}"
+    other = elsewhere.explanations[elsewhere.names.index(name)]
+    if other.target != explanation.target:
+        return None, f"the models decide differently: {explanation.target} and {other.target}"
+    if other.tokens != explanation.tokens:
+        return None, f"the models cut the text into different {explanation.level}s; compare them by word"
+    return other, ""
+
+
+def mean_over_pairs(grades: Sequence[Grade]) -> Grade:
+    """One grade of an explanation from those by every other model: the mean of those that are defined, and in the
+    details how many these are.
+    """
+    known = [one for one in grades if one.value is not None]
+    if not known:
+        return replace(grades[0], why="; ".join(dict.fromkeys(one.why for one in grades)))
+    values = [float(one.value) for one in known if one.value is not None]
+    details = {**known[0].details, "pairs": len(known)} if len(grades) == 1 else {"pairs": len(known), "values": values}
+    return replace(known[0], value=sum(values) / len(values), details=details)
 
 
 def _options_again(method: Method, explanation: Explanation) -> dict[str, Any]:

@@ -3,7 +3,8 @@ widths.
 
 The layers are a graph: node (l, i) is token i after l blocks, and a pipe of width 0.5 A + 0.5 I (mean over heads) leads
 from (l + 1, i) to (l, j). A token's score is the maximum flow between the top node of the deciding position and its own
-node at the bottom. One maximum-flow problem per token: slow, minutes beyond a hundred tokens.
+node at the bottom. One maximum-flow problem per token, each over every pipe: the time grows with the third power of the
+length, so that a long text is refused unless it is told to be `patient`.
 """
 
 from __future__ import annotations
@@ -15,20 +16,30 @@ from scipy.sparse.csgraph import maximum_flow
 from torch import Tensor
 
 from wherefrom.case.case import Case
+from wherefrom.errors import BadOption
 from wherefrom.registry import method
 
+# Pipes times problems that are solved without being asked twice: up to 400 tokens through six layers.
+MOST = 400_000_000
+SECONDS = 9e-8  # of each of them, measured on random attention of 64 to 256 tokens (2026-11-16)
 UNIT = 2**30  # the solver takes whole numbers: all that leaves one node, as a 32-bit number, good to nine digits
 
 
 @method(
     family="attention", signed=False, per_class=False, reads="attention", paper="Abnar & Zuidema 2020, arXiv:2005.00928"
 )
-def attention_flow(case: Case) -> Tensor:
+def attention_flow(case: Case, *, patient: bool = False) -> Tensor:
     layers = [
         0.5 * probs.mean(0) + 0.5 * torch.eye(len(case.encoding)).to(probs) for probs in case.attention(scores=False)
     ]
     widths = torch.stack(layers).double().cpu().numpy()  # (layer, query, key)
     depth, tokens, _ = widths.shape
+    if depth * tokens**3 > MOST and not patient:
+        raise BadOption(
+            f"attention_flow solves {tokens} maximum-flow problems over {depth * tokens**2:,} pipes each, which takes"
+            f" about {depth * tokens**3 * SECONDS:.0f} seconds or more. Shorten the text, take attention_rollout, or"
+            " wait with patient=True."
+        )
     layer, query, key = np.meshgrid(np.arange(depth), np.arange(tokens), np.arange(tokens), indexing="ij")
     upper, lower = (layer + 1) * tokens + query, layer * tokens + key
     source = (depth + 1) * tokens  # feeds the position, or positions, that the decision is read from

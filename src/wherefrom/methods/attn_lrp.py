@@ -13,7 +13,11 @@ from wherefrom.registry import method
 
 
 @method(
-    family="relevance", signed=True, per_class=True, reads="relevance", paper="Achtibat et al. 2024, arXiv:2402.05602"
+    family="relevance",
+    signed=True,
+    per_class=True,
+    reads="modified_gradient",
+    paper="Achtibat et al. 2024, arXiv:2402.05602",
 )
 def attn_lrp(case: Case) -> Attribution:
     return input_times(case, "attn_lrp")

@@ -12,6 +12,12 @@ from wherefrom.methods.attn_lrp import input_times
 from wherefrom.registry import method
 
 
-@method(family="relevance", signed=True, per_class=True, reads="relevance", paper="Ali et al. 2022, arXiv:2202.07304")
+@method(
+    family="relevance",
+    signed=True,
+    per_class=True,
+    reads="modified_gradient",
+    paper="Ali et al. 2022, arXiv:2202.07304",
+)
 def cp_lrp(case: Case) -> Attribution:
     return input_times(case, "cp_lrp")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import math
 import threading
 from collections.abc import Iterator, Sequence
@@ -13,13 +14,14 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.family import DecisionPosition
 from wherefrom.core.target import Target
 from wherefrom.errors import BadOption, EmptyText, MissingToken, ModelFailed, ModelIsTraining, NotSeen, WrongModel
 from wherefrom.model.anatomy import Anatomy, Block, dissect
+from wherefrom.model.prefix import Prefix, empty_cache
 from wherefrom.model.tasks import TASKS, TargetSpec, Task
 from wherefrom.model.tasks.call import NetworkCall
 
@@ -78,6 +80,8 @@ class TextModel:
         """The same model, asked about something else. What was found out when it was loaded is not found out again."""
         other = copy.copy(self)
         object.__setattr__(other, "task", task)
+        for depends_on_task in ("labels", "shares_prefixes"):
+            other.__dict__.pop(depends_on_task, None)
         return other
 
     def check_mode(self) -> None:
@@ -283,12 +287,78 @@ class TextModel:
             )
         return logits
 
-    def _logits(self, inputs: dict[str, Tensor], embeddings: Tensor | None, *, skip_unread: bool) -> Tensor:
+    def prefix(self, ids: Sequence[int], types: Sequence[int] | None, count: PassCount) -> Prefix:
+        """What a causal model keeps of a text, for `logits_behind`: one forward pass."""
+        self.check_mode()
+        count.forwards += 1
+        return self._prefix(self.padded([ids], [types]))
+
+    def _prefix(self, inputs: dict[str, Tensor]) -> Prefix:
+        cache = empty_cache()
+        self._logits(inputs, None, skip_unread=self.skips_unread, cache=cache)
+        return Prefix.of(cache)
+
+    def logits_behind(
+        self, prefix: Prefix, length: int, inputs: dict[str, Tensor], count: PassCount, embeddings: Tensor
+    ) -> Tensor:
+        """The logits of rows that all begin with the first `length` tokens of a prefix: only what is behind these goes
+        through the model. Inputs and embeddings are those of whole rows. See `shares_prefixes`.
+        """
+        self.check_mode()
+        count.forwards += len(inputs["input_ids"])
+        return self._behind(prefix, length, inputs, embeddings)
+
+    def _behind(self, prefix: Prefix, length: int, inputs: dict[str, Tensor], embeddings: Tensor | None) -> Tensor:
+        rest = {name: value[:, length:] for name, value in inputs.items()}
+        cache = prefix.beginning(length, len(inputs["input_ids"]))
+        behind = None if embeddings is None else embeddings[:, length:]
+        return self._logits(rest, behind, skip_unread=self.skips_unread, cache=cache)
+
+    @cached_property
+    def shares_prefixes(self) -> bool:
+        """Whether rows that begin alike may share what the model computes of their beginning. Tried, when it is first
+        worth something, because only that tells whether a model is causal and continues from a cache as it should.
+        """
+        if "past_key_values" not in inspect.signature(self.network.forward).parameters:
+            return False
+        try:
+            kept, text = 2, list(self.encode(self.task.sample).input_ids)  # so many tokens in front are shared
+            rows, read = [text], torch.zeros(1)
+            while int(read.min()) <= kept:
+                rows = [rows[-1] + text, rows[-1] + text + text][: 1 + self.takes_batches]
+                inputs = self.padded(rows, [None])
+                if (found := self.task.first_read(self, inputs)) is None:
+                    return False
+                read = found
+            longest = self.padded(rows[-1:], [None])
+            # Another word behind what is shared: a model that is not causal would have seen it from there.
+            inputs["input_ids"][:, kept] = (inputs["input_ids"][:, kept] + 1) % len(self.embedding_table)
+            with torch.no_grad():
+                full = self._logits(inputs, None, skip_unread=self.skips_unread)
+                short = self._behind(self._prefix(longest), kept, inputs, None)
+        except Exception:  # whatever a model without a cache makes of one: then all rows run from the start
+            return False
+        return _same_answer(short, full)
+
+    def _logits(
+        self,
+        inputs: dict[str, Tensor],
+        embeddings: Tensor | None,
+        *,
+        skip_unread: bool,
+        cache: DynamicCache | None = None,
+    ) -> Tensor:
+        """cache: what the model keeps of tokens in front of these; it is added to."""
         positions = None if self._position_unknown else self.task.positions(self, inputs)
         only = self._only_what_is_read(positions) if skip_unread else nullcontext()
         call = self.task.call(self, inputs, embeddings)
+        given = dict(call.arguments)
+        if cache is not None:
+            mask = inputs["attention_mask"]
+            seen = mask.new_ones(len(mask), cache.get_seq_length())
+            given |= {"attention_mask": torch.cat([seen, mask], 1), "past_key_values": cache, "use_cache": True}
         with self._embeddings_are(call), only, self._words_only_at(positions):
-            output = self.network(**call.arguments)
+            output = self.network(**given)
         if self.vocabulary_head is not None and positions is not None:
             # one position was computed, and stands for all of them; the others are never looked at
             output.logits = output.logits.expand(-1, inputs["input_ids"].shape[1], -1)

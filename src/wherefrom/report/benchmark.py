@@ -419,6 +419,7 @@ def _provenance(summary: Summary) -> list[tuple[str, str]]:
     rows = [
         ("data", str(summary.plan["data"])),
         ("model", f"{manifest['model']['name']} ({manifest['model']['fingerprint']})"),
+        *(("compared with", str(name)) for name in summary.plan.get("against", ())),
         ("methods", ", ".join(summary.plan["methods"])),
         ("metrics", ", ".join(summary.plan["metrics"])),
         ("software", ", ".join(f"{name} {version}" for name, version in manifest["configuration"]["versions"].items())),

@@ -1,18 +1,17 @@
-"""Whether somebody looks from a notebook, and a view shown there."""
+"""A view shown in a notebook."""
 
 from __future__ import annotations
 
 import sys
 from typing import Any
 
+from wherefrom.core.notebook import in_notebook
+
 
 def shown_in_notebook(view: Any) -> bool:
-    """Show the HTML view of a result below the cell that is running, where there is one; say whether there was.
-
-    IPython in a terminal has no HTML: only a kernel's shell has. Nothing is imported that the notebook did not import.
-    """
-    ipython, output = sys.modules.get("IPython"), sys.modules.get("IPython.display")
-    if ipython is None or output is None or getattr(ipython.get_ipython(), "kernel", None) is None:
+    """Show the HTML view of a result below the cell that is running, where there is one; say whether there was."""
+    output = sys.modules.get("IPython.display")
+    if output is None or not in_notebook():
         return False
     output.display(view)  # which asks for its _repr_html_, and keeps the plain text beside it
     return True

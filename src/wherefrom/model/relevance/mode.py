@@ -163,6 +163,8 @@ class RelevanceMode(TorchFunctionMode):
     ) -> Tensor:
         """The function's result, with a step that hands relevance to the operands."""
         result, exact = self._inside(func, args, kwargs), self._beside(func, args, kwargs)
+        if self.state.gradient_rules and rule.only_gradient:
+            return self._paired(result, exact)
         value = result.detach()
         if exact is not None and rule.exact:
             value.copy_(exact)
@@ -187,6 +189,8 @@ class RelevanceMode(TorchFunctionMode):
             with torch._C.DisableTorchFunction():
                 y = paired(module.forward(graph_tensor(x)), module.forward(in_double(x)))
         rule, result = BY_KIND["activation" if _is_activation(module) else "norm"], graph_tensor(y)
+        if self.state.gradient_rules and rule.only_gradient:
+            return y
         stepped = self._stepped(rule, (self.layer, type(module).__name__), result.detach(), result, x)
         return self._paired(stepped, getattr(y, "exact", None))
 
@@ -205,6 +209,8 @@ class RelevanceMode(TorchFunctionMode):
         the pass is in.
         """
         self.layer = layer
+        if self.state.gradient_rules:
+            return x
         inner = graph_tensor(x)
         stepped = self._stepped(BY_KIND["head_mask"], (layer, point), inner.detach(), inner, inner)
         return self._paired(stepped, getattr(x, "exact", None))
@@ -293,7 +299,21 @@ class RelevanceMode(TorchFunctionMode):
         hook: Hook = pass_through,
         layer: int | None = None,
     ) -> tuple[Attention, Tensor]:
-        """scaled_dot_product_attention: written out, or, where values are exact, as one step."""
+        """scaled_dot_product_attention: written out; or as one step, where values are exact; or by torch's own kernel,
+        which keeps no probabilities, where only modified gradients go back through it.
+        """
+        if self.state.gradient_rules and not depends(attn_mask):
+            names, place = ("attending", "attending", "attended"), self.layer if layer is None else layer
+            with torch._C.DisableTorchFunction():
+                query, key, value = (
+                    self._stepped(BY_KIND[name], (place, name), x.detach(), x) if depends(x) else x
+                    for name, x in zip(names, (query, key, value), strict=True)
+                )
+                context = functional.scaled_dot_product_attention(
+                    query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+                )
+            nothing = context.new_empty(0)
+            return Attention(nothing, nothing, value), context
         if not self.double or query.ndim != 4 or depends(attn_mask):
             options = {"scale": scale, "enable_gqa": enable_gqa, "hook": hook, "layer": layer or 0}
             return explicit_attention(query, key, value, attn_mask, dropout_p, is_causal, **options)  # type: ignore[arg-type]
@@ -376,12 +396,13 @@ def _is_norm(module: nn.Module) -> bool:
 
 @contextmanager
 def relevance_mode(
-    network: nn.Module, rows: int, *, double: bool, routers: Sequence[nn.Module] = ()
+    network: nn.Module, rows: int, *, double: bool, gradient_rules: bool = False, routers: Sequence[nn.Module] = ()
 ) -> Iterator[RelevanceMode]:
     """Within this context the network's operations put steps with their rules into the graph. What `routers` give is
-    held fixed.
+    held fixed. gradient_rules: only those of attn_lrp and cp_lrp, which takes less time and far less memory.
     """
-    mode, thread = RelevanceMode(PropagationState(rows), double=double), threading.get_ident()
+    state, thread = PropagationState(rows, gradient_rules), threading.get_ident()
+    mode = RelevanceMode(state, double=double)
 
     def enter(*_: Any) -> None:
         if threading.get_ident() == thread:

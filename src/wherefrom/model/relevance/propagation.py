@@ -53,6 +53,9 @@ class PropagationState:
     """
 
     rows: int  # of the batch
+    # Whether only the gradient and its modifications (attn_lrp, cp_lrp) will be asked for: they need less of the
+    # forward pass than z+ does.
+    gradient_rules: bool = False
     propagation: Propagation = field(default_factory=Propagation)
     trace: list[Operation] | None = None
     last: int | None = None  # the layer at whose attention this pass ends

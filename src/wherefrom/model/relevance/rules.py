@@ -69,6 +69,16 @@ class Rule:
     )
     inside_norm: bool = False  # holds inside norms and activations, where no other row does: their module has a rule
 
+    @property
+    def reads_for_gradients(self) -> bool:
+        """Whether the modified gradients read what is saved, too."""
+        return not {self.attn_lrp, self.cp_lrp} <= {gradient, half_gradient, quarter_gradient, no_gradient}
+
+    @property
+    def only_gradient(self) -> bool:
+        """Whether the modified gradients are the gradient here, so that they need no step."""
+        return self.attn_lrp is gradient and self.cp_lrp is gradient
+
     def share(self, rules: RuleSet) -> Share:
         """The column of a rule set."""
         return gradient if rules == "gradient" else COLUMNS[rules](self)
@@ -92,6 +102,11 @@ def gradient(call: BackwardCall) -> Sequence[Tensor | None]:
 def half_gradient(call: BackwardCall) -> Sequence[Tensor | None]:
     """Half of it, because both operands of a product receive the whole."""
     return [call.relevance / 2]
+
+
+def quarter_gradient(call: BackwardCall) -> Sequence[Tensor | None]:
+    """What reaches queries and keys through two products, one behind the other."""
+    return [call.relevance / 4]
 
 
 def no_gradient(call: BackwardCall) -> Sequence[Tensor | None]:
@@ -170,6 +185,11 @@ def positive_summands(call: BackwardCall) -> Sequence[Tensor | None]:
     summed = {dim % x.ndim for dim in dims}
     kept = [1 if i in summed else size for i, size in enumerate(x.shape)]
     return [None, zplus_sum(call.relevance.reshape(kept), x, dims)]
+
+
+def undefined(call: BackwardCall) -> Sequence[Tensor | None]:
+    """Torch's own attention kernel keeps nothing that z+ could share by."""
+    raise NotSeen(f"Relevance by z+ needs a forward pass that keeps {call.place[1]} written out.")
 
 
 def head_mask(call: BackwardCall) -> Sequence[Tensor | None]:
@@ -341,6 +361,22 @@ RULES: tuple[Rule, ...] = (
         zplus=no_gradient,
         attn_lrp=no_gradient,
         cp_lrp=no_gradient,
+    ),
+    Rule(
+        "attending",  # no function: queries and keys of torch's own attention kernel, see `RelevanceMode.attend`
+        (),
+        form="one",
+        zplus=undefined,
+        attn_lrp=quarter_gradient,
+        cp_lrp=no_gradient,  # the probabilities are held fixed
+    ),
+    Rule(
+        "attended",  # no function: the values of torch's own attention kernel
+        (),
+        form="one",
+        zplus=undefined,
+        attn_lrp=half_gradient,
+        cp_lrp=gradient,
     ),
     Rule(
         "head_mask",  # no function: put into the graph by `RelevanceMode.hook`

@@ -34,8 +34,9 @@ class RuleStep(torch.autograd.Function):
         ctx.state, ctx.rule, ctx.place, ctx.dims = state, rule, place, dims
         ctx.shapes = [x.shape for x in operands]
         ctx.set_materialize_grads(False)
-        result_read = (value,) if "result" in rule.reads else ()
-        ctx.save_for_backward(*result_read, *(operands if "operands" in rule.reads else ()))
+        reads = rule.reads if not state.gradient_rules or rule.reads_for_gradients else ()
+        result_read = (value,) if "result" in reads else ()
+        ctx.save_for_backward(*result_read, *(operands if "operands" in reads else ()))
         return value
 
     @staticmethod
@@ -69,9 +70,12 @@ class LinearStep(torch.autograd.Function):
         matrix: Tensor,
         bias: Tensor | None,
     ) -> Tensor:
-        ctx.state, ctx.place = state, place
+        ctx.state, ctx.place, ctx.shape = state, place, x.shape
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*((y, x, matrix) if bias is None else (y, x, matrix, bias)))
+        if state.gradient_rules:
+            ctx.save_for_backward(matrix)
+        else:
+            ctx.save_for_backward(*((y, x, matrix) if bias is None else (y, x, matrix, bias)))
         return y
 
     @staticmethod
@@ -79,17 +83,19 @@ class LinearStep(torch.autograd.Function):
         state, whole = ctx.state, received[0]
         if whole is None:
             return None, None, None, None, None, None
-        y, x, matrix, *bias = ctx.saved_tensors
-        relevance, shape, rows = whole, x.shape, None
+        *values, matrix = ctx.saved_tensors if state.gradient_rules else ctx.saved_tensors[:3]
+        bias = () if state.gradient_rules else ctx.saved_tensors[3:]
+        relevance, shape, rows = whole, ctx.shape, None
         if matrix.ndim == 2:
             rows = rows_with_relevance(relevance)
-            relevance, x, y = (t.reshape(-1, t.shape[-1]) for t in (relevance, x, y))
+            relevance, *values = (t.reshape(-1, t.shape[-1]) for t in (relevance, *values))
             if rows is not None:
-                relevance, x, y = relevance[rows], x[rows], y[rows]
+                relevance, *values = (t[rows] for t in (relevance, *values))
         share = LINEAR.share(state.rules)
         if share is gradient:
             part = relevance @ matrix.mT
         else:
+            y, x = values
             _, found = share(BackwardCall(relevance, [x.shape], (y, x, matrix, *bias), state, ctx.place))
             assert found is not None
             part = found

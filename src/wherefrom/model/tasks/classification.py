@@ -54,6 +54,9 @@ class Classification(SingleRow):
         order = torch.arange(ids.shape[1], device=ids.device)
         return (order * (ids != (-1 if pad is None else pad))).argmax(-1)
 
+    def first_read(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
+        return self.positions(model, inputs) if model.decision_position == "last" else None
+
     def fixed_target(self, model: TextModel, spec: TargetSpec) -> Target | None:
         if spec is None:
             return None

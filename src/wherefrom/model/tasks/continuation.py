@@ -34,6 +34,11 @@ class Continuation(NextToken):
         del model, inputs
         return None
 
+    def first_read(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
+        """The last token of the prompt."""
+        del model
+        return inputs["attention_mask"].sum(-1) - 1 - len(self.tokens)
+
     def logits(self, output: Any, inputs: dict[str, Tensor], positions: Tensor | None) -> Tensor:
         """(row, step * 3)"""
         del positions

@@ -41,3 +41,6 @@ class NextToken(TokenTask):
     def positions(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
         del model
         return inputs["attention_mask"].sum(-1) - 1
+
+    def first_read(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
+        return self.positions(model, inputs)

@@ -126,6 +126,11 @@ class Task(Protocol):
     def positions(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
         """The position that each row's decision is read at; None where all are. (row,)"""
 
+    def first_read(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
+        """The first position of each row that is read, so that a causal model need not compute those in front of it
+        for this row; None where all are read, or the model is not causal. (row,)
+        """
+
     def fixed_target(self, model: TextModel, spec: TargetSpec) -> Target | None:
         """The target, where it does not depend on the text; None where it does. Raises on what cannot be explained."""
 
@@ -196,6 +201,10 @@ class SingleRow:
             return False
         kind = model.network.config.problem_type
         return kind == "regression" or (kind is None and len(model.labels) == 1)
+
+    def first_read(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
+        del model, inputs
+        return None
 
     def read(self, model: TextModel, text: str, pair: str | None) -> Encoding:
         return tokenized(model, text, pair, model.limit)

@@ -1,5 +1,5 @@
 # Every target does its own set-up: a virtual environment in .venv, pinned by constraints.txt.
-.PHONY: demo explore test fuzz test-default-cpu test-portable check docs families pictures dist dist-test clean
+.PHONY: demo explore test fuzz test-default-cpu test-portable check docs families tasks pictures dist dist-test clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -78,6 +78,10 @@ docs: $(VENV)/.docs
 # The table of docs/families.md, by trying every method on a small model of every family.
 families: $(VENV)/.dev
 	PYTHONPATH=tests $(BIN)/python tests/family_table.py
+
+# The table of docs/tasks.md, by trying every method on a small model for every task.
+tasks: $(VENV)/.dev
+	PYTHONPATH=tests $(BIN)/python tests/task_table.py
 
 # The pictures of docs/pictures, from the pages that the commands write now; needs Chromium.
 pictures: $(VENV)/.dev

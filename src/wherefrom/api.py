@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
-from typing import Any, Protocol, overload
+from typing import Any, Protocol, get_args, overload
 
 import torch
 
@@ -13,6 +13,7 @@ from wherefrom.case.case import Attribution, make_cases
 from wherefrom.case.explain import explain_targets, explain_texts
 from wherefrom.case.flip import find_flip
 from wherefrom.case.generation import explain_generation
+from wherefrom.case.windows import LongTexts, explain_windows
 from wherefrom.catalogue import AUTO
 from wherefrom.core.comparison import Comparison, Grade
 from wherefrom.core.encoding import ChosenSpan, Encoding, TextOrPair
@@ -79,6 +80,7 @@ class Model:
         *,
         check: bool | None = ...,
         units: Iterable[ChosenSpan] | None = ...,
+        long: LongTexts = ...,
         **options: Any,
     ) -> Explanation: ...
     @overload
@@ -91,6 +93,7 @@ class Model:
         *,
         check: bool | None = ...,
         units: Iterable[ChosenSpan] | None = ...,
+        long: LongTexts = ...,
         **options: Any,
     ) -> list[Explanation]: ...
     @overload
@@ -103,6 +106,7 @@ class Model:
         *,
         check: bool | None = ...,
         units: Iterable[ChosenSpan] | None = ...,
+        long: LongTexts = ...,
         **options: Any,
     ) -> list[Explanation]: ...
     def explain(
@@ -114,6 +118,7 @@ class Model:
         *,
         check: bool | None = None,
         units: Iterable[ChosenSpan] | None = None,
+        long: LongTexts = "cut",
         **options: Any,
     ) -> Explanation | list[Explanation]:
         """Which tokens made the model decide so.
@@ -136,6 +141,9 @@ class Model:
                 given, one text is checked in a notebook, where its view shows the verdict, and none elsewhere.
             units: spans of characters that are scored as wholes: (start, end) in the text, or (start, end, 1) in its
                 pair. Words that lie in none of them are units by themselves. In place of a level.
+            long: what becomes of a text that is longer than the model reads. "cut": the rest is not explained, and a
+                `TextWasCut` warning says so. "windows": it is read in overlapping windows, a token's score is the mean
+                over those that it is in, and a note says which window decided; for models with labels.
             **options: the method's own.
 
         Returns:
@@ -147,12 +155,14 @@ class Model:
             print(e.top(3))
             ```
         """
+        if long not in get_args(LongTexts):
+            raise UnknownName.among("way with long texts", long, get_args(LongTexts))
         if method == AUTO:
             if options:
                 raise BadOption(f"{next(iter(options))!r} is an option of some method: name the method, too.")
             texts = _several(text)
             return self._explain_automatically(
-                text if texts is None else texts, target=target, level=level, check=check, units=units
+                text if texts is None else texts, target=target, level=level, check=check, units=units, long=long
             )
         chosen_method = find_method(method)
         chosen_options = check_options(method, chosen_method.function, options)
@@ -161,6 +171,15 @@ class Model:
         tested = several is None and in_notebook() if check is None else check
         if several is not None and units is not None:
             raise BadOption("Units are chosen in one text at a time, not in a list of texts.")
+        if long == "windows":
+            if isinstance(target, list) or units is not None:
+                raise BadOption("Windows take one target and no units of the caller's own: leave long='windows' out.")
+
+            def in_windows(one: Any) -> Explanation:
+                found = explain_windows(model, one, target, chosen_method, chosen_options, level)
+                return found or self.explain(one, method, target, level, check=check, **options)
+
+            return in_windows(text) if several is None else ExplanationList(map(in_windows, several))
         if isinstance(target, list):
             if several is not None:
                 raise BadOption("Several targets are explained for one text at a time, not for a list of texts.")
@@ -616,29 +635,35 @@ def load(
     labels: Sequence[str] | None = None,
     outputs: str | None = None,
     pooling: str | None = None,
+    template: str | None = None,
+    multi_label: bool = False,
 ) -> Model:
     """Load a model to explain.
 
     Args:
-        source: "embedded", a folder, a hub id, a (model, tokenizer) pair, a transformers pipeline, or a
-            SentenceTransformer; or any function that takes a list of texts (or of (text, pair) tuples) and returns a
-            row of numbers for each.
+        source: "embedded", a folder, a hub id, a (model, tokenizer) pair, a transformers pipeline, a
+            SentenceTransformer or a CrossEncoder; or any function that takes a list of texts (or of (text, pair)
+            tuples) and returns a row of numbers for each.
         tokenizer: of a model that is handed over, instead of the pair; of a function, what cuts its texts: words unless
             given.
         device: where the model runs, such as "cpu" or "cuda". A model that is handed over is never moved.
         dtype: its precision, such as "float64". A model that is handed over is never cast.
         task: what it was made for, where its files do not say: "classification", "token_classification",
-            "question_answering", "masked_lm", "causal_lm", "seq2seq" or "similarity" (the cosine of two texts'
-            embeddings).
+            "question_answering", "masked_lm", "causal_lm", "seq2seq", "multiple_choice" or "similarity" (the cosine of
+            two texts' embeddings).
         spread: of a regression model, what changes of its value are measured in, such as the standard deviation of its
             values over a data set; unless given, the deviation over random maskings of each text.
-        labels: of a function, the names of its columns.
+        labels: of a function, the names of its columns; of a model of entailment, candidate labels to choose among
+            (zero-shot), which are then the targets.
         outputs: of a function, what its numbers are: "probabilities" of classes, "independent" probabilities of labels
             that do not exclude each other, "logits" (scores of classes, of which a softmax makes probabilities), or
             "values". Unless given, probabilities where rows add up to one, values where there is one column, else
             logits.
         pooling: for similarity, how an encoder's hidden states become one vector: "mean", "cls" or "max"; what the
             files of a sentence encoder say, unless given, else the mean.
+        template: for candidate labels, the hypothesis that the model is asked about, with {} for the label; "This
+            example is {}." unless given.
+        multi_label: for candidate labels, whether several may be right, so that each has a probability of its own.
 
     Returns:
         A `Model`. Nothing is changed on a model that is handed over.
@@ -649,13 +674,27 @@ def load(
         ```
     """
     if is_function(source):
-        if any(one is not None for one in (device, dtype, task, pooling)):
-            raise BadOption("A function has no device, dtype, task or pooling that could be chosen: leave them out.")
+        if any(one is not None for one in (device, dtype, task, pooling, template)) or multi_label:
+            raise BadOption(
+                "A function has no device, dtype, task, pooling or template that could be chosen: leave them out."
+            )
         return Model(load_callable(source, tokenizer, labels=labels, outputs=outputs, spread=spread))
-    if labels is not None or outputs is not None:
-        raise BadOption("labels and outputs are for functions; a model's own configuration names its labels.")
+    if outputs is not None:
+        raise BadOption("outputs says what the numbers of a function are; a model's own configuration says it of it.")
     given = source if tokenizer is None else (source, tokenizer)
-    return Model(load_model(given, device=device, dtype=dtype, task=task, spread=spread, pooling=pooling))
+    return Model(
+        load_model(
+            given,
+            device=device,
+            dtype=dtype,
+            task=task,
+            spread=spread,
+            pooling=pooling,
+            labels=labels,
+            template=template,
+            several=multi_label,
+        )
+    )
 
 
 def flow(text: TextOrPair, *, model: Any = "embedded", method: str = "alti", **options: Any) -> Flow:

@@ -71,7 +71,7 @@ def test_a_real_process(folder: Path) -> None:
 
     right, wrong = run("explain", "the film was not bad", "--json"), run("explain", "a film", "--method", "atcat")
     assert (right.returncode, right.stderr) == (0, "")
-    assert json.loads(right.stdout)["method"] == "attcat"
+    assert json.loads(right.stdout)["method"] == "attn_lrp"
     assert (wrong.returncode, wrong.stdout, wrong.stderr) == (
         2,
         "",
@@ -99,7 +99,7 @@ def test_explain_shows_the_text_and_its_scores(wherefrom: Run, folder: Path) -> 
     done = wherefrom("explain", "the film was not bad", "--model", str(folder))
     assert done.returncode == 0, done.stderr
     assert "film" in done.stdout
-    assert "attcat" in done.stdout
+    assert "attn_lrp" in done.stdout
     assert done.stderr == ""
 
 
@@ -119,7 +119,7 @@ def test_json_html_standard_input_options_and_levels(wherefrom: Run, folder: Pat
 
 def test_difference_of_two_methods(wherefrom: Run, folder: Path) -> None:
     done = wherefrom("explain", "the film", "--model", str(folder), "--minus", "saliency", "--json")
-    assert json.loads(done.stdout)["method"] == "attcat - saliency"
+    assert json.loads(done.stdout)["method"] == "attn_lrp - saliency"
 
 
 def test_one_label_rather_than_another(wherefrom: Run, folder: Path) -> None:
@@ -189,7 +189,7 @@ def test_a_text_that_was_cut_is_a_warning(wherefrom: Run, folder: Path) -> None:
         (["explain", ""], 2, "empty or blank"),
         (["explain", "-"], 2, "empty or blank"),
         (["explain", "a film", "--method", "atcat"], 2, "Did you mean 'attcat'?"),
-        (["explain", "a film", "-o", "hiden=input"], 2, "Did you mean 'hidden'?"),
+        (["explain", "a film", "--method", "attcat", "-o", "hiden=input"], 2, "Did you mean 'hidden'?"),
         (["explain", "a film", "-o", "hidden"], 2, "key=value"),
         (["explain", "a film", "--target", "LABEL_9"], 2, "No label is called 'LABEL_9'"),
         (["explain", "a film", "--target", ""], 2, "The target is empty"),

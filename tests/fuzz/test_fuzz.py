@@ -127,7 +127,8 @@ def test_compare(task: str, text: str, rationale: Any, answer: Any, metrics: Any
 @cache
 def sound(task: str) -> dict[str, Any]:
     """An explanation as plain data."""
-    both = ("a fine film", "not bad") if task in ("pair", "question_answering", "similarity") else "a fine [MASK]"
+    pairs = ("pair", "question_answering", "multiple_choice", "similarity")
+    both = ("a fine film", "not bad\nvery good") if task in pairs else "a fine [MASK]"
     explained: Any = model(task).explain(both, "saliency")
     return cast("dict[str, Any]", explained.to_dict())
 

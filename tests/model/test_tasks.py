@@ -207,7 +207,7 @@ def test_two_classes_can_be_compared() -> None:
 
 def test_a_zero_shot_pipeline_is_refused_with_what_to_write() -> None:
     pipe = transformers.pipeline("zero-shot-classification", model=make_network("bert"), tokenizer=tokenizer())
-    with pytest.raises(WrongModel, match=r"explain\(\(text, 'This example"):
+    with pytest.raises(WrongModel, match=r"load\(pipe, labels=\['sports', 'politics'\]"):
         wherefrom.load(pipe)
 
 

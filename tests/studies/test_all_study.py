@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 from study_data import base, rows_of, sentences, write
 
@@ -149,12 +150,29 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model = StudyModel("toy", trained.source, {}, 1, 0.0)
     bench.run("sst2", model, ["attcat", "random", "saliency", "attcat:layers=last"], ["aopc", "faithfulness"])
     bench.run("sst2", model, ["alti", "random", "saliency"], ["aopc", "comprehensiveness"])
+    bench.run("sst2", model, ["gae", "random"], ["aopc"], target="label")  # another question
     claim: dict[str, Any] = {"name": "C1", "words": "w", "verdict": "open", "found": None}
     judged = {"value": 0.5, "low": 0.1, "high": 0.9, "texts": 5}
     pages = [claim, {**claim, "name": "C2", "verdict": "confirmed", "found": judged}]
     (root / "out" / "attcat.json").write_text(json.dumps({"claims": pages}))
     (root / "out" / "runs" / "sst2-toy-999-0123456789").mkdir()  # a run that has not begun
     return root / "out"
+
+
+def test_methods_are_held_against_each_other_on_the_same_texts() -> None:
+    """Two were measured on two texts, the third on one of them; a value that is not defined counts as measured."""
+    values = {"a": (0.1, 0.9), "random": (0.2, None), "b": (0.3,), "c": (0.4,)}
+    rows = [
+        {"example": f"t{place}", "target": "x", "method": method, "metric": "aopc", "value": value}
+        for method, own in values.items()
+        for place, value in enumerate(own)
+    ]
+    alone = [{"method": "a", "seconds": 1.0, "forwards": 1, "backwards": 1}]
+    found = all_study._of_set(pandas.DataFrame(rows), pandas.DataFrame(alone))
+    methods, table = found.tables["aopc"]
+    assert dict(zip(methods, table[0].tolist(), strict=True)) == {"a": 0.1, "b": 0.3, "c": 0.4, "random": 0.2}
+    assert len(table) == 1
+    assert found.rows == {"a": 2.0}
 
 
 def test_the_whole_page(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,6 +184,7 @@ def test_the_whole_page(folder: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     together = dict(shown["`aopc`"].rows)
     assert set(together) == {"`attcat`", "`alti`", "`saliency`", "`random`"}  # of both runs, each once
     assert "5." in shown["`aopc`"].note
+    assert any("explains 'label' instead of 'predicted'" in one for one in page.missing)
     assert "Which method for which task" in shown
     assert (tmp_path / "all-cost.png").is_file()
     assert any("sst2-toy-999" in one for one in page.missing)

@@ -123,6 +123,15 @@ def test_without_heads_nothing_is_said() -> None:
     assert found["M1 AOPC"].found is None
 
 
+def test_a_mask_of_one_kind_says_nothing_about_the_other() -> None:
+    """All chosen heads are positional: the mask without syntactic heads is the whole one."""
+    both = heads(0.95, 0.05)
+    one = found_with(RIGHT, replace(both, relations={}), [0.001, 0.003])
+    found = {claim.claim.name: claim for claim in judged({("sst2", "toy"): one})}
+    assert found["M6 syntactic"].found is None
+    assert found["M6 syntactic"].verdict == "open"
+
+
 def test_chance_is_taken_away() -> None:
     """Two heads of four, of which one is positional: 1 and -1 come as often, so that nothing is left of 1."""
 
@@ -189,3 +198,8 @@ def test_the_whole_study_on_a_tiny_model(folder: Path, monkeypatch: pytest.Monke
     text = markdown_page(page)
     assert markdown_page(mask_lrp_study.study(bench, [toy], ["sst2"], 2)) == text  # nothing is measured twice
     json.dumps(as_plain(page), allow_nan=False)
+    small, model = replace(bench, size=TINY._replace(texts=2)), bench.model("sst2", toy)
+    measured_on = {row["id"] for row in small.texts("sst2", model, 9)}
+    others = {row["id"] for row in small.texts("sst2", model, 4, skip=2)}
+    assert (len(measured_on), len(others)) == (2, 4)  # what is measured on does not limit the others
+    assert not measured_on & others

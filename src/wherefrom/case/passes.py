@@ -284,7 +284,7 @@ class Passes:
         task = self.model.task
         if task.several_rows is not None:
             raise NotSeen(
-                f"This method looks at the layers of one pass, and for {task.name} there are several:"
+                f"Not yet for {task.name}: this method looks at the layers of one pass, and there are several, because"
                 f" {task.several_rows}. Take saliency, input_x_gradient, integrated_gradients, or a method that only"
                 " asks, such as occlusion."
             )

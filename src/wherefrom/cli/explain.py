@@ -34,6 +34,7 @@ from wherefrom.core.files import json_text
 from wherefrom.errors import BadOption, UnknownName
 
 if TYPE_CHECKING:
+    from wherefrom.case.windows import LongTexts
     from wherefrom.core.explanation import Explanation, Theme
     from wherefrom.core.units import Level
 
@@ -76,6 +77,9 @@ def explain(
     ] = False,
     level: LevelOption = "token",
     units: UnitsOption = None,
+    long: Annotated[
+        str, typer.Option(help="A text that is longer than the model reads: cut, or windows, which overlap.")
+    ] = "cut",
     option: Annotated[
         list[str] | None, typer.Option("-o", help="An option of the method, as key=value; may be repeated.")
     ] = None,
@@ -109,11 +113,14 @@ def explain(
     loaded = load(model, device=device, spread=spread)
     depth = cast("Level", level)  # explain() says what is wrong with it
     aim = target if versus is None else (target_of_versus(target), versus)
+    reading = cast("LongTexts", long)
     if each:
         if target is not None or minus is not None:
             raise BadOption("--each explains every predicted label: give neither --target nor --minus with it.")
         _present_each(
-            loaded.explain(asked, method, loaded.predicted(asked), depth, check=check, units=chosen, **options),
+            loaded.explain(
+                asked, method, loaded.predicted(asked), depth, check=check, units=chosen, long=reading, **options
+            ),
             as_json=as_json,
             html=html,
             open_page=open_page,
@@ -122,9 +129,9 @@ def explain(
         )
         return
     check = check and (minus is None or html is not None)  # a difference has no check; its page shows both explanations
-    shown = [loaded.explain(asked, method, aim, depth, check=check, units=chosen, **options)]
+    shown = [loaded.explain(asked, method, aim, depth, check=check, units=chosen, long=reading, **options)]
     if minus is not None:
-        shown.append(loaded.explain(asked, minus, aim, depth, check=check, units=chosen))
+        shown.append(loaded.explain(asked, minus, aim, depth, check=check, units=chosen, long=reading))
     _present(shown, as_json=as_json, html=html, open_page=open_page, special=special, theme=colours)
 
 

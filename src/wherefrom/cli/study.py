@@ -43,7 +43,11 @@ def sparse(
     datasets: Annotated[str, typer.Option(help="Of sst, 20news, imdb, with commas.")] = "sst,20news,imdb",
     seeds: Annotated[int, typer.Option(help="How many times everything is trained.")] = 1,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Four classifiers a dataset: no sweep of lambda, no adversary.")
+        bool,
+        typer.Option(
+            "--quick",
+            help="Four classifiers a dataset (and twelve to choose the spread of vectors): no sweep, no adversary.",
+        ),
     ] = False,
     model: Annotated[
         str | None,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # these bring torch, which the first page need not wait for
     from wherefrom.explorer.service import ModelService
     from wherefrom.model.text_model import TextModel
 
-FIRST_METHODS = ("attcat", "integrated_gradients", "occlusion", "gae", "random")
+FIRST_METHODS = ("attn_lrp", "integrated_gradients", "occlusion", "gae", "random")
 FILLS = ("mask", "unk", "pad", "eos")
 EXAMPLES = 6  # of every kind
 

@@ -10,7 +10,7 @@ import os
 import socket
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -33,7 +33,9 @@ from wherefrom.model.sentence_encoder import (
     similarity_in_files,
 )
 from wherefrom.model.tasks import TASKS, Task
+from wherefrom.model.tasks.classification import Classification, sigmoid_named
 from wherefrom.model.tasks.similarity import EmbeddingSimilarity
+from wherefrom.model.tasks.zero_shot import TEMPLATE, zero_shot
 from wherefrom.model.text_model import TextModel
 
 EMBEDDED = "embedded"
@@ -52,6 +54,33 @@ def load_model(
     task: str | None = None,
     spread: float | None = None,
     pooling: str | None = None,
+    labels: Sequence[str] | None = None,
+    template: str | None = None,
+    several: bool = False,
+) -> TextModel:
+    """labels: candidates for a model of entailment (zero-shot), with the template of the hypothesis. several: whether
+    more than one of them may be right.
+    """
+    found = _load(source, device=device, dtype=dtype, task=task, spread=spread, pooling=pooling, labels=labels)
+    if labels is None:
+        if template is not None or several:
+            raise BadOption("A template and multi_label belong to candidate labels: give labels=[...], too.")
+        return found
+    if found.task.name != TASKS["classification"].name:
+        raise WrongModel(f"Candidate labels need a model of entailment; {found.name} is made for {found.task.name}.")
+    bound = zero_shot(found.name, found.network.config, labels, template or TEMPLATE, several=several)
+    return TextModel(found.network, found.tokenizer, name=found.name, task=bound)
+
+
+def _load(
+    source: Any,
+    *,
+    device: DeviceSpec | None,
+    dtype: DtypeSpec | None,
+    task: str | None,
+    spread: float | None,
+    pooling: str | None,
+    labels: Sequence[str] | None,
 ) -> TextModel:
     precision = _dtype(dtype)
     if device is not None:
@@ -67,7 +96,8 @@ def load_model(
     if is_sentence_encoder(source):
         *pair, bound = parts_of_encoder(source, pooling)
         source = tuple(pair)
-    network, tokenizer = _given(source)
+    bound = bound or _reranker(source)
+    network, tokenizer = _given(source, labels)
     if (device is not None and _device(device) != network.device) or (
         precision is not None and precision != network.dtype
     ):
@@ -107,13 +137,21 @@ def _dtype(asked: DtypeSpec | None) -> torch.dtype | None:
     return found
 
 
-def _given(source: Any) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+def _reranker(source: Any) -> Task | None:
+    """The task of a CrossEncoder in memory, as its activation says what its one output is; None for anything else."""
+    for name in ("activation_fn", "default_activation_function"):
+        said = sigmoid_named(type(getattr(source, name, None)).__name__)
+        if said is not None and hasattr(source, "model") and hasattr(source, "tokenizer"):
+            return Classification(sigmoid=said)
+    return None
+
+
+def _given(source: Any, labels: Sequence[str] | None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     if hasattr(source, "model") and hasattr(source, "tokenizer"):  # a pipeline
-        if getattr(source, "task", None) == "zero-shot-classification":
+        if getattr(source, "task", None) == "zero-shot-classification" and labels is None:
             raise WrongModel(
-                "A zero-shot pipeline asks its model about one (text, hypothesis) pair for every candidate label, so"
-                " its labels are not the model's. Explain the pair itself: wherefrom.load((pipe.model,"
-                " pipe.tokenizer)).explain((text, 'This example is about sports.'), target='entailment')"
+                "A zero-shot pipeline asks its model about one (text, hypothesis) pair for every candidate label. Name"
+                " these: wherefrom.load(pipe, labels=['sports', 'politics'], template='This example is {}.')"
             )
         source = (source.model, source.tokenizer)
     if isinstance(source, tuple | list) and len(source) == 2:

@@ -102,8 +102,7 @@ class Collected(NamedTuple):
 def collect(folders: Sequence[Path]) -> Collected:
     """All finished runs, and the claims of all pages, of these folders."""
     pandas = _pandas()
-    scores: dict[SetAndBase, list[Any]] = {}
-    alone: dict[SetAndBase, list[Any]] = {}
+    runs: dict[SetAndBase, dict[str, list[Run]]] = {}  # by what is explained: predicted, label, ...
     unread: list[str] = []
     claims: list[dict[str, Any]] = []
     for folder in folders:
@@ -119,14 +118,22 @@ def collect(folders: Sequence[Path]) -> Collected:
             if not run.finished:
                 unread.append(f"{path.name}: it is not finished.")
                 continue
-            key = (named["set"], named["base"])
-            scores.setdefault(key, []).append(run.scores)
-            alone.setdefault(key, []).append(run.alone)
+            by_target = runs.setdefault((named["set"], named["base"]), {})
+            by_target.setdefault(run.plan.target, []).append(run)
         for name in STUDIES:
             page = folder / f"{name}.json"
             if page.is_file():
                 claims += [{"study": name, **one} for one in read_json(page).get("claims", [])]
-    sets = {key: _of_set(pandas.concat(frames), pandas.concat(alone[key])) for key, frames in sorted(scores.items())}
+    sets = {}
+    for key, by_target in sorted(runs.items()):
+        target = max(by_target, key=lambda one: len({name for run in by_target[one] for name in run.plan.methods}))
+        unread += [
+            f"{' '.join(key)}: what explains {other!r} instead of {target!r} stays on its own page."
+            for other in by_target
+            if other != target
+        ]
+        own = by_target[target]
+        sets[key] = _of_set(pandas.concat([run.scores for run in own]), pandas.concat([run.alone for run in own]))
     return Collected({key: one for key, one in sets.items() if one.tables}, claims, unread)
 
 
@@ -151,6 +158,9 @@ def _of_set(scores: pandas.DataFrame, alone: pandas.DataFrame) -> SetScores:
     for metric, rows in scores.groupby("metric", sort=True):
         if question_of(str(metric)) is None or str(metric) not in known:
             continue
+        # Only texts that all methods were measured on, so that nobody is held against others on other texts.
+        measured = [set(own) for _, own in rows.groupby("method")["example"]]
+        rows = rows[rows["example"].isin(set.intersection(*measured) or set.union(*measured))]
         wide = rows.pivot_table(index="example", columns="method", values="value", aggfunc="mean", dropna=False)
         wide = wide.loc[:, wide.notna().any()]
         if wide.shape[1] > 2:

@@ -515,7 +515,9 @@ def _cost_table(found: Mapping[SetAndBase, AltiFound]) -> StudyTable:
             passes = own["forwards"] + own["backwards"]
             cells += [StudyCell(f"{own['seconds'].mean():.3g}"), StudyCell(f"{passes.mean():.0f}")]
         rows.append((_row_name(method), cells))
-    note = "Of one explanation alone: seconds, and rows sent through the model forth or back. Neighbours share a path."
+    note = (
+        "Of one explanation alone: seconds, and rows sent through the model forth or back. In a run IG goes one path."
+    )
     return StudyTable("What a method costs", note, columns, rows)
 
 

@@ -233,6 +233,8 @@ class StudyBench:
 
         rows: Rows = getattr(self.splits(name), part)
         most, tokens_allowed = self.limits(name)
+        if (part == "valid" or skip) and (SETS[name].quick_texts is None or not self.size.quick):
+            most = count  # how many are measured on does not limit what is chosen by, or looked for in other texts
         if SETS[name].rationales:
             rows = [row for row in rows if row.get("rationale") or row.get("pair_rationale")]
         longest = min(tokens_allowed, reader.limit or tokens_allowed)

@@ -367,8 +367,14 @@ def judged(found: Mapping[SetAndBase, MaskFound]) -> list[JudgedClaim]:
     maps = [one.heads for one in found.values()]
     results["M5 heads"] = permuted([_kinds_by_layer(one) for one in maps], _layers_apart)
     results["M5 scores"] = permuted([_scores_by_layer(one) for one in maps], _ranks_apart)
-    for name, title in (("M6 positional", "without positional"), ("M6 syntactic", "without syntactic")):
-        results[name] = estimate(of(every, AOPC, [title, "Ours"]), difference(0, 1))
+    alone: tuple[tuple[str, str, HeadKind], ...] = (
+        ("M6 positional", "without positional", "syntactic"),
+        ("M6 syntactic", "without syntactic", "positional"),
+    )
+    for name, title, kind in alone:
+        # Where all chosen heads are of one kind, the mask without the other is the same mask, and says nothing.
+        differ = [one for one in every if one.heads.mask(only=kind) != one.heads.mask()]
+        results[name] = estimate(of(differ, AOPC, [title, "Ours"]), difference(0, 1))
     results["M7"] = estimate(of(answers.values(), PRECISION, ["Ours", *baselines]), first)
     results["M8 AOPC"] = estimate(of(every, AOPC, ["Ours", "ALTI"]), difference(0, 1))
     results["M8 LOdds"] = estimate(of(every, ODDS, ["Ours", "ALTI"]), difference(0, 1, -1.0))

@@ -17,6 +17,8 @@ from wherefrom.model.tasks.task import USUAL_METHODS, SingleRow, TargetSpec
 from wherefrom.registry import Reference
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedConfig
+
     from wherefrom.model.text_model import TextModel
 
 
@@ -31,6 +33,19 @@ class Classification(SingleRow):
     has_labels: bool = True
     position_depends_on_family: bool = True
     finds_end_by_padding: bool = True
+    # Whether a single output goes through a sigmoid, where a CrossEncoder in memory says so; None: see its files.
+    sigmoid: bool | None = None
+
+    @property
+    def bound(self) -> str:
+        return "" if self.sigmoid is None else f"sigmoid={self.sigmoid}"
+
+    def regression(self, model: TextModel) -> bool:
+        """As transformers has it; of a reranker, a CrossEncoder with one output, as its activation says."""
+        said = self.sigmoid if self.sigmoid is not None else _sigmoid_in_files(model.network.config)
+        if said is not None and len(model.labels) == 1 and model.network.config.problem_type is None:
+            return not said
+        return super().regression(model)
 
     def asked_at(self, model: TextModel, text: str, span: Span) -> str:
         del model, span
@@ -116,6 +131,19 @@ class Classification(SingleRow):
 
     def offers(self, model: TextModel) -> frozenset[Reference]:
         return frozenset({"others"} if len(model.labels) > 1 else ())
+
+
+def sigmoid_named(activation: object) -> bool | None:
+    """Whether this is the name of a sigmoid; None where it is neither that nor the identity."""
+    named = str(activation).rpartition(".")[2].removesuffix("()")
+    return {"Sigmoid": True, "Identity": False}.get(named)
+
+
+def _sigmoid_in_files(config: PreTrainedConfig) -> bool | None:
+    """What a CrossEncoder wrote into its configuration about its output."""
+    newer = getattr(config, "sentence_transformers", None)
+    said = newer.get("activation_fn") if isinstance(newer, dict) else None
+    return sigmoid_named(said or getattr(config, "sbert_ce_default_activation_function", None))
 
 
 def _class_target(model: TextModel, spec: str | int) -> Target:

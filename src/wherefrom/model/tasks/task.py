@@ -27,7 +27,7 @@ TargetSpec = str | int | tuple[str | int, str | int] | None
 
 # What explains a decision where no method is named, until something else is measured for a task: one that looks into
 # the model, one that needs gradients at the embeddings, one that only asks.
-USUAL_METHODS = ("attcat", "integrated_gradients", "occlusion")
+USUAL_METHODS = ("attn_lrp", "integrated_gradients", "occlusion")
 
 
 class Task(Protocol):

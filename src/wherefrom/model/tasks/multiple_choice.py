@@ -1,0 +1,185 @@
+"""Multiple choice: which of several endings or answers fits a text. The second text holds the choices, one a line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from wherefrom.core.encoding import Encoding
+from wherefrom.core.target import SavedTarget, Target
+from wherefrom.errors import BadOption, NotDefined, UnknownName, WherefromError, WrongModel
+from wherefrom.model.tasks.classification import Classification, rather_than, restored_classes, two_of
+from wherefrom.model.tasks.several_rows import codes_of, gathered, has_types
+from wherefrom.model.tasks.task import TargetSpec, tokenized
+
+if TYPE_CHECKING:
+    from wherefrom.model.text_model import TextModel
+    from wherefrom.registry import Reference
+
+MOST = 32  # choices of a text
+
+
+@dataclass(frozen=True)
+class MultipleChoice(Classification):
+    name: str = "multiple_choice"
+    endings: tuple[str, ...] = ("ForMultipleChoice",)
+    auto: str = "AutoModelForMultipleChoice"
+    has_labels: bool = False
+    position_depends_on_family: bool = False
+    finds_end_by_padding: bool = False
+    several_rows: ClassVar[str | None] = "the text goes through the model once for every choice"
+
+    def independent(self, model: TextModel) -> bool:
+        del model
+        return False
+
+    def labels(self, model: TextModel) -> list[str]:
+        del model
+        return []
+
+    def read(self, model: TextModel, text: str, pair: str | None) -> Encoding:
+        """The tokens of the text, then those of every choice, each once. The token types say which: 0 is the text, and
+        the choices count from 1.
+        """
+        choices = _choices(pair)
+        if len(choices) < 2:
+            raise WherefromError(
+                "Multiple choice takes a text and its choices, one a line: explain((text, 'one\\ntwo')), or --pair."
+            )
+        if len(choices) > MOST:
+            raise WherefromError(f"There are {len(choices)} choices; at most {MOST} can be told apart.")
+        read = [tokenized(model, text, choice, model.limit) for choice, _ in choices]
+        for one in read:
+            if 1 not in one.segment:
+                raise WherefromError("The text is so long that nothing is left of a choice. Shorten it.")
+            if 0 in one.segment[one.segment.index(1) :]:
+                raise WrongModel("The tokenizer does not put the second text of a pair behind the first.")
+        first = min(read, key=lambda one: one.segment.count(0))  # a long choice leaves less room for the text
+        edges = [one.segment.index(1) for one in read]
+        edge = first.segment.index(1)
+        parts = [
+            (number, place, start)
+            for number, (one, (_, start)) in enumerate(zip(read, choices, strict=True), 1)
+            for place in range(edges[number - 1], len(one))
+        ]
+        return replace(
+            first,
+            text=text,
+            pair=pair,
+            tokens=first.tokens[:edge] + tuple(read[n - 1].tokens[place] for n, place, _ in parts),
+            input_ids=first.input_ids[:edge] + tuple(read[n - 1].input_ids[place] for n, place, _ in parts),
+            token_type_ids=(0,) * edge + tuple(number for number, _, _ in parts),
+            offsets=first.offsets[:edge]
+            + tuple(
+                (0, 0)
+                if read[n - 1].segment[place] < 0
+                else (read[n - 1].offsets[place][0] + start, read[n - 1].offsets[place][1] + start)
+                for n, place, start in parts
+            ),
+            segment=first.segment[:edge] + tuple(read[n - 1].segment[place] for n, place, _ in parts),
+            cut=max(one.cut for one in read),
+        )
+
+    def positions(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
+        del model, inputs
+        return None
+
+    def rows(
+        self, model: TextModel, inputs: dict[str, Tensor], embeddings: Tensor | None
+    ) -> tuple[dict[str, Tensor], Tensor | None]:
+        chosen = [
+            (row, [place for place, code in enumerate(codes) if code in (0, choice)])
+            for row, codes in enumerate(codes_of(inputs))
+            for choice in range(1, _count(codes) + 1)
+        ]
+        second = _type_of_second(model) if has_types(model) else 0
+        types = (lambda code: second if code else 0) if has_types(model) else None
+        found, vectors = gathered(model, inputs, embeddings, chosen, types)
+        return {name: value[:, None] for name, value in found.items()}, vectors  # as a text with one choice
+
+    def logits(self, output: Any, inputs: dict[str, Tensor], positions: Tensor | None) -> Tensor:
+        """(row, choice), filled up with choices that cannot be chosen."""
+        del positions
+        scores: Tensor = output.logits.flatten()
+        counts = [_count(codes) for codes in codes_of(inputs)]
+        found = scores.new_full((len(counts), MOST), -torch.inf)
+        for row, (count, part) in enumerate(zip(counts, scores.split(counts), strict=True)):
+            found[row, :count] = part
+        return found
+
+    def fixed_target(self, model: TextModel, spec: TargetSpec) -> Target | None:
+        del model
+        for part in spec if isinstance(spec, tuple) else (spec,):
+            if part is not None and not isinstance(part, str | int):
+                raise BadOption(f"The target of multiple choice is a choice, or its number from 0, not {spec!r}.")
+        return None
+
+    def targets(self, model: TextModel, spec: TargetSpec, logits: Tensor, encoding: Encoding) -> Sequence[Target]:
+        if spec is None:
+            return [self.predicted(model, logits, encoding)]
+        if isinstance(spec, tuple):
+            one, other = (_choice(part, encoding) for part in two_of(spec))
+            return [rather_than(one, other)]
+        return [_choice(spec, encoding)]
+
+    def restored(
+        self, model: TextModel, label: str, saved: Sequence[SavedTarget], logits: Tensor, encoding: Encoding
+    ) -> Sequence[Target]:
+        found = restored_classes(label, saved, len(_choices(encoding.pair)), independent=False)
+        return found or self.targets(model, label, logits, encoding)
+
+    def predicted(self, model: TextModel, logits: Tensor, _encoding: Encoding) -> Target:
+        del model
+        return _choice(int(logits.argmax()), _encoding)
+
+    def predicted_labels(self, model: TextModel, logits: Tensor, encoding: Encoding) -> list[str]:
+        return [self.predicted(model, logits, encoding).label]
+
+    def others(self, model: TextModel, target: Target) -> Sequence[Target]:
+        raise NotDefined("choices belong to one text, and are not classes of the model")
+
+    def probabilities(self, model: TextModel, logits: Tensor, target: Target) -> dict[str, float]:
+        del model, target
+        chances = logits[logits.isfinite()].double().softmax(-1).tolist()
+        return {f"choice {number}": chance for number, chance in enumerate(chances, 1)}
+
+    def offers(self, model: TextModel) -> frozenset[Reference]:
+        del model
+        return frozenset()
+
+
+def _choices(pair: str | None) -> list[tuple[str, int]]:
+    """The choices and where each starts in the second text."""
+    found, start = [], 0
+    for line in (pair or "").split("\n"):
+        if line.strip():
+            found.append((line, start))
+        start += len(line) + 1
+    return found
+
+
+def _count(codes: Sequence[int]) -> int:
+    """How many choices a row has; one where all of its tokens were deleted, so that there is something to ask."""
+    return max(1, *codes)
+
+
+def _choice(spec: str | int, encoding: Encoding) -> Target:
+    named = [choice.strip() for choice, _ in _choices(encoding.pair)]
+    if isinstance(spec, int):
+        if not 0 <= spec < len(named):
+            raise UnknownName(f"There is no choice {spec}: the text has {len(named)}, numbered from 0.")
+        return Target(spec, named[spec])
+    if spec.strip() in named:
+        return Target(named.index(spec.strip()), spec.strip())
+    if spec.isdecimal():
+        return _choice(int(spec), encoding)
+    raise UnknownName.among("choice", spec, named)
+
+
+def _type_of_second(model: TextModel) -> int:
+    """The token type of the second text of a pair."""
+    return int(model.tokenizer("a", "b")["token_type_ids"][-1])

@@ -13,7 +13,7 @@ from transformers import PretrainedConfig, PreTrainedModel
 
 from wherefrom.core.family import BlockOrder, DecisionPosition, Family
 from wherefrom.errors import NotSeen
-from wherefrom.model.families import TWO_STACKS, family_of, known_types
+from wherefrom.model.families import TWO_STACKS, family_of, known_types, stacks_of
 from wherefrom.model.recording import Recording
 
 FUSED = ("flash", "flex", "paged")  # attention kernels that do not return their probabilities
@@ -198,7 +198,7 @@ def find_stacks(network: PreTrainedModel) -> tuple[list[nn.Module], list[nn.Modu
     those between the two.
     """
     model_type = getattr(network.config, "model_type", "")
-    known = next((row for row in TWO_STACKS if model_type in row.model_types), None)
+    known = stacks_of(model_type)
     if known is None:
         raise NotSeen(
             f"Wherefrom does not know where the attentions of a {model_type or type(network).__name__} model with an"

@@ -7,7 +7,7 @@ from __future__ import annotations
 from wherefrom.core.family import Family, StackPaths
 from wherefrom.registry import all_families, register_family
 
-__all__ = ["FAMILIES", "TWO_STACKS", "Family", "StackPaths", "family_of", "known_types"]
+__all__ = ["FAMILIES", "TWO_STACKS", "Family", "StackPaths", "family_of", "known_types", "stacks_of"]
 
 FAMILIES: tuple[Family, ...] = (
     Family(
@@ -527,3 +527,8 @@ def known_types() -> list[str]:
 def family_of(model_type: str) -> Family | None:
     """The row for models of this type; None where there is none."""
     return all_families().get(model_type)
+
+
+def stacks_of(model_type: str) -> StackPaths | None:
+    """Where the attentions of an encoder and a decoder of this type are; None where nobody knows."""
+    return next((row for row in TWO_STACKS if model_type in row.model_types), None)

@@ -18,6 +18,7 @@ from wherefrom.api import Model
 from wherefrom.core.target import Boundary, Target
 from wherefrom.errors import BadOption, UnknownName, WherefromError, WrongModel
 from wherefrom.model.loading import quiet
+from wherefrom.model.tasks.call import plain_call
 from wherefrom.model.text_model import PassCount, TextModel
 from wherefrom.registry import all_methods
 from wherefrom.report.flow import labels as flow_labels
@@ -68,7 +69,7 @@ def test_batching_changes_nothing_for_any_method(family: str, task: str, texts: 
 def raw_logits(model: TextModel, text: Any, embeddings: Tensor | None = None) -> Any:
     """The network's own output for one text, alone."""
     encoding = model.encode(*(text if isinstance(text, tuple) else (text,)))
-    with model._embeddings_are(model.batch([encoding])["input_ids"], embeddings):
+    with model._embeddings_are(plain_call(model.batch([encoding]), embeddings)):
         return model.network(**model.batch([encoding]))
 
 

@@ -26,8 +26,9 @@ class CostEstimate:
                 f"by the first part: about {_rounded(self.passes)} forward passes"
                 f" and {duration_left(self.seconds)} for the other {self.examples:,} examples"
             )
+        sizes = (self.examples, "example"), (self.methods, "method"), (self.metrics, "metric")
         return (
-            f"{self.examples:,} examples x {self.methods} methods x {self.metrics} metrics:"
+            f"{' x '.join(f'{count:,} {what}' + 's' * (count != 1) for count, what in sizes)}:"
             f" about {_rounded(self.passes)} forward passes, by one example of middling length"
         )
 

@@ -4,11 +4,15 @@ The loop is what one writes by hand: for every generated token a forward pass ov
 pass to the embeddings. CPU seconds of this process, the best of some runs, in one process and on one thread.
 
     python benchmarks/generation.py --tokens 40
+
+With `--inseq`, also what the `inseq` package needs for the same matrix of the same model, where it is installed: the
+norm of the gradient of each generated token's logit at every embedding before it.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import time
 from collections.abc import Callable
@@ -46,6 +50,19 @@ def plain_loop(model: wherefrom.Model, prompt: str, continuation: str) -> list[l
     return rows
 
 
+def by_inseq(model: wherefrom.Model, prompt: str, continuation: str) -> Callable[[], Any]:
+    """The same matrix by inseq, a step at a time."""
+    inseq: Any = importlib.import_module("inseq")  # no dependency of ours
+    inner = model.text_model
+    peer = inseq.load_model(inner.network, "saliency", tokenizer=inner.tokenizer)
+    asked: dict[str, Any] = {"attributed_fn": "logit", "show_progress": False, "pretty_progress": False}
+
+    def run() -> Any:
+        return peer.attribute(prompt, f"{prompt} {continuation}", **asked)
+
+    return run
+
+
 def cpu_seconds(run: Callable[[], Any], times: int) -> float:
     best = float("inf")
     for _ in range(times):
@@ -62,6 +79,7 @@ def main() -> None:
     parser.add_argument("--layers", type=int, default=6)
     parser.add_argument("--size", type=int, default=384)
     parser.add_argument("--times", type=int, default=3)
+    parser.add_argument("--inseq", action="store_true", help="measure inseq, too")
     asked = parser.parse_args()
     torch.set_num_threads(1)
     model = make_model(asked.layers, asked.size)
@@ -79,10 +97,12 @@ def main() -> None:
     )
     seconds = {"ours": cpu_seconds(ours, asked.times)}
     seconds["loop"] = cpu_seconds(lambda: plain_loop(model, prompt, continuation), asked.times)
+    if asked.inseq:
+        seconds["inseq"] = cpu_seconds(by_inseq(model, prompt, continuation), asked.times)
     told = {
         "settings": vars(asked),
         "cpu_seconds": {name: round(one, 3) for name, one in seconds.items()},
-        "ratio": round(seconds["ours"] / seconds["loop"], 3),
+        "ratio": {name: round(seconds["ours"] / one, 3) for name, one in seconds.items() if name != "ours"},
         "rows": {"forward": found.forwards, "backward": found.backwards},
         "largest_difference": worst,
     }

@@ -183,6 +183,9 @@ class Model:
         if isinstance(target, list):
             if several is not None:
                 raise BadOption("Several targets are explained for one text at a time, not for a list of texts.")
+            if model.task.two_stacks:
+                one_text: Any = text
+                return ExplanationList([self.explain(one_text, method, one, level, **chosen_options) for one in target])
             with torch.inference_mode(False):
                 return ExplanationList(
                     explain_targets(
@@ -192,8 +195,12 @@ class Model:
         if several is None and several_tokens(model, target):
             if level != "token":
                 raise BadOption("A continuation of several tokens is explained by token.")
-            chosen_text: Any = text
-            return self.generate_and_explain(chosen_text, method, continuation=str(target), **chosen_options).total()
+            return self._whole_output(text, method, target, chosen_options)
+        if several is not None and model.task.two_stacks:
+            each: list[Any] = several
+            return ExplanationList(
+                [self.explain(one, method, target, level, check=check, **chosen_options) for one in each]
+            )
         encodings = [self._read(text, units)] if several is None else self._read_all(several)
         found = explain_texts(model, encodings, target, chosen_method, chosen_options, level, check=tested)
         return found[0] if several is None else ExplanationList(found)
@@ -216,6 +223,15 @@ class Model:
             return ExplanationList(replace(one, notes=(*one.notes, note)) for one in found)
         assert refused is not None
         raise refused
+
+    def _whole_output(self, text: Any, method: str, target: TargetSpec, options: Mapping[str, Any]) -> Explanation:
+        """The scores of all tokens of a continuation, or of a whole output, added up."""
+        first, other = target if isinstance(target, tuple) else (target, None)
+        if not all(one is None or isinstance(one, str) for one in (first, other)):
+            raise BadOption(f"An output is given as text, or two as one rather than the other, not as {target!r}.")
+        wanted = {"continuation": first, "rather_than": other}
+        given: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
+        return self.generate_and_explain(text, method, **given, **options).total()
 
     def _read_all(self, texts: Iterable[TextOrPair]) -> list[Encoding]:
         """Every text of a list; one that is empty is named by its place in it, from 0 as Python counts."""
@@ -398,14 +414,15 @@ class Model:
         rather_than: str | None = None,
         **options: Any,
     ) -> Generation:
-        """What a causal language model goes on with, and what each of its tokens came from.
+        """What a language model goes on with, or makes of a text, and what each of its tokens came from.
 
         Args:
-            prompt: a text; or the messages of a chat, each with a role and a content, which go through the tokenizer's
-                chat template. Tokens of the template count as special.
+            prompt: a text, which a causal model goes on with, and which a model with an encoder and a decoder (T5,
+                BART) translates or sums up; or the messages of a chat, each with a role and a content, which go through
+                the tokenizer's chat template. Tokens of the template count as special.
             method: a name from `wherefrom methods`.
             tokens: how many are generated at most, the likeliest each time.
-            continuation: what follows the prompt, if it is not to be generated.
+            continuation: what follows the prompt, or the output, if it is not to be generated.
             rather_than: another continuation: each token is explained rather than the token at the same place of this
                 one, given the tokens before it in the first. Where the two are equal, or this one has ended, a token is
                 explained by itself.
@@ -632,8 +649,8 @@ def load(
         device: where the model runs, such as "cpu" or "cuda". A model that is handed over is never moved.
         dtype: its precision, such as "float64". A model that is handed over is never cast.
         task: what it was made for, where its files do not say: "classification", "token_classification",
-            "question_answering", "masked_lm", "causal_lm", "multiple_choice" or "similarity" (the cosine of two texts'
-            embeddings).
+            "question_answering", "masked_lm", "causal_lm", "seq2seq", "multiple_choice" or "similarity" (the cosine of
+            two texts' embeddings).
         spread: of a regression model, what changes of its value are measured in, such as the standard deviation of its
             values over a data set; unless given, the deviation over random maskings of each text.
         labels: of a function, the names of its columns; of a model of entailment, candidate labels to choose among

@@ -55,9 +55,9 @@ def test_a_stopped_run_says_what_was_kept(
             process.send_signal(sent)
         told, problems = process.communicate(timeout=600)
     assert (process.returncode, told) == (code, "")
-    # Where the machine is busy for half a minute, lines of progress come before it.
+    # What the run will cost comes before it, and where the machine is busy for half a minute, lines of progress.
     found = re.fullmatch(
-        r"(?:[\d,]+ of [\d,]+ examples.*\n)*"
+        r"(?:(?:[\d,]+ examples x|by the first part:|[\d,]+ of [\d,]+ examples).*\n)*"
         rf"stopped: (\d+) of {COUNT} examples are kept in {re.escape(str(out))}; the same command goes on.\n",
         problems,
     )

@@ -62,6 +62,16 @@ def wherefrom(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
     return Run(monkeypatch, capfd)
 
 
+def test_a_long_text_is_read_in_windows(wherefrom: Run, folder: Path) -> None:
+    words = ("explain", "the film was not bad , but dull ! " * 20, "--model", str(folder), "--method", "saliency")
+    found = wherefrom(*words, "--no-check", "--json", "--long", "windows")
+    assert (found.returncode, found.stderr) == (0, "")  # nothing is cut, so that there is no warning
+    assert "windows that overlap" in json.loads(found.stdout)["notes"][0]
+    wrong = wherefrom(*words, "--long", "window")
+    assert wrong.returncode == 2
+    assert "Did you mean 'windows'?" in wrong.stderr
+
+
 def test_a_real_process(folder: Path) -> None:
     def run(*arguments: str) -> Done:
         command = [sys.executable, "-m", "wherefrom", *arguments, "--model", str(folder)]

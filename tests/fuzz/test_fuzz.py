@@ -79,9 +79,8 @@ plain = st.recursive(
 
 @cache
 def model(task: str) -> Model:
-    return Model(
-        make_model("gpt2" if task == "causal_lm" else "bert", task="classification" if task == "pair" else task)
-    )
+    family = {"causal_lm": "gpt2", "seq2seq": "t5"}.get(task, "bert")
+    return Model(make_model(family, task="classification" if task == "pair" else task))
 
 
 @inputs(0.25)
@@ -128,8 +127,9 @@ def test_compare(task: str, text: str, rationale: Any, answer: Any, metrics: Any
 @cache
 def sound(task: str) -> dict[str, Any]:
     """An explanation as plain data."""
-    both = ("a fine film", "not bad") if task in ("pair", "question_answering") else "a fine [MASK]"
-    explained: Any = model(task).explain(both, "attcat")
+    pairs = ("pair", "question_answering", "multiple_choice", "similarity")
+    both = ("a fine film", "not bad\nvery good") if task in pairs else "a fine [MASK]"
+    explained: Any = model(task).explain(both, "saliency")
     return cast("dict[str, Any]", explained.to_dict())
 
 

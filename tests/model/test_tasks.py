@@ -18,6 +18,7 @@ from wherefrom.api import Model
 from wherefrom.core.target import Boundary, Target
 from wherefrom.errors import BadOption, UnknownName, WherefromError, WrongModel
 from wherefrom.model.loading import quiet
+from wherefrom.model.tasks.call import plain_call
 from wherefrom.model.text_model import PassCount, TextModel
 from wherefrom.registry import all_methods
 from wherefrom.report.flow import labels as flow_labels
@@ -68,7 +69,7 @@ def test_batching_changes_nothing_for_any_method(family: str, task: str, texts: 
 def raw_logits(model: TextModel, text: Any, embeddings: Tensor | None = None) -> Any:
     """The network's own output for one text, alone."""
     encoding = model.encode(*(text if isinstance(text, tuple) else (text,)))
-    with model._embeddings_are(model.batch([encoding])["input_ids"], embeddings):
+    with model._embeddings_are(plain_call(model.batch([encoding]), embeddings)):
         return model.network(**model.batch([encoding]))
 
 
@@ -268,3 +269,12 @@ def test_every_view_calls_a_token_by_the_same_name(byte_level: Model) -> None:
     assert named == ["one", "film", ",", "↵", "↵", "Paris"]
     assert flow_labels(flow) == named
     assert generation_names(byte_level.generate_and_explain(text, "random", tokens=1))[: len(named)] == named
+
+
+def test_words_of_a_decoder_are_hidden_by_its_control_token(byte_level: Model) -> None:
+    """As docs/models.md argues; deleting, which moves the later words, is another question."""
+    text = "one film, Paris"
+    usual = byte_level.explain(text, "occlusion")
+    by_control_token, deleted = (byte_level.explain(text, "occlusion", fill=fill) for fill in ("eos", "delete"))
+    assert usual.scores == by_control_token.scores
+    assert max(abs(a - b) for a, b in zip(usual.scores, deleted.scores, strict=True)) > 1e-3

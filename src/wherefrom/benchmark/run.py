@@ -80,7 +80,7 @@ def run(
         for damage in damaged:
             if on_damage is not None:
                 on_damage(damage)
-        seen, sizes = prepared.examples_in(done), dict[int, int]()
+        seen, sizes, lengths = prepared.examples_in(done), dict[int, int](), dict[int, int]()
         report, tell = (given or (lambda *_: None) for given in (on_progress, on_work))
         working: Mapping[int, float] = {}
         report(seen, prepared.count)
@@ -94,7 +94,7 @@ def run(
         def missing() -> Iterator[Chunk]:
             for number, chunk in chunks(prepared.examples, plan.examples_per_part):
                 if number not in done:
-                    sizes[number] = len(chunk)
+                    sizes[number], lengths[number] = len(chunk), sum(map(_length, chunk))
                     yield number, chunk
 
         to_do = store.parts - len(done)
@@ -104,10 +104,12 @@ def run(
             with closing(prepared.start(missing(), to_do, on_work and moved)) as parts:
                 for number, part in parts:
                     store.write(number, part)
-                    seen += sizes.pop(number)
+                    size, length = sizes.pop(number), lengths.pop(number)
+                    seen += size
                     report(seen, prepared.count)
                     if on_estimate is not None and seen < prepared.count:
-                        prepared.tell_cost(part, prepared.count - seen, prepared.workers(to_do), on_estimate)
+                        workers = prepared.workers(to_do)
+                        prepared.tell_cost(part, length / size, prepared.count - seen, workers, on_estimate)
                         on_estimate = None
                     moved({other: share for other, share in working.items() if other != number})
     return Run.load(folder)
@@ -134,7 +136,7 @@ class _Prepared:
         ignored = ignored or self.model.regression  # what people gave is a value then, and no class
         plan = replace(plan, labels="none" if ignored else plan.label_names)
         self.examples = replace(self.examples, ignore_labels=ignored)
-        self.has_rationale = False
+        self.has_rationale, self.characters = False, 0
         self.count, self.digest = self.examples.checked(self._checks(plan))
         offered = set(self.model.task.offers(self.model))
         if self.has_rationale:
@@ -193,6 +195,7 @@ class _Prepared:
                     " both into one field, as the model was trained to read them."
                 )
             self.has_rationale |= example.rationale is not None
+            self.characters += _length(example)
             if not plan.ignores_labels:
                 labels.of(example)  # raises where the model does not know one of them
             if plan.target == LABELLED and example.target is None and plan.ignores_labels:
@@ -247,9 +250,12 @@ class _Prepared:
         if part.passes:  # else it is one that cannot be explained, which the run will say
             tell(self._cost(examples, part.passes))
 
-    def tell_cost(self, part: Part, examples: int, workers: int, tell: OnEstimate) -> None:
-        """Tell what so many examples more will cost, by a part that is done."""
-        own = part.costs["examples"]
+    def tell_cost(self, part: Part, length: float, examples: int, workers: int, tell: OnEstimate) -> None:
+        """Tell what so many examples more will cost, by a part that is done and the mean length of its texts: parts
+        hold texts of similar length, those of the first one the shortest.
+        """
+        longer = self.characters / self.count / max(length, 1)
+        own = part.costs["examples"] / longer
         tell(self._cost(examples, part.passes / own, part.costs["seconds"] / own / workers))
 
     def _cost(self, examples: int, passes: float, seconds: float | None = None) -> CostEstimate:

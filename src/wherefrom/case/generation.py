@@ -20,6 +20,7 @@ from wherefrom.core.generation import Generation
 from wherefrom.core.target import GeneratedToken, Target
 from wherefrom.model.generating import Turn, continued, written
 from wherefrom.model.tasks.continuation import Continuation
+from wherefrom.model.tasks.seq2seq import Seq2Seq
 from wherefrom.model.text_model import TextModel
 from wherefrom.registry import Method
 
@@ -101,6 +102,7 @@ def explain_generation(
         signed=method.signed if first.signed is None else first.signed,
         notes=tuple(notes),
         model=model.name,
+        task=model.task.name,
         forwards=forwards,
         backwards=backwards,
         seconds=time.perf_counter() - started,
@@ -121,7 +123,7 @@ def _cases(
     options: Mapping[str, Any],
 ) -> Iterator[tuple[Passes, list[Case]]]:
     """The passes and the cases of every step: all of one pass, or a pass for each."""
-    if method.name in ONE_PASS:
+    if method.name in ONE_PASS or model.task.two_stacks:  # a decoder reads its output in one pass by any method
         yield step_cases(model, prompt, tokens, versus, method, options)
         return
     for step, (token, other) in enumerate(zip(tokens, versus, strict=True)):
@@ -141,7 +143,7 @@ def step_cases(
 ) -> tuple[Passes, list[Case]]:
     """One batch of passes over the prompt with its continuation, and a case for every token of that."""
     asked, encoding = continued(model, prompt, tokens, versus)
-    assert isinstance(asked.task, Continuation)
+    assert isinstance(asked.task, Continuation | Seq2Seq)
     passes = Passes(asked, [encoding])
     if method is not None:
         passes.announce(method.needs(options or {}), several_targets=len(tokens) > 1)

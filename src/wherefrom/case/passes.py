@@ -111,6 +111,11 @@ SERVES: dict[PassKind, frozenset[Reads]] = {
 }
 
 
+TWO_STACKS = (
+    "Not yet for models with an encoder and a decoder: this method follows one stack of layers, and there are two, with"
+    " attention between them. Take saliency, input_x_gradient, integrated_gradients, occlusion, kernel_shap, lime,"
+    " raw_attention or gae."
+)
 # What a pass of each kind keeps in every layer: tensors as large as the attention probabilities, and tensors as large
 # as the hidden states. Counted in the code, and compared with what passes were measured to take.
 KEEPS: dict[PassKind, tuple[int, int]] = {
@@ -248,6 +253,8 @@ class Passes:
         if kind == "embeddings":
             with torch.enable_grad():
                 return ForwardPass(self.model.logits(self.inputs, self.count, self.leaf))
+        if self.model.task.two_stacks:
+            raise NotSeen(TWO_STACKS)
         if kind in ("modified_gradient", "relevance", "relevance_double"):
             return self._with_rules(kind)
         with torch.set_grad_enabled(kind in ("graph", "gradients")):

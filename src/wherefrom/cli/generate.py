@@ -29,15 +29,19 @@ from wherefrom.errors import BadOption
     epilog=examples(
         'wherefrom generate "The keys to the cabinet" --model MODEL --tokens 10',
         'wherefrom generate "The keys to the cabinet" --model MODEL --target "are old" --versus "is old"',
+        'wherefrom generate "translate English to German: The house is old." --model T5 --html page.html',
     ),
 )
 def generate(
     prompt: Annotated[str | None, typer.Argument(help="The prompt; '-' reads standard input.")] = None,
-    model: Annotated[str | None, typer.Option("--model", "-m", help="A folder or hub id of a causal model.")] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", help="A folder or hub id of a model that generates text.")
+    ] = None,
     method: Annotated[str, typer.Option(help="A name from 'wherefrom methods'.")] = "saliency",
     tokens: Annotated[int, typer.Option(help="How many tokens are generated at most.")] = 20,
     target: Annotated[
-        str | None, typer.Option(help="What follows the prompt.", show_default="what the model generates")
+        str | None,
+        typer.Option(help="What follows the prompt, or the output.", show_default="what the model generates"),
     ] = None,
     versus: Annotated[
         str | None, typer.Option(help="Another continuation: explain each token rather than this one's.")
@@ -50,14 +54,14 @@ def generate(
     open_page: OpenOption = False,
     device: DeviceOption = None,
 ) -> None:
-    """Let a language model go on with a text, and show what each generated token came from."""
+    """Let a language model go on with a text, or translate it, and show what each generated token came from."""
     words = read_text(prompt)
     name, options = method_and_options(method, option)
     check_open(html, open_page)
     check_names("method", name)
     check_target(target, versus)
     if model is None:
-        raise BadOption("Name a causal language model: --model FOLDER. The embedded one only classifies.")
+        raise BadOption("Name a model that generates text: --model FOLDER. The embedded one only classifies.")
     from wherefrom.api import load
 
     found = load(model, device=device).generate_and_explain(

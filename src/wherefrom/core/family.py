@@ -20,6 +20,16 @@ DecisionPosition = Literal["first", "last", "every"]
 
 
 @dataclass(frozen=True)
+class StackPaths:
+    """Where the attentions of a family with an encoder and a decoder are, as paths from the base model."""
+
+    model_types: tuple[str, ...]
+    encoder: str
+    decoder: str
+    cross: str
+
+
+@dataclass(frozen=True)
 class Family:
     """A row of the table of families, by which Wherefrom looks inside a model. See docs/add-a-family.md.
 

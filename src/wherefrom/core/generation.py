@@ -20,8 +20,8 @@ class Generation:
     """How much each token of the prompt, and each that was generated before, spoke for every generated token.
 
     Attributes:
-        text: the prompt; of a chat, as its template renders it.
-        tokens: the tokens of the prompt as the model saw them.
+        text: the prompt; of a chat, as its template renders it; of a model with an encoder and a decoder, the source.
+        tokens: the tokens of the prompt as the model saw them; behind a source, those that every output begins with.
         offsets: (start, end) characters of each.
         segment: 0 in the prompt, -1 for tokens that the tokenizer or a chat's template added.
         generated: the tokens of the continuation, as they are written.
@@ -36,6 +36,7 @@ class Generation:
         signed: whether a negative score means "against".
         notes: what the method has to say.
         model: the model's name.
+        task: what it was made for: "causal_lm", or "seq2seq" where an encoder reads the text.
         forwards: how many rows were sent through the model.
         backwards: how many of them were differentiated.
         seconds: how long it took.
@@ -63,6 +64,7 @@ class Generation:
     signed: bool = True
     notes: tuple[str, ...] = ()
     model: str = ""
+    task: str = "causal_lm"
     forwards: int = 0
     backwards: int = 0
     seconds: float = 0.0
@@ -134,7 +136,7 @@ class Generation:
             signed=self.signed,
             notes=self.notes,
             model=self.model,
-            task="causal_lm",
+            task=self.task,
         )
 
     def show(self) -> None:

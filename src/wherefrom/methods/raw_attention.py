@@ -1,10 +1,15 @@
-"""Raw attention: how much the deciding position looks at each token, in one layer, averaged over heads."""
+"""Raw attention: how much the deciding position looks at each token, in one layer, averaged over heads.
+
+Of a model with an encoder and a decoder, one layer of the decoder: its cross-attention to the source, and beside it its
+attention to the output so far.
+"""
 
 from __future__ import annotations
 
 from torch import Tensor
 
 from wherefrom.case.case import Case
+from wherefrom.case.stacks import joint_attention
 from wherefrom.errors import BadOption
 from wherefrom.registry import method
 
@@ -13,7 +18,7 @@ from wherefrom.registry import method
     family="attention", signed=False, per_class=False, reads="attention", paper="Bahdanau et al. 2015, arXiv:1409.0473"
 )
 def raw_attention(case: Case, *, layer: int = -1, head: int | None = None) -> Tensor:
-    layers = case.attention(scores=False)
+    layers = joint_attention(case) if case.model.task.two_stacks else case.attention(scores=False)
     if not -len(layers) <= layer < len(layers):
         raise BadOption(f"There is no layer {layer}: the model has {len(layers)}, numbered from 0.")
     probs = layers[layer]  # (head, query, key)

@@ -13,7 +13,7 @@ from transformers import PretrainedConfig, PreTrainedModel
 
 from wherefrom.core.family import BlockOrder, DecisionPosition, Family
 from wherefrom.errors import NotSeen
-from wherefrom.model.families import family_of, known_types
+from wherefrom.model.families import TWO_STACKS, family_of, known_types, stacks_of
 from wherefrom.model.recording import Recording
 
 FUSED = ("flash", "flex", "paged")  # attention kernels that do not return their probabilities
@@ -191,6 +191,28 @@ def dissect(network: PreTrainedModel) -> Anatomy:
         with suppress(AttributeError):  # a layer that has one feed-forward part and no experts
             routers += parts(number, block.module, family.router) if family.router else []
     return Anatomy(family, blocks, reads, tuple(routers))
+
+
+def find_stacks(network: PreTrainedModel) -> tuple[list[nn.Module], list[nn.Module], list[nn.Module]]:
+    """The attention modules of a model with an encoder and a decoder, layer by layer: the encoder's, the decoder's, and
+    those between the two.
+    """
+    model_type = getattr(network.config, "model_type", "")
+    known = stacks_of(model_type)
+    if known is None:
+        raise NotSeen(
+            f"Wherefrom does not know where the attentions of a {model_type or type(network).__name__} model with an"
+            " encoder and a decoder are; methods that only ask the model or differentiate its embeddings work with it"
+            " (saliency, input_x_gradient, integrated_gradients, occlusion). Known:"
+            f" {', '.join(name for row in TWO_STACKS for name in row.model_types)}."
+        )
+    try:
+        encoder, decoder, cross = (
+            list(_walk(network.base_model, path)) for path in (known.encoder, known.decoder, known.cross)
+        )
+    except AttributeError as missing:
+        raise NotSeen(f"This {model_type} model is not laid out as its family usually is: {missing}.") from missing
+    return encoder, decoder, cross
 
 
 class _Projection(nn.Module):

@@ -4,10 +4,10 @@ or the entry point `wherefrom.families`.
 
 from __future__ import annotations
 
-from wherefrom.core.family import Family
+from wherefrom.core.family import Family, StackPaths
 from wherefrom.registry import all_families, register_family
 
-__all__ = ["FAMILIES", "Family", "family_of", "known_types"]
+__all__ = ["FAMILIES", "TWO_STACKS", "Family", "StackPaths", "family_of", "known_types", "stacks_of"]
 
 FAMILIES: tuple[Family, ...] = (
     Family(
@@ -498,6 +498,23 @@ FAMILIES: tuple[Family, ...] = (
 )
 
 
+# Where the attentions are of models with an encoder and a decoder that generate text.
+TWO_STACKS: tuple[StackPaths, ...] = (
+    StackPaths(
+        ("t5", "mt5", "umt5"),
+        encoder="encoder.block.*.layer.0.SelfAttention",
+        decoder="decoder.block.*.layer.0.SelfAttention",
+        cross="decoder.block.*.layer.1.EncDecAttention",
+    ),
+    StackPaths(
+        ("bart", "mbart", "marian", "pegasus", "m2m_100", "blenderbot", "blenderbot-small"),
+        encoder="encoder.layers.*.self_attn",
+        decoder="decoder.layers.*.self_attn",
+        cross="decoder.layers.*.encoder_attn",
+    ),
+)
+
+
 for _family in FAMILIES:
     register_family(_family)
 
@@ -510,3 +527,8 @@ def known_types() -> list[str]:
 def family_of(model_type: str) -> Family | None:
     """The row for models of this type; None where there is none."""
     return all_families().get(model_type)
+
+
+def stacks_of(model_type: str) -> StackPaths | None:
+    """Where the attentions of an encoder and a decoder of this type are; None where nobody knows."""
+    return next((row for row in TWO_STACKS if model_type in row.model_types), None)

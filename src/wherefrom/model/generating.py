@@ -1,9 +1,10 @@
-"""What a causal language model goes on with: prompts, chats, continuations, and greedy generation."""
+"""What a causal language model goes on with, or what a model with an encoder and a decoder makes of a text: prompts,
+chats, outputs, and greedy generation.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.errors import BadOption, EmptyText, WrongModel
 from wherefrom.model.tasks.continuation import Continuation
 from wherefrom.model.tasks.next_token import NextToken
+from wherefrom.model.tasks.seq2seq import Seq2Seq, with_decoder_tokens
 from wherefrom.model.text_model import TextModel
 
 ChatMessage = Mapping[str, str]  # role and content
@@ -20,10 +22,17 @@ Turn = tuple[str, int, int]  # a role, and the characters of what it says
 
 def read_prompt(model: TextModel, prompt: str | Sequence[ChatMessage]) -> tuple[Encoding, tuple[Turn, ...]]:
     """The prompt as the model reads it; of a chat also who says what, where the tokens of the template are special."""
-    if not isinstance(model.task, NextToken):
-        raise WrongModel(f"Only a causal language model goes on with a text; this one was made for {model.task.name}.")
+    if not isinstance(model.task, NextToken | Seq2Seq):
+        raise WrongModel(
+            "Only a causal language model, or one with an encoder and a decoder, generates text; this one was made for"
+            f" {model.task.name}."
+        )
     if isinstance(prompt, str):
         return model.encode(prompt), ()
+    if isinstance(model.task, Seq2Seq):
+        raise BadOption(
+            "A model with an encoder and a decoder reads one text: give a str, and no pair or messages of a chat."
+        )
     messages = [dict(message) for message in prompt]
     if not messages or any({"role", "content"} - set(message) for message in messages):
         raise BadOption("A prompt is a str, or a list of messages, each with a role and a content.")
@@ -64,7 +73,14 @@ def with_turns(model: TextModel, text: str, turns: Sequence[Turn]) -> Encoding:
 
 
 def tokens_of(model: TextModel, prompt: Encoding, continuation: str) -> tuple[int, ...]:
-    """A continuation as tokens, with a space in front where the prompt has none at its end."""
+    """A continuation as tokens, with a space in front where the prompt has none at its end. The output of a model with
+    an encoder and a decoder begins anew.
+    """
+    if isinstance(model.task, Seq2Seq):
+        ids = model.tokenizer(text_target=continuation, add_special_tokens=False)["input_ids"]
+        if not ids:
+            raise EmptyText("The output is empty: give some text, or leave it out for what the model generates.")
+        return tuple(ids)
     glued = continuation[:1].isspace() or prompt.text[-1:].isspace()
     ids = model.tokenizer(continuation if glued else f" {continuation}", add_special_tokens=False)["input_ids"]
     if not ids:
@@ -73,7 +89,11 @@ def tokens_of(model: TextModel, prompt: Encoding, continuation: str) -> tuple[in
 
 
 def several_tokens(model: TextModel, spec: Any) -> bool:
-    """Whether a target is a continuation of more than one token, which only a causal language model can have."""
+    """Whether a target is a continuation of more than one token, which only a causal language model can have. A model
+    with an encoder and a decoder is always asked about its whole output.
+    """
+    if isinstance(model.task, Seq2Seq):
+        return True
     if not isinstance(spec, str) or not isinstance(model.task, NextToken):
         return False
     single = (model.tokenizer(text, add_special_tokens=False)["input_ids"] for text in (spec, f" {spec.strip()}"))
@@ -87,6 +107,8 @@ def generate(model: TextModel, prompt: Encoding, most: int) -> tuple[int, ...]:
         raise BadOption(f"At least one token must be generated, not {most}.")
     model.check_mode()
     ends = _ends(model)
+    if isinstance(model.task, Seq2Seq):
+        return _output(model, prompt, most, ends)
     ids = torch.tensor([prompt.input_ids], device=model.device)
     inputs: dict[str, Any] = {"input_ids": ids}
     found: list[int] = []
@@ -106,6 +128,36 @@ def generate(model: TextModel, prompt: Encoding, most: int) -> tuple[int, ...]:
     return tuple(found)
 
 
+def _output(model: TextModel, prompt: Encoding, most: int, ends: set[int]) -> tuple[int, ...]:
+    """The likeliest output, token by token: the source is read once."""
+    inputs = model.batch([prompt])
+    call = dict(model.task.call(model, inputs, None).arguments)
+    found: list[int] = []
+    begun = call["decoder_input_ids"].shape[1]
+    room = most if model.limit is None else min(most, model.limit - begun)
+    never = _never(model)
+    while len(found) < room:
+        output = model.network(**call)
+        logits = output.logits[0, -1]
+        logits[list(never)] = -torch.inf
+        token = int(logits.argmax())
+        if token in ends and found:
+            break
+        found.append(token)
+        step = torch.tensor([[token]], device=model.device)
+        call["decoder_input_ids"] = torch.cat([call["decoder_input_ids"], step], 1)
+        call.pop("input_ids", None)
+        call["encoder_outputs"] = (output.encoder_last_hidden_state,)
+    return tuple(found)
+
+
+def _never(model: TextModel) -> set[int]:
+    """Tokens that the model's own settings forbid, as Marian's padding is."""
+    settings = getattr(model.network, "generation_config", None)
+    single = [one[0] for one in getattr(settings, "bad_words_ids", None) or () if len(one) == 1]
+    return {int(one) for one in (*single, *(getattr(settings, "suppress_tokens", None) or ()))}
+
+
 def _ends(model: TextModel) -> set[int]:
     given = getattr(getattr(model.network, "generation_config", None), "eos_token_id", None)
     listed = given if isinstance(given, list) else [given, model.tokenizer.eos_token_id]
@@ -116,21 +168,19 @@ def continued(
     model: TextModel, prompt: Encoding, tokens: Sequence[int], versus: Sequence[int | None]
 ) -> tuple[TextModel, Encoding]:
     """The model asked about these tokens, and the prompt with them behind it; they are never hidden."""
-    length = len(prompt) + len(tokens)
+    task, longer = model.task, with_decoder_tokens(model, prompt, tuple(tokens))
+    length = task.decoder_length(model) + len(tokens) if isinstance(task, Seq2Seq) else len(longer)
     if model.limit is not None and length > model.limit:
-        raise BadOption(f"Prompt and continuation have {length} tokens; the model reads {model.limit}.")
-    types, count = prompt.token_type_ids, len(tokens)
-    longer = replace(
-        prompt,
-        tokens=(*prompt.tokens, *model.tokenizer.convert_ids_to_tokens(list(tokens))),
-        input_ids=(*prompt.input_ids, *tokens),
-        token_type_ids=None if types is None else (*types, *[types[-1]] * count),
-        offsets=(*prompt.offsets, *[(0, 0)] * count),
-        segment=(*prompt.segment, *[-1] * count),
-    )
-    return replace(model, task=Continuation(tokens=tuple(tokens), versus=tuple(versus))), longer
+        read = "The output has" if isinstance(task, Seq2Seq) else "Prompt and continuation have"
+        raise BadOption(f"{read} {length} tokens; the model reads {model.limit}.")
+    if isinstance(task, Seq2Seq):
+        return model.asked_by(task.asked_about(tuple(tokens), tuple(versus))), longer
+    return model.asked_by(Continuation(tokens=tuple(tokens), versus=tuple(versus))), longer
 
 
 def written(model: TextModel, token: int) -> str:
     """A token as it is written, with the space in front of it."""
-    return str(model.tokenizer.decode([token])) or str(model.tokenizer.convert_ids_to_tokens(token))
+    piece = str(model.tokenizer.convert_ids_to_tokens(token))
+    text = str(model.tokenizer.decode([token])) or piece
+    # Decoded alone, a token of SentencePiece loses the space in front of it.
+    return f" {text}" if piece.startswith("\u2581") and not text.startswith((" ", "\u2581")) else text

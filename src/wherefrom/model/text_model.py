@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import math
 import threading
@@ -22,6 +23,7 @@ from wherefrom.errors import BadOption, EmptyText, MissingToken, ModelFailed, Mo
 from wherefrom.model.anatomy import Anatomy, Block, dissect
 from wherefrom.model.prefix import Prefix, empty_cache
 from wherefrom.model.tasks import TASKS, TargetSpec, Task
+from wherefrom.model.tasks.call import NetworkCall
 
 UNLIMITED = 100_000  # tokenizers without a limit of their own say something like 1e30
 
@@ -73,6 +75,14 @@ class TextModel:
         object.__setattr__(self, "pads", self._may_pad())
         object.__setattr__(self, "vocabulary_head", self._find_vocabulary_head())
         object.__setattr__(self, "skips_unread", self._may_skip_unread())
+
+    def asked_by(self, task: Task) -> TextModel:
+        """The same model, asked about something else. What was found out when it was loaded is not found out again."""
+        other = copy.copy(self)
+        object.__setattr__(other, "task", task)
+        for depends_on_task in ("labels", "shares_prefixes"):
+            other.__dict__.pop(depends_on_task, None)
+        return other
 
     def check_mode(self) -> None:
         if self.network.training:
@@ -220,6 +230,9 @@ class TextModel:
             weights[target.position] = 1
             return weights
         positions = self.task.positions(self, self.batch([encoding]))
+        if self.task.two_stacks:  # the decoder's last token
+            weights[-1] = 1
+            return weights
         if positions is None:
             return weights + 1 / len(encoding)
         weights[positions] = 1
@@ -338,14 +351,13 @@ class TextModel:
         """cache: what the model keeps of tokens in front of these; it is added to."""
         positions = None if self._position_unknown else self.task.positions(self, inputs)
         only = self._only_what_is_read(positions) if skip_unread else nullcontext()
-        rows, vectors = self.task.rows(self, inputs, embeddings)
-        ids = rows["input_ids"].flatten(end_dim=-2)  # choices are rows of their own
-        given: dict[str, Any] = dict(rows)
+        call = self.task.call(self, inputs, embeddings)
+        given = dict(call.arguments)
         if cache is not None:
             mask = inputs["attention_mask"]
             seen = mask.new_ones(len(mask), cache.get_seq_length())
             given |= {"attention_mask": torch.cat([seen, mask], 1), "past_key_values": cache, "use_cache": True}
-        with self._embeddings_are(ids, vectors), only, self._words_only_at(positions):
+        with self._embeddings_are(call), only, self._words_only_at(positions):
             output = self.network(**given)
         if self.vocabulary_head is not None and positions is not None:
             # one position was computed, and stands for all of them; the others are never looked at
@@ -353,23 +365,31 @@ class TextModel:
         return self.task.logits(output, inputs, positions)
 
     @contextmanager
-    def _embeddings_are(self, ids: Tensor, embeddings: Tensor | None) -> Iterator[None]:
-        """Within this context the model reads these word vectors, and not those of the ids. Raises if it did not."""
-        thread, arrived = threading.get_ident(), False
+    def _embeddings_are(self, call: NetworkCall) -> Iterator[None]:
+        """Within this context the model reads the word vectors of the call, and not those of its ids. Raises if it did
+        not.
+        """
+        thread = threading.get_ident()
+        wanted = [(ids, embeddings) for ids, embeddings in call.lookups if embeddings is not None]
+        arrived = [False] * len(wanted)
 
         def put_in(_: nn.Module, args: tuple[Any, ...], looked_up: Tensor) -> Tensor:
-            nonlocal arrived
-            if embeddings is None or threading.get_ident() != thread or not args:
+            if threading.get_ident() != thread or not args:
                 return looked_up
-            replaced = _in_place_of(args[0], looked_up, ids, embeddings)
-            arrived = arrived or replaced is not None
-            return looked_up if replaced is None else replaced
+            # Source and output may be the same ids; then the first lookup is the encoder's. What is looked up again
+            # (a decoder that reads the text, too) gets the same vectors again.
+            for number in sorted(range(len(wanted)), key=arrived.__getitem__):
+                replaced = _in_place_of(args[0], looked_up, *wanted[number])
+                if replaced is not None:
+                    arrived[number] = True
+                    return replaced
+            return looked_up
 
         with ExitStack() as hooks:
-            for module in self._word_embeddings if embeddings is not None else ():
+            for module in self._word_embeddings if wanted else ():
                 hooks.callback(module.register_forward_hook(put_in).remove)
             yield
-        if embeddings is not None and not arrived:
+        if not all(arrived):
             raise NotSeen(
                 "The model does not look its words up as they were given (its embedding layer saw other ids), so hidden"
                 " words would not be hidden. Methods that only read attention, and the prediction, still work."

@@ -5,6 +5,7 @@ from wherefrom.model.tasks.masked_token import MaskedToken
 from wherefrom.model.tasks.multiple_choice import MultipleChoice
 from wherefrom.model.tasks.next_token import NextToken
 from wherefrom.model.tasks.question_answering import QuestionAnswering
+from wherefrom.model.tasks.seq2seq import Seq2Seq
 from wherefrom.model.tasks.similarity import EmbeddingSimilarity
 from wherefrom.model.tasks.task import TargetSpec, Task
 from wherefrom.model.tasks.token_classification import TokenClassification
@@ -13,7 +14,7 @@ TASKS: dict[str, Task] = {
     task.name: task
     for task in (
         *(Classification(), TokenClassification(), QuestionAnswering()),
-        *(MaskedToken(), NextToken(), MultipleChoice(), EmbeddingSimilarity()),
+        *(MaskedToken(), NextToken(), Seq2Seq(), MultipleChoice(), EmbeddingSimilarity()),
     )
 }
 

@@ -33,7 +33,6 @@ class Classification(SingleRow):
     has_labels: bool = True
     position_depends_on_family: bool = True
     finds_end_by_padding: bool = True
-    answers_by_position: bool = False
     # Whether a single output goes through a sigmoid, where a CrossEncoder in memory says so; None: see its files.
     sigmoid: bool | None = None
 

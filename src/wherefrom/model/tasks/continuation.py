@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -45,20 +46,34 @@ class Continuation(NextToken):
         first = inputs["attention_mask"].sum(-1) - 1 - steps  # the last token of the prompt, of each row
         rows = torch.arange(len(first), device=device)[:, None]
         places = first[:, None] + torch.arange(steps, device=device)
-        own = torch.tensor(self.tokens, device=device)
-        other = torch.tensor(
-            [a if b is None else b for a, b in zip(self.tokens, self.versus, strict=True)], device=device
-        )
-        total = output.logits.detach()[rows, places].logsumexp(-1)
-        parts = [output.logits[rows, places, own], output.logits[rows, places, other], total]  # (row, step) each
-        return torch.stack(parts, -1).flatten(1)
+        return kept_logits(output.logits, rows, places, self.tokens, self.versus)
 
     def step_targets(self, labels: tuple[str, ...], first: int) -> list[GeneratedToken]:
         """The target of every step. first: the position that the first one is read at."""
-        return [
-            GeneratedToken(token, label, versus=other, step=step, place=first + step)
-            for step, (token, label, other) in enumerate(zip(self.tokens, labels, self.versus, strict=True))
-        ]
+        return targets_of_steps(self.tokens, self.versus, labels, first)
 
     def predicted(self, model: TextModel, logits: Tensor, _encoding: Encoding) -> Target:
         raise NotDefined("a continuation was given, so that nothing is predicted")
+
+
+def kept_logits(
+    logits: Tensor, rows: Tensor, places: Tensor, tokens: Sequence[int], versus: Sequence[int | None]
+) -> Tensor:
+    """Of each step's logits the three that are kept. rows (row, 1), places (row, step): (row, token, word) -> (row,
+    step * 3)
+    """
+    own = torch.tensor(tokens, device=logits.device)
+    other = torch.tensor([a if b is None else b for a, b in zip(tokens, versus, strict=True)], device=logits.device)
+    total = logits.detach()[rows, places].logsumexp(-1)
+    parts = [logits[rows, places, own], logits[rows, places, other], total]  # (row, step) each
+    return torch.stack(parts, -1).flatten(1)
+
+
+def targets_of_steps(
+    tokens: Sequence[int], versus: Sequence[int | None], labels: Sequence[str], first: int
+) -> list[GeneratedToken]:
+    """The target of every step. first: the position that the first one is read at."""
+    return [
+        GeneratedToken(token, label, versus=other, step=step, place=first + step)
+        for step, (token, label, other) in enumerate(zip(tokens, labels, versus, strict=True))
+    ]

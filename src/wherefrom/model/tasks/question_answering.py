@@ -35,7 +35,6 @@ class QuestionAnswering(SingleRow):
     has_labels: bool = False
     position_depends_on_family: bool = False
     finds_end_by_padding: bool = False
-    answers_by_position: bool = False
 
     def asked_at(self, model: TextModel, text: str, span: Span) -> str:
         del model, span

@@ -15,6 +15,7 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import SavedTarget, Target
 from wherefrom.core.units import Span
 from wherefrom.errors import EmptyText
+from wherefrom.model.tasks.call import NetworkCall
 from wherefrom.registry import Reference
 
 if TYPE_CHECKING:
@@ -72,6 +73,10 @@ class Task(Protocol):
         """
 
     @property
+    def two_stacks(self) -> bool:
+        """Whether an encoder reads the text and a decoder writes the answer, so that there are three attentions."""
+
+    @property
     def reads_pairs(self) -> bool:
         """Whether two texts mean something to it."""
 
@@ -115,6 +120,9 @@ class Task(Protocol):
 
     def check_text(self, model: TextModel, encoding: Encoding) -> Encoding:
         """The encoding, perhaps with tokens marked special; an error where the task cannot read this text."""
+
+    def call(self, model: TextModel, inputs: dict[str, Tensor], embeddings: Tensor | None) -> NetworkCall:
+        """What the network is called with, and where the word vectors go that stand in for its own."""
 
     def logits(self, output: Any, inputs: dict[str, Tensor], positions: Tensor | None) -> Tensor:
         """The logits of a model's output, at the positions that `positions` gave."""
@@ -173,6 +181,8 @@ class SingleRow:
     has_labels: bool
     several_rows: ClassVar[str | None] = None
     sample_pair: ClassVar[str | None] = None
+    answers_by_position: bool = False
+    two_stacks: bool = False
 
     @property
     def bound(self) -> str:
@@ -209,6 +219,10 @@ class SingleRow:
     ) -> tuple[dict[str, Tensor], Tensor | None]:
         del model
         return inputs, embeddings
+
+    def call(self, model: TextModel, inputs: dict[str, Tensor], embeddings: Tensor | None) -> NetworkCall:
+        rows, vectors = self.rows(model, inputs, embeddings)
+        return NetworkCall(rows, ((rows["input_ids"].flatten(end_dim=-2), vectors),))  # choices are rows of their own
 
 
 def tokenized(model: TextModel, text: str, pair: str | None, limit: int | None) -> Encoding:

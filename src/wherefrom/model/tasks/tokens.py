@@ -28,7 +28,6 @@ class TokenTask(SingleRow):
     has_labels = False
     position_depends_on_family = False
     finds_end_by_padding = False
-    answers_by_position = False
 
     def logits(self, output: Any, inputs: dict[str, Tensor], positions: Tensor | None) -> Tensor:
         rows = torch.arange(len(inputs["input_ids"]), device=output.logits.device)

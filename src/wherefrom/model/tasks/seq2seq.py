@@ -1,0 +1,138 @@
+"""Models with an encoder and a decoder: which token their output begins with, or all tokens of an output.
+
+The decoder's tokens stand behind those of the source, in one row: first what every output begins with (the start token,
+for some models a language), then, for a continuation, its tokens. They are never hidden. Before the network is called,
+each row is taken apart again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from wherefrom.core.encoding import Encoding
+from wherefrom.core.target import GeneratedToken, Target
+from wherefrom.core.units import Span
+from wherefrom.errors import MissingToken, NotDefined, WherefromError, WrongModel
+from wherefrom.model.tasks.call import NetworkCall
+from wherefrom.model.tasks.continuation import kept_logits, targets_of_steps
+from wherefrom.model.tasks.tokens import TokenTask
+
+if TYPE_CHECKING:
+    from wherefrom.model.text_model import TextModel
+
+
+@dataclass(frozen=True)
+class Seq2Seq(TokenTask):
+    """Asked alone, about the first token of the output; bound to the `tokens` of an output, about each of them."""
+
+    name: str = "seq2seq"
+    endings: tuple[str, ...] = ("ForConditionalGeneration", "MTModel")
+    auto: str = "AutoModelForSeq2SeqLM"
+    sample: str = "Is it so?"
+    reads_pairs: bool = False
+    default_methods: tuple[str, ...] = ("saliency", "occlusion")
+    two_stacks: bool = True
+    tokens: tuple[int, ...] = ()
+    versus: tuple[int | None, ...] = ()
+
+    def asked_at(self, model: TextModel, text: str, span: Span) -> str:
+        del model, span
+        return text
+
+    def check_text(self, model: TextModel, encoding: Encoding) -> Encoding:
+        """The source with the tokens that every output begins with behind it."""
+        if not model.network.config.is_encoder_decoder:
+            raise WrongModel(f"{model.name} generates from a text, but has no encoder and decoder: it is not known.")
+        if encoding.pair is not None:
+            raise WherefromError(
+                "A model with an encoder and a decoder reads one text, so a pair means nothing to it. Write both texts"
+                " into one, as the model was trained to read them, and leave --pair out."
+            )
+        return with_decoder_tokens(model, encoding, output_start(model))
+
+    def call(self, model: TextModel, inputs: dict[str, Tensor], embeddings: Tensor | None) -> NetworkCall:
+        """Each row taken apart: the source for the encoder, the tokens at its end for the decoder."""
+        ids, mask = inputs["input_ids"], inputs["attention_mask"]
+        length = self.decoder_length(model)
+        sources = mask.sum(-1) - length  # (row,)
+        longest = int(sources.max())
+        read = torch.arange(longest, device=ids.device) < sources[:, None]  # (row, token)
+        source = ids[:, :longest].masked_fill(~read, model.network.config.pad_token_id or 0)
+        places = sources[:, None] + torch.arange(length, device=ids.device)  # (row, token)
+        output = ids.gather(1, places)
+        arguments = {
+            "input_ids": source,
+            "attention_mask": read.to(mask.dtype),
+            "decoder_input_ids": output,
+            "use_cache": False,
+        }
+        if embeddings is None:
+            return NetworkCall(arguments, ((source, None), (output, None)))
+        rows = torch.arange(len(ids), device=ids.device)[:, None]
+        return NetworkCall(arguments, ((source, embeddings[:, :longest]), (output, embeddings[rows, places])))
+
+    def decoder_length(self, model: TextModel) -> int:
+        """How many tokens at the end of a row are the decoder's."""
+        return len(output_start(model)) + len(self.tokens)
+
+    def logits(self, output: Any, inputs: dict[str, Tensor], positions: Tensor | None) -> Tensor:
+        """(row, word), or of a continuation (row, step * 3)"""
+        del inputs, positions
+        if not self.tokens:
+            first: Tensor = output.logits[:, -1]
+            return first
+        rows, length, _ = output.logits.shape
+        places = torch.arange(length - 1 - len(self.tokens), length - 1, device=output.logits.device)
+        each = torch.arange(rows, device=output.logits.device)[:, None]
+        return kept_logits(output.logits, each, places.expand(rows, -1), self.tokens, self.versus)
+
+    def positions(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
+        del model, inputs
+        return None
+
+    def step_targets(self, labels: tuple[str, ...], first: int) -> list[GeneratedToken]:
+        """The target of every step. first: the position that the first one is read at."""
+        return targets_of_steps(self.tokens, self.versus, labels, first)
+
+    def asked_about(self, tokens: tuple[int, ...], versus: tuple[int | None, ...]) -> Seq2Seq:
+        """The same, asked about these tokens."""
+        return replace(self, tokens=tokens, versus=versus)
+
+    def predicted(self, model: TextModel, logits: Tensor, encoding: Encoding) -> Target:
+        if self.tokens:
+            raise NotDefined("an output was given, so that nothing is predicted")
+        return super().predicted(model, logits, encoding)
+
+
+def with_decoder_tokens(model: TextModel, encoding: Encoding, tokens: tuple[int, ...]) -> Encoding:
+    """The encoding with tokens that the model writes behind it, which are never hidden, ranked or removed."""
+    types, count = encoding.token_type_ids, len(tokens)
+    return replace(
+        encoding,
+        tokens=(*encoding.tokens, *model.tokenizer.convert_ids_to_tokens(list(tokens))),
+        input_ids=(*encoding.input_ids, *tokens),
+        token_type_ids=None if types is None else (*types, *[types[-1]] * count),
+        offsets=(*encoding.offsets, *[(0, 0)] * count),
+        segment=(*encoding.segment, *[-1] * count),
+    )
+
+
+def output_start(model: TextModel) -> tuple[int, ...]:
+    """What every output begins with: the decoder's start token, then the token that is forced behind it, if any."""
+    settings = (getattr(model.network, "generation_config", None), model.network.config)
+
+    def set_to(name: str) -> int | None:
+        return next((found for one in settings if (found := getattr(one, name, None)) is not None), None)
+
+    start = set_to("decoder_start_token_id")
+    start = set_to("bos_token_id") if start is None else start
+    if start is None:
+        raise MissingToken(
+            "The model does not say what its output begins with: set model.generation_config.decoder_start_token_id."
+        )
+    forced = set_to("forced_bos_token_id")
+    return (int(start),) if forced is None else (int(start), int(forced))

@@ -1,0 +1,327 @@
+"""Models with an encoder and a decoder: the matrix of source and output tokens against plain calls of transformers."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from rich.console import Console
+from tiny_models import CONFIGS, make_model, make_network, tokenizer
+from torch import Tensor
+from transformers import AutoConfig, AutoModelForSeq2SeqLM
+from typer.testing import CliRunner
+
+import wherefrom
+from wherefrom.api import Model
+from wherefrom.case.generation import explain_generation
+from wherefrom.cli.main import app
+from wherefrom.core.generation import Generation
+from wherefrom.errors import BadOption, EmptyText, NotSeen, WherefromError, WrongModel
+from wherefrom.model.tasks import TASKS
+from wherefrom.model.text_model import TextModel
+from wherefrom.registry import all_methods, find_method
+from wherefrom.report.generation import print_generation
+
+SOURCE = "the film was not bad"
+OUTPUT = "it was good"
+WORKS = {
+    "saliency",
+    "input_x_gradient",
+    "integrated_gradients",
+    "best",
+    "occlusion",
+    "kernel_shap",
+    "lime",
+    "random",
+    "raw_attention",
+    "gae",
+}
+
+
+@pytest.fixture(scope="module", params=["t5", "bart"])
+def model(request: pytest.FixtureRequest) -> Model:
+    return Model(make_model(request.param, task="seq2seq", dtype=torch.float64))
+
+
+def ids_of(model: Model, generation: Generation) -> tuple[list[int], list[int]]:
+    """What the encoder reads, and what the decoder is fed: its start token and the output but for its last token."""
+    source = model.text_model.tokenizer(generation.text)["input_ids"]
+    return source, [model.text_model.network.config.decoder_start_token_id, *generation.token_ids[:-1]]
+
+
+def plain_logits(model: Model, source: list[int], fed: list[int]) -> Tensor:
+    """(step, word), straight from transformers."""
+    with torch.no_grad():
+        found: Tensor = model.text_model.network(
+            input_ids=torch.tensor([source]), decoder_input_ids=torch.tensor([fed])
+        ).logits[0]
+    return found
+
+
+def test_teacher_forcing_is_a_plain_call(model: Model) -> None:
+    found = model.generate_and_explain(SOURCE, "random", continuation=OUTPUT)
+    source, fed = ids_of(model, found)
+    assert found.tokens == (*model.text_model.tokenizer.convert_ids_to_tokens(source), *found.tokens[len(source) :])
+    assert len(found.tokens) == len(source) + 1  # and the decoder's start token, which is special
+    assert found.segment[-1] < 0
+    logits = plain_logits(model, source, fed)
+    for step, token in enumerate(found.token_ids):
+        assert found.probabilities[step] == pytest.approx(logits[step].softmax(-1)[token].item(), rel=1e-9)
+
+
+def test_gradients_of_source_and_prefix_by_hand(model: Model) -> None:
+    found = model.generate_and_explain(SOURCE, "input_x_gradient", continuation=OUTPUT)
+    assert (found.forwards, found.backwards) == (1, 3)
+    source, fed = ids_of(model, found)
+    network = model.text_model.network
+    looked_up = network.get_input_embeddings()
+    for step, token in enumerate(found.token_ids):
+        read, written = (looked_up(torch.tensor([ids])).detach().requires_grad_() for ids in (source, fed))
+        logits = network(inputs_embeds=read, decoder_inputs_embeds=written).logits[0]
+        slopes = torch.autograd.grad(logits[step, token], [read, written])
+        by_hand = [((e * g).sum(-1)[0]).tolist() for e, g in zip((read, written), slopes, strict=True)]
+        expected = [*by_hand[0], *by_hand[1][: step + 1]]
+        assert found.scores[step][: len(expected)] == pytest.approx(expected, abs=1e-9)
+        assert not any(found.scores[step][len(expected) :])  # nothing comes from what is behind
+        assert any(abs(score) > 1e-6 for score in by_hand[1])
+
+
+def test_hiding_a_source_token_is_another_id(model: Model) -> None:
+    found = model.generate_and_explain(SOURCE, "occlusion", continuation=OUTPUT, fill="unk")
+    source, fed = ids_of(model, found)
+    whole, filler = plain_logits(model, source, fed), model.text_model.filler("unk")
+    for place in range(len(found.tokens)):
+        if found.segment[place] < 0:
+            assert all(row[place] == 0 for row in found.scores)
+            continue
+        without = plain_logits(model, [filler if i == place else token for i, token in enumerate(source)], fed)
+        for step, token in enumerate(found.token_ids):
+            assert found.scores[step][place] == pytest.approx((whole - without)[step, token].item(), abs=1e-9)
+    assert found.forwards == 1 + sum(part >= 0 for part in found.segment)  # whatever the number of output tokens
+
+
+def test_erasure_deletes_source_tokens(model: Model) -> None:
+    """Also: rows of different lengths in one batch are answered as each alone is."""
+    found = model.generate_and_explain(SOURCE, "saliency", continuation=OUTPUT)
+    source, fed = ids_of(model, found)
+    whole = plain_logits(model, source, fed)
+    real = [place for place, part in enumerate(found.segment) if part >= 0]
+    grades = model.evaluate_generation(found, ["comprehensiveness"])
+    for step, token in enumerate(found.token_ids):
+        order = sorted(real, key=lambda place, step=step: -found.scores[step][place])  # type: ignore[misc]
+        drops = []
+        for percent in (5, 10, 20, 50):
+            gone = order[: -(-percent * len(real) // 100)]
+            without = plain_logits(model, [one for place, one in enumerate(source) if place not in gone], fed)
+            drops.append((whole[step].softmax(-1) - without[step].softmax(-1))[token].item())
+        assert grades[step][0].details["curve"] == pytest.approx(drops, abs=1e-9)
+
+
+@pytest.mark.parametrize("family", ["t5", "bart"])
+def test_integrated_gradients_add_up(family: str) -> None:
+    model = Model(make_model(family, task="seq2seq", dtype=torch.float64))
+    with torch.no_grad():  # calmer weights, so that some hundred steps are enough
+        for parameter in model.text_model.network.parameters():
+            if parameter.ndim > 1:
+                parameter.mul_(0.4)
+    found = model.generate_and_explain(SOURCE, "integrated_gradients", continuation=OUTPUT, steps=400, baseline="unk")
+    source, fed = ids_of(model, found)
+    filler = model.text_model.filler("unk")
+    hidden = [token if found.segment[i] < 0 else filler for i, token in enumerate(source)]
+    moved = plain_logits(model, source, fed) - plain_logits(model, hidden, fed)
+    for step, token in enumerate(found.token_ids):
+        size = np.abs(found.scores[step]).sum()
+        assert sum(found.scores[step]) == pytest.approx(moved[step, token].item(), abs=0.01 * size)
+
+
+def eager_attentions(model: Model, source: list[int], fed: list[int]) -> Any:
+    """Transformers' own record of all attentions, from a copy of the network that keeps it."""
+    network = model.text_model.network
+    config = AutoConfig.for_model(**network.config.to_dict())
+    config._attn_implementation = "eager"
+    eager = AutoModelForSeq2SeqLM.from_config(config).double().eval()
+    eager.load_state_dict(network.state_dict())
+    return eager(
+        input_ids=torch.tensor([source]), decoder_input_ids=torch.tensor([fed]), output_attentions=True, use_cache=False
+    )
+
+
+def test_raw_attention_is_the_decoders(model: Model) -> None:
+    found = model.generate_and_explain(SOURCE, "raw_attention", continuation=OUTPUT)
+    source, fed = ids_of(model, found)
+    record = eager_attentions(model, source, fed)
+    cross, own = (layers[-1][0].mean(0) for layers in (record.cross_attentions, record.decoder_attentions))
+    for step in range(3):
+        expected = [*cross[step].tolist(), *own[step, : step + 1].tolist()]
+        assert found.scores[step][: len(expected)] == pytest.approx(expected, abs=1e-9)
+        assert sum(found.scores[step]) == pytest.approx(2)  # the source's share is one, and so is the output's
+
+
+def test_gae_by_the_papers_rules(model: Model) -> None:
+    """A slow rewrite, one loop a rule: Chefer et al. 2021, equations 5 to 10, for an encoder and a decoder."""
+    found = model.generate_and_explain(SOURCE, "gae", continuation=OUTPUT)
+    source, fed = ids_of(model, found)
+    record = eager_attentions(model, source, fed)
+    stacks = (record.encoder_attentions, record.decoder_attentions, record.cross_attentions)
+
+    def normalised(relevance: Tensor) -> Tensor:
+        out = relevance.clone()
+        for i in range(len(out)):
+            out[i, i] -= 1
+            if out[i].sum() > 0:
+                out[i] /= out[i].sum()
+            out[i, i] += 1
+        return out
+
+    for step, token in enumerate(found.token_ids):
+        weighted = [
+            [
+                (layer[0].detach() * torch.autograd.grad(record.logits[0, step, token], layer, retain_graph=True)[0][0])
+                .clamp(min=0)
+                .mean(0)
+                for layer in layers
+            ]
+            for layers in stacks
+        ]
+        relevance = torch.eye(len(source), dtype=torch.float64)
+        for layer in weighted[0]:
+            relevance = relevance + layer @ relevance
+        inside, across = torch.eye(len(fed), dtype=torch.float64), torch.zeros(len(fed), len(source)).double()
+        for own, cross in zip(weighted[1], weighted[2], strict=True):
+            inside, across = inside + own @ inside, across + own @ across
+            across = across + normalised(inside).T @ cross @ normalised(relevance)
+        expected = [*across[step].tolist(), *inside[step, : step + 1].tolist()]
+        assert found.scores[step][: len(expected)] == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("method", [row.name for row in all_methods()])
+def test_every_method_works_or_says_that_it_does_not(method: str) -> None:
+    model = Model(make_model("t5", task="seq2seq"))
+    options: dict[str, Any] = {"samples": 8} if method in ("lime", "kernel_shap") else {}
+    if method in WORKS:
+        found = model.generate_and_explain("a film", method, continuation="it", **options)
+        assert np.isfinite(found.scores).all()
+        return
+    with pytest.raises(NotSeen, match="Not yet for models with an encoder and a decoder"):
+        model.generate_and_explain("a film", method, continuation="it")
+
+
+def test_the_likeliest_output(model: Model) -> None:
+    found = model.generate_and_explain(SOURCE, "saliency", tokens=5)
+    source, fed = ids_of(model, found)
+    assert 1 <= len(found.token_ids) <= 5
+    assert found.token_ids == tuple(plain_logits(model, source, fed).argmax(-1).tolist())
+
+
+def test_what_an_output_begins_with() -> None:
+    """A language that is forced behind the start token is fed to the decoder, and counts as special."""
+    model = Model(make_model("mbart", task="seq2seq", dtype=torch.float64, decoder_start_token_id=2))
+    inner, language = model.text_model, 9
+    inner.network.generation_config.forced_bos_token_id = language
+    inner.network.generation_config.bad_words_ids = [[7]]
+    found = model.generate_and_explain(SOURCE, "saliency", tokens=3)
+    assert found.tokens[-1] == inner.tokenizer.convert_ids_to_tokens(language)
+    source = inner.tokenizer(SOURCE)["input_ids"]
+    fed = [inner.network.config.decoder_start_token_id, language, *found.token_ids[:-1]]
+    logits = plain_logits(model, source, fed)[1:]
+    logits[:, 7] = -torch.inf
+    assert found.token_ids == tuple(logits.argmax(-1).tolist())
+
+
+def test_other_families_work_where_nothing_is_looked_into() -> None:
+    sizes = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16}
+    heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "max_position_embeddings": 64}
+    words = tokenizer(0, "end")
+    config = AutoConfig.for_model(
+        "marian", vocab_size=len(words), pad_token_id=0, decoder_start_token_id=0, eos_token_id=2, **sizes, **heads
+    )
+    torch.manual_seed(0)
+    network = AutoModelForSeq2SeqLM.from_config(config).double().eval()
+    model = wherefrom.load((network, words))
+    for method in ("saliency", "occlusion", "gae", "raw_attention"):
+        found = model.generate_and_explain(SOURCE, method, continuation=OUTPUT)
+        assert np.isfinite(found.scores).all()
+
+
+def test_the_sum_of_an_output(model: Model) -> None:
+    matrix = model.generate_and_explain(SOURCE, "saliency", continuation=OUTPUT)
+    for whole in (model.explain(SOURCE, "saliency", OUTPUT), model.explain([SOURCE], "saliency", OUTPUT)[0]):
+        assert whole.scores == pytest.approx(np.asarray(matrix.scores)[:, : len(matrix.tokens)].sum(0).tolist())
+        assert whole.task == "seq2seq"
+    generated = model.generate_and_explain(SOURCE, "saliency")
+    assert model.explain(SOURCE, "saliency").scores == pytest.approx(generated.total().scores)
+    rather = model.explain(SOURCE, "saliency", (OUTPUT, "it was dull"))
+    alone = model.generate_and_explain(SOURCE, "saliency", continuation=OUTPUT, rather_than="it was dull")
+    assert rather.scores == pytest.approx(alone.total().scores)
+    assert [one is None for one in alone.versus] == [True, True, False]
+
+
+def test_the_first_token_of_an_output_is_compared(model: Model) -> None:
+    found = model.compare(SOURCE, methods=["saliency", "occlusion", "raw_attention"], metrics=["comprehensiveness"])
+    source = model.text_model.tokenizer(SOURCE)["input_ids"]
+    chances = plain_logits(model, source, [model.text_model.network.config.decoder_start_token_id])[0].softmax(-1)
+    one = found.explanations[0]
+    assert one.probability == pytest.approx(chances.max().item())
+    assert one.target == model.text_model.tokenizer.decode([int(chances.argmax())])
+    whole = model.generate_and_explain(SOURCE, "raw_attention", tokens=1)
+    assert found.explanations[2].scores == pytest.approx(whole.scores[0][: len(one.scores)])
+
+
+def test_source_and_output_of_the_same_ids() -> None:
+    """The encoder looks its words up first: vectors that differ for equal ids must not be mixed up."""
+    model = make_model("bart", task="seq2seq", dtype=torch.float64, decoder_start_token_id=0, bos_token_id=0)
+    encoding = model.encode("film")  # [CLS] film [SEP], and behind it [CLS]: the decoder gets [CLS] film [SEP], too
+    film, end = encoding.input_ids[1], encoding.input_ids[2]
+    row = find_method("input_x_gradient")
+    found = explain_generation(model, encoding, [film, end], [None, None], row, {"reduce": "sum"})
+    ids = torch.tensor([list(encoding.input_ids[:3])])
+    looked_up = model.network.get_input_embeddings()
+    read, written = (looked_up(ids).detach().requires_grad_() for _ in range(2))
+    logits = model.network(inputs_embeds=read, decoder_inputs_embeds=written).logits[0]
+    slopes = torch.autograd.grad(logits[1, end], [read, written])
+    expected = [*(read * slopes[0]).sum(-1)[0].tolist(), *(written * slopes[1]).sum(-1)[0, :2].tolist()]
+    assert found.scores[1][:5] == pytest.approx(expected, abs=1e-9)
+
+
+def test_what_is_refused(model: Model) -> None:
+    for verb in (model.explain, model.compare):
+        with pytest.raises(WherefromError, match="reads one text"):
+            verb((SOURCE, SOURCE), "saliency")
+    with pytest.raises(BadOption, match="no pair or messages"):
+        model.generate_and_explain([{"role": "user", "content": "film"}])
+    with pytest.raises(EmptyText, match="output is empty"):
+        model.generate_and_explain(SOURCE, continuation="")
+    with pytest.raises(BadOption, match="given as text"):
+        model.explain(SOURCE, "saliency", 3)
+    with pytest.raises(WrongModel, match="generates text"):
+        wherefrom.load("embedded").generate_and_explain(SOURCE)
+
+
+def test_from_files_by_the_command_and_as_views(model: Model, tmp_path: Path) -> None:
+    model.text_model.network.save_pretrained(tmp_path / "model")
+    model.text_model.tokenizer.save_pretrained(tmp_path / "model")
+    arguments = ["generate", SOURCE, "--model", str(tmp_path / "model"), "--target", OUTPUT]
+    result = CliRunner().invoke(app, [*arguments, "--json", "--html", str(tmp_path / "page.html")])
+    assert result.exit_code == 0, result.output
+    data = json.loads(result.stdout)
+    expected = model.generate_and_explain(SOURCE, continuation=OUTPUT)
+    assert data["task"] == "seq2seq"
+    assert np.asarray(data["scores"]) == pytest.approx(np.asarray(expected.scores), rel=1e-4, abs=1e-4)
+    assert 'data-step="2"' in (tmp_path / "page.html").read_text()
+    expected.save(tmp_path / "one.json")
+    assert Generation.load(tmp_path / "one.json") == expected
+    shown = io.StringIO()
+    print_generation(expected, console=Console(file=shown, width=100))
+    assert "film" in shown.getvalue()
+
+
+def test_a_model_that_only_sounds_like_one() -> None:
+    _, pad, ends = CONFIGS["llama"]
+    network = make_network("llama", task="causal_lm")
+    with pytest.raises(WrongModel, match="no encoder and decoder"):
+        TextModel(network, tokenizer(pad, ends), task=TASKS["seq2seq"]).encode(SOURCE)

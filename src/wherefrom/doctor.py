@@ -26,7 +26,13 @@ TOLERANCE = 1e-4  # of the largest number in a block's output; float32 gives abo
 def plain_answer(model: TextModel) -> Tensor:
     """What the model answers when nobody looks inside. (class,)"""
     with torch.no_grad():
-        return model.logits(model.batch([model.encode(SENTENCE)]), PassCount(), whole=True)[0]
+        return model.logits(model.batch([model.encode(*_read_by(model))]), PassCount(), whole=True)[0]
+
+
+def _read_by(model: TextModel) -> tuple[str, ...]:
+    """What the doctor has a model read: one text, or two where its task needs them."""
+    second = model.task.sample_pair
+    return (SENTENCE,) if second is None else (SENTENCE, second)
 
 
 def _verdict(error: float, otherwise: str) -> str:
@@ -79,7 +85,7 @@ def examine(model: Model, *, progress: Callable[[int, int], None] | None = None)
     }
     broken = False
     try:
-        (cases,) = make_cases(text_model, [text_model.encode(SENTENCE)], [None], reads=["gradients"])
+        (cases,) = make_cases(text_model, [text_model.encode(*_read_by(text_model))], [None], reads=["gradients"])
         error = cases[0].rebuild_error()
         layers = cases[0].capture.attention
         block = text_model.anatomy.blocks[0]
@@ -96,11 +102,13 @@ def examine(model: Model, *, progress: Callable[[int, int], None] | None = None)
         facts["attention"] = str(problem)
     tried: dict[str, str | None] = {}
     rows = all_methods()
+    text, *second = _read_by(text_model)
+    given = (text, second[0]) if second else text
     for number, row in enumerate(rows):
         if progress is not None:
             progress(number, len(rows))
         try:
-            found = model.explain(SENTENCE, row.name)
+            found = model.explain(given, row.name)
             tried[row.name] = None
             if ROUNDING in found.notes:
                 facts["input_x_gradient"] = ROUNDING
@@ -114,7 +122,7 @@ def relevance_by_layer(model: Model) -> dict[str, Any]:
     the z+ rules).
     """
     text_model = model.text_model
-    (cases,) = make_cases(text_model, [text_model.encode(SENTENCE)], [None])
+    (cases,) = make_cases(text_model, [text_model.encode(*_read_by(text_model))], [None])
     trace: list[Operation] = []
     case = cases[0]
     sums = [part.sum().item() for part in case.relevance("zplus", "blocks", double=True, trace=trace)]

@@ -233,6 +233,15 @@ def test_the_explorer_has_pairs_to_begin_with(folder: Path) -> None:
     assert all(one["pair"] for one in found["examples"])
 
 
+def test_the_doctor_reads_two_texts(folder: Path) -> None:
+    from wherefrom.doctor import examine
+
+    found = examine(wherefrom.load(folder, task="similarity"))
+    assert not found["broken"]
+    assert [name for name, why in found["methods"].items() if why is None][:2] == ["random", "input_x_gradient"]
+    assert "Not yet for similarity" in found["methods"]["alti"]
+
+
 def test_an_object_says_how_it_pools() -> None:
     network = network_of("bert")
     model = wherefrom.load(Encoder([Transformer(network), Pooling()]))

@@ -31,6 +31,7 @@ class MultipleChoice(Classification):
     has_labels: bool = False
     position_depends_on_family: bool = False
     finds_end_by_padding: bool = False
+    sample_pair: ClassVar[str | None] = "It is.\nIt is not."
     several_rows: ClassVar[str | None] = "the text goes through the model once for every choice"
 
     def independent(self, model: TextModel) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -29,6 +29,7 @@ class QuestionAnswering(SingleRow):
     endings: tuple[str, ...] = ("ForQuestionAnswering",)
     auto: str = "AutoModelForQuestionAnswering"
     sample: str = "Is it so?"
+    sample_pair: ClassVar[str | None] = "It is, and it was."
     reads_pairs: bool = True
     default_methods: tuple[str, ...] = USUAL_METHODS
     has_labels: bool = False

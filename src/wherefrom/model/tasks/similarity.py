@@ -31,6 +31,7 @@ class EmbeddingSimilarity(Classification):
     auto: str = "AutoModel"
     position_depends_on_family: bool = False
     finds_end_by_padding: bool = False
+    sample_pair: ClassVar[str | None] = "It is, and it was."
     several_rows: ClassVar[str | None] = "each of the two texts goes through the encoder by itself"
     pooling: PoolingMode = "mean"
     longest: int | None = None

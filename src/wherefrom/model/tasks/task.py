@@ -51,6 +51,10 @@ class Task(Protocol):
         """A text the task can read, for trying a model out; {mask} stands for the mask token."""
 
     @property
+    def sample_pair(self) -> str | None:
+        """The second text of the sample, where the task needs one."""
+
+    @property
     def has_labels(self) -> bool:
         """Whether targets are the model's own labels, so that those of a data set can be compared with them."""
 
@@ -176,6 +180,7 @@ class SingleRow:
 
     has_labels: bool
     several_rows: ClassVar[str | None] = None
+    sample_pair: ClassVar[str | None] = None
     answers_by_position: bool = False
     two_stacks: bool = False
 

@@ -118,8 +118,9 @@ def test_the_command_is_stopped_and_killed_and_goes_on(
         assert before < len(done) < COUNT
         if sent != signal.SIGKILL:
             stopped = f"stopped: {len(done)} of {COUNT} examples are kept in {out}; the same command goes on.\n"
-            # Where the machine is busy for half a minute, lines of progress come before it.
-            assert re.fullmatch(rf"(?:\d+ of {COUNT} examples.*\n)*{re.escape(stopped)}", problems), problems
+            # What the run will cost comes before it, and where the machine is busy for half a minute, progress.
+            lines = r"(?:(?:[\d,]+ examples x|by the first part:|[\d,]+ of [\d,]+ examples).*\n)*"
+            assert re.fullmatch(lines + re.escape(stopped), problems), problems
     same = plan(model_folder, texts_file, engine="ray", address=cluster.address, workers=2)
     same_tables(run(same, out), local)
 

@@ -93,7 +93,8 @@ def test_examples_and_history(page: Any, server: ExplorerServer) -> None:
     example = server.shelf.models[0].facts["examples"][1]["text"]
     page.select_option("#examples", "1")
     until(page, "text => document.querySelector('#text').value === text", example)
-    explained(page)
+    remembered = "start => [...document.querySelectorAll('#history option')].some(one => one.text.startsWith(start))"
+    until(page, remembered, example[:20])  # a text is remembered when it has rested for a moment
     page.fill("#text", "the acting was fine")
     wait_for(page, "#history option", "the acting was fine")
     kept = page.eval_on_selector_all("#history option", "all => all.map(one => one.textContent)")

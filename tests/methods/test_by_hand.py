@@ -109,6 +109,7 @@ class HandMade:
         )
         self.hidden_gradients, self.last_attention_gradient = slopes, slope
         self.encoding = [None, None]
+        self.model = SimpleNamespace(task=SimpleNamespace(two_stacks=False))
         self.row_read = torch.tensor([1.0, 0.0])
         self.embeddings = states[0]
 

@@ -128,7 +128,7 @@ def test_attention_that_was_not_seen_is_refused(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("wherefrom.model.recording.AttentionRecorder._enter", lambda *_: None)
     monkeypatch.setattr("wherefrom.model.recording.AttentionRecorder._leave", lambda *_: None)
     with pytest.raises(NotSeen, match="3 blocks ran but 0 attentions were seen"):
-        Model(model).explain("a film")
+        Model(model).explain("a film", "attcat")
 
 
 def test_compiled_models_are_refused() -> None:

@@ -108,7 +108,8 @@ def described(app: typer.Typer, program: str, depth: int) -> list[str]:
     for command in app.registered_commands:
         function = command.callback
         if function is not None:
-            parts += section(f"{program} {command.name or function.__name__.replace('_', '-')}", function, depth)
+            name = f"{program} {command.name or function.__name__.replace('_', '-')}"
+            parts += section(name, function, depth, command.help or inspect.getdoc(function) or "")
     for group in app.registered_groups:
         inner = group.typer_instance
         if inner is not None:
@@ -117,10 +118,15 @@ def described(app: typer.Typer, program: str, depth: int) -> list[str]:
     return parts
 
 
-def section(name: str, function: Callable[..., Any], depth: int) -> list[str]:
+def section(name: str, function: Callable[..., Any], depth: int, about: str) -> list[str]:
     arguments, options = [], []
-    for parameter in inspect.signature(function, eval_str=True).parameters.values():
-        kind, info = get_args(parameter.annotation)  # Annotated[type, typer.Option(...)]
+    for declared in inspect.signature(function, eval_str=True).parameters.values():
+        parameter = declared
+        if isinstance(parameter.default, typer.models.OptionInfo):  # name: type = typer.Option(default, ...)
+            kind, info = parameter.annotation, parameter.default
+            parameter = parameter.replace(default=info.default)
+        else:
+            kind, info = get_args(parameter.annotation)  # Annotated[type, typer.Option(...)]
         default = None if parameter.default is parameter.empty else parameter.default
         if isinstance(info, typer.models.ArgumentInfo):
             metavar = info.metavar or parameter.name.upper()
@@ -136,7 +142,7 @@ def section(name: str, function: Callable[..., Any], depth: int) -> list[str]:
     usage = " ".join([name, *(shown for shown, _, _ in arguments), "[OPTIONS]" if options else ""]).strip()
     rows = [*(line for _, _, line in arguments), *options]
     head = ["| | takes | default | |", "|---|---|---|---|"] if rows else []
-    return [f"{'#' * depth} {name}\n", f"{inspect.getdoc(function)}\n", f"```text\n{usage}\n```\n", *head, *rows, ""]
+    return [f"{'#' * depth} {name}\n", f"{about}\n", f"```text\n{usage}\n```\n", *head, *rows, ""]
 
 
 def taken(kind: Any) -> str:

@@ -126,9 +126,9 @@ class Model:
         Args:
             text: one text, a (text, pair) tuple, or several of them in a list, a generator, a pandas Series or a numpy
                 array, which are batched and give a list.
-            method: a name from `wherefrom methods`; or "auto", the one that was measured to be the most faithful for
-                the task among those that can look into this model. `Explanation.method` says which it was, and a note
-                says so where it was not the first choice.
+            method: a name from `wherefrom methods`; or "auto", the task's default (`attn_lrp` for most), or where
+                that cannot look into this model, the first of its stand-ins that can. `Explanation.method` says which
+                it was, and a note says so where it was not the first choice.
             target: the label, or its number, that is explained; the predicted one unless given. A tuple of two explains
                 why one rather than the other. For language models a token, or a continuation of several (see
                 `Model.generate_and_explain`), whose scores are added up; for token classification an entity, as

@@ -53,8 +53,8 @@ def explain(
     method: Annotated[
         str,
         typer.Option(
-            help="A name from 'wherefrom methods'; auto takes the one that was measured to be the most faithful for the"
-            " task among those that can look into the model.",
+            help="A name from 'wherefrom methods'; auto is attn_lrp for most tasks, and where that cannot look into the"
+            " model, one that can.",
             autocompletion=complete_method,
         ),
     ] = AUTO,

@@ -82,8 +82,8 @@ class Task(Protocol):
 
     @property
     def default_methods(self) -> tuple[str, ...]:
-        """What explains it where no method is named: the first of these that can look into the model. Measured:
-        docs/which-method.md.
+        """What explains it where no method is named: the first of these that can look into the model. For which tasks
+        that was measured, docs/which-method.md says.
         """
 
     @property

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from tiny_models import SIZES, tokenizer
 from transformers import BertConfig, BertModel
@@ -63,3 +65,25 @@ def base(folder: Path, dropout: float = 0.0) -> Path:
     BertModel(BertConfig(**shape)).save_pretrained(folder)
     tokenizer().save_pretrained(folder)
     return folder
+
+
+WRITTEN_NUMBER = re.compile(r"-?[0-9]*\.?[0-9]+")
+
+
+def assert_alike(found: Any, expected: Any, where: str = "page") -> None:
+    """Plain data with the same words, and the same numbers but for the order in which a processor adds them up."""
+    if isinstance(expected, dict):
+        assert found.keys() == expected.keys(), where
+        for name in expected:
+            assert_alike(found[name], expected[name], f"{where}.{name}")
+    elif isinstance(expected, list | tuple):
+        assert len(found) == len(expected), where
+        for place, (one, other) in enumerate(zip(found, expected, strict=True)):
+            assert_alike(one, other, f"{where}[{place}]")
+    elif isinstance(expected, float):
+        assert found == pytest.approx(expected, rel=1e-4, abs=1e-6, nan_ok=True), where
+    elif isinstance(expected, str):
+        # A rounded number may be the next one where the number lies between the two: numbers were compared above.
+        assert WRITTEN_NUMBER.sub("#", found) == WRITTEN_NUMBER.sub("#", expected), where
+    else:
+        assert found == expected, where

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
+import tiny_models
 import torch
 from tiny_models import make_network, tiny, tokenizer
 
@@ -101,6 +103,7 @@ def test_an_allocators_error_is_told_in_a_sentence(method: str, monkeypatch: pyt
 
 UNDER_A_LIMIT = """
 import resource, sys
+sys.path.insert(0, sys.argv[1])  # where the small models of the tests are
 import torch
 from tiny_models import make_network, tokenizer
 from wherefrom.api import Model
@@ -122,7 +125,12 @@ except NotEnoughMemory as error:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limit is Linux's")
 def test_under_a_real_limit() -> None:
-    found = subprocess.run([sys.executable, "-c", UNDER_A_LIMIT], capture_output=True, text=True, check=False)
+    found = subprocess.run(
+        [sys.executable, "-c", UNDER_A_LIMIT, str(Path(tiny_models.__file__).parent)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert "GB for a text of 3002 tokens" in found.stdout, found.stderr
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import compress
+from itertools import compress, groupby
 from itertools import count as counter
 
 import numpy as np
@@ -200,7 +200,7 @@ class Asker:
             answers = self._answered(batch, prefix)
             self.unanswered.update(batch[row] for row in rows_without_answer(answers))
             for place, logits in zip(batch, answers, strict=False):
-                self.found[place] = logits[..., : len(self._rows[place])] if logits.ndim == 2 else logits
+                self.found[place] = self.model.task.own_logits(self.model, logits, self._rows[place].ids)
             first += len(answers)
             done(len(answers))
 
@@ -292,6 +292,9 @@ class Asker:
     def probabilities(self, target: Target) -> Numbers:
         """Of the target, for every row that was asked. (distinct,)"""
         if target not in self._probabilities:
-            parts = [target.probability(torch.stack(self.found[i : i + 512])) for i in range(0, len(self.found), 512)]
+            # Texts with several masks have longer answers than those with one.
+            alike = [list(rows) for _, rows in groupby(self.found, key=lambda answer: answer.shape)]
+            chunks = [rows[i : i + 512] for rows in alike for i in range(0, len(rows), 512)]
+            parts = [target.probability(torch.stack(rows)) for rows in chunks]
             self._probabilities[target] = torch.cat(parts).cpu().numpy()
         return self._probabilities[target]

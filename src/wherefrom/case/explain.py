@@ -157,9 +157,7 @@ def cases_of(passes: Passes, places: Sequence[int], specs: Sequence[TargetSpec],
     """The cases of what is asked about each text, which may depend on what the model answers."""
     model, targets = passes.model, []
     for row, (encoding, spec) in enumerate(zip(passes.encodings, specs, strict=True)):
-        logits = passes.logits[row]
-        own = logits if logits.ndim == 1 else logits[:, : len(encoding)]
-        targets.append(model.task.targets(model, spec, own, encoding))
+        targets.append(model.task.targets(model, spec, passes.logits_of(row), encoding))
     return cases_toward(passes, places, targets, level)
 
 

@@ -179,9 +179,9 @@ def find_flip(
     fill = model.fill_in_place(fill)
     if fill != "delete":
         model.filler(fill)  # raises where the tokenizer has no such token
-    wanted = None if to is None else model.task.fixed_target(model, to)
-    if to is not None and (wanted is None or wanted.versus is not None):
-        raise BadOption("A decision can be asked to become one label or token of the model, nothing else.")
+    if isinstance(to, tuple):
+        raise BadOption("A decision can be asked to become one label, token or answer, not one rather than another.")
+    model.task.fixed_target(model, to)  # a label that the model does not have is an error before anything runs
     units = [group for group in encoding.members(level) if encoding.segment[group[0]] >= 0]
     if len(units) < 2:
         raise EmptyText(f"The text is one {level}: without it there is none, so that nothing can be hidden.")
@@ -190,6 +190,7 @@ def find_flip(
     if by_scores and choice is not None:
         passes.announce(choice.row.needs(choice.options))
     cases = cases_of(passes, [0], [None], level)[0]
+    wanted = None if to is None else model.task.targets(model, to, cases[0].logits, encoding)[0]
     decision = Decision(model, encoding, [case.target for case in cases], cases[0].logits, wanted)
     if model.task.decided(model, decision.logits, encoding, decision.targets)[0].label != decision.label:
         raise BadOption(f"The model does not decide for {decision.label!r} here, nor for anything that could change.")

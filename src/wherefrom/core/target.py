@@ -11,7 +11,8 @@ from wherefrom.errors import UnknownName
 if TYPE_CHECKING:
     from torch import Tensor
 
-# As plain data: index, versus, and where: whether it is an answer's end, or the position of a word that has a tag.
+# As plain data: index, versus, and where: whether it is an answer's end, or the position of a word that has a tag, or
+# that of one of several masks.
 SavedTarget = tuple[int, int | None, bool | int | None]
 
 
@@ -103,6 +104,38 @@ class WordTag(Target):
         if self.versus is not None:
             return (chances[:, self.index] - chances[:, self.versus]).sigmoid()
         return chances.softmax(-1)[:, self.index]
+
+
+@dataclass(frozen=True)
+class MaskedWord(Target):
+    """What stands at one of several masks, or how much more likely it is than another. The logits of one mask stand
+    behind those of another: (row, mask * word).
+    """
+
+    mask: int = 0  # which of the masks, from 0
+    words: int = 0  # how many the vocabulary has
+    place: int = 0  # the position of the mask
+    alone: bool = False  # whether this mask was chosen, and not all of them
+
+    @property
+    def position(self) -> int | None:
+        return self.place
+
+    def saved(self) -> SavedTarget:
+        return self.index, self.versus, self.place
+
+    def score(self, logits: Tensor) -> Tensor:
+        return super().score(self._own(logits))
+
+    def probability(self, logits: Tensor) -> Tensor:
+        chances = self._own(logits).double()
+        if self.versus is not None:
+            return (chances[:, self.index] - chances[:, self.versus]).sigmoid()
+        return chances.softmax(-1)[:, self.index]
+
+    def _own(self, logits: Tensor) -> Tensor:
+        """(row, word)"""
+        return logits[:, self.mask * self.words : (self.mask + 1) * self.words]
 
 
 def written_value(value: float) -> str:

@@ -42,7 +42,8 @@ def by_hand(network: TextModel, words: list[str]) -> Tensor:
 
 
 def number(network: TextModel, word: str) -> int:
-    return int(network.tokenizer.convert_tokens_to_ids(word))
+    found: Any = network.tokenizer.convert_tokens_to_ids(word)
+    return int(found)
 
 
 def test_what_is_likeliest_at_each_is_explained_unless_said(network: TextModel, model: Model) -> None:

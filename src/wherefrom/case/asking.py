@@ -16,7 +16,7 @@ from torch import Tensor
 from wherefrom.case.memory import is_out_of_memory, not_enough_memory
 from wherefrom.core.arrays import Flags, Indices, Numbers
 from wherefrom.core.encoding import Encoding
-from wherefrom.core.target import Target
+from wherefrom.core.target import Target, joint_probability
 from wherefrom.errors import ModelFailed
 from wherefrom.model.prefix import Prefix
 from wherefrom.model.text_model import PassCount, TextModel, rows_without_answer
@@ -71,9 +71,7 @@ class PendingAnswers:
         self._check()
         if len(targets) == 1 and targets[0].position is None:
             return self.asker.probabilities(targets[0])[self.places]
-        logits = self.logits
-        parts = torch.stack([target.probability(logits) for target in targets])
-        together: Numbers = parts.prod(0).cpu().numpy()
+        together: Numbers = joint_probability(targets, self.logits).cpu().numpy()
         return together
 
     def _check(self) -> None:
@@ -97,6 +95,7 @@ class Asker:
         self.model, self.room = model, model.batch_tokens
         self.count = PassCount()
         self.asked = 0
+        self._distinct_elsewhere = 0
         self.found: list[Tensor] = []  # the logits of every distinct row
         self._rows: list[InputRow] = []
         self._place: dict[object, int] = {}
@@ -108,7 +107,13 @@ class Asker:
 
     @property
     def distinct(self) -> int:
-        return len(self._rows)
+        return len(self._rows) + self._distinct_elsewhere
+
+    def count_also(self, other: Asker) -> None:
+        """Count what another asked, of a model that is asked about something else."""
+        self.asked += other.asked
+        self._distinct_elsewhere += other.distinct
+        self.count.forwards += other.rows
 
     @property
     def rows(self) -> int:

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice
-from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +22,7 @@ from wherefrom.case.explain import attributions, cases_of, unit_scores
 from wherefrom.case.passes import Passes
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.flip import Flip, HiddenUnit
-from wherefrom.core.target import Target
+from wherefrom.core.target import Target, joint_probability
 from wherefrom.core.units import Level
 from wherefrom.errors import BadOption, EmptyText
 from wherefrom.model.tasks import TargetSpec
@@ -62,7 +61,7 @@ class Decision:
         return self.targets[0].label
 
     def probability(self, logits: Tensor) -> float:
-        return prod(target.probability(logits[None]).item() for target in self.targets)
+        return joint_probability(self.targets, logits[None]).item()
 
     def outcome(self, logits: Tensor) -> FlipOutcome:
         """What is decided by these logits."""
@@ -76,7 +75,7 @@ class Decision:
             return FlipOutcome(flipped, name, chance, remaining)
         now = model.task.decided(model, logits, self.encoding, self.targets)
         flipped = now[0].label == self.to.label if self.to else now[0].label != first.label
-        return FlipOutcome(flipped, now[0].label, prod(one.probability(logits[None]).item() for one in now), remaining)
+        return FlipOutcome(flipped, now[0].label, joint_probability(now, logits[None]).item(), remaining)
 
 
 class FlipSearch:

@@ -24,6 +24,7 @@ from wherefrom.core.units import Level, Span
 from wherefrom.errors import BadOption, NotDefined, TextWithoutAnswer, UnknownName, WherefromError
 from wherefrom.grading.evidence import Evidence
 from wherefrom.grading.grade import ConfiguredMetric, GradingTask, grade
+from wherefrom.model.generating import asked_about_output, asked_again, check_target, several_tokens
 from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
 from wherefrom.registry import Configured, Method, Reference, all_methods, all_metrics, choose, find_method, options_of
@@ -208,10 +209,12 @@ class Comparer:
         progress: called as questions are answered. explained_so_far: called before that, after every method of every
             batch of texts, with how many explanations there are, and how many there will be.
         """
-        shared = asker or Asker(self.model)
         for model in (self.model, *self.against):  # what cannot be explained is an error before anything runs
             for query in queries:
-                model.task.fixed_target(model, query.target)
+                check_target(model, query.target)
+        if any(several_tokens(self.model, query.target) for query in queries):
+            return self._of_outputs(queries, asker, progress, explained_so_far)
+        shared = asker or Asker(self.model)
         elsewhere = [self._elsewhere(model, queries) for model in self.against if self._needs("second")]
 
         def work(places: Sequence[int]) -> dict[int, Gathered]:
@@ -249,6 +252,34 @@ class Comparer:
             )
             for number, one in enumerate(ordered)
         ]
+
+    def _of_outputs(
+        self,
+        queries: Sequence[Query],
+        asker: Asker | None,
+        progress: Progress | None,
+        explained_so_far: Progress | None,
+    ) -> list[Comparison]:
+        """The same where a target is a whole output: each text has its own, which the model is asked about."""
+        if self._needs("second"):
+            raise BadOption(
+                "Metrics that compare two models are not defined for whole outputs, which the two may cut into"
+                " different tokens: leave these metrics and --against (against=) out."
+            )
+        found: list[Comparison] = []
+        for number, query in enumerate(queries):
+            asked = replace(self, against=())
+            if several_tokens(self.model, query.target):
+                with torch.inference_mode(False):
+                    model, longer = asked_about_output(self.model, query.encoding, query.target)
+                asked, query = replace(asked, model=model), replace(query, encoding=longer, target=None)
+            own = Asker(asked.model)
+            found += asked.compare([query], asker=own, progress=progress)
+            if asker is not None:
+                asker.count_also(own)
+            if explained_so_far is not None:
+                explained_so_far((number + 1) * len(self.methods), len(queries) * len(self.methods))
+        return found
 
     def _over_pairs(
         self, graded: Sequence[list[Grade]], pairs: Sequence[Sequence[GradingTask]], asker: Asker
@@ -299,6 +330,13 @@ class Comparer:
         self, explanations: Sequence[Explanation], query: Query, *, progress: Progress | None = None
     ) -> Comparison:
         """Grades of explanations of one text that are there already."""
+        outputs = {explanation.aims for explanation in explanations}
+        if several_tokens(self.model, None) or any(len(aims) > 1 for aims in outputs):
+            model, longer = asked_again(self.model, query.encoding, [one.aims for one in explanations])
+            if model is not self.model:
+                return replace(self, model=model).evaluate(
+                    explanations, replace(query, encoding=longer), progress=progress
+                )
         asker, started = Asker(self.model), time.perf_counter()
         with torch.inference_mode(False):
             passes = Passes(self.model, [query.encoding], asker)

@@ -10,14 +10,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from wherefrom.core.encoding import Encoding
-from wherefrom.core.target import MaskedWord, SavedTarget, Target
+from wherefrom.core.target import MaskedWord, SavedTarget, Target, joint_probability
 from wherefrom.core.units import Span
 from wherefrom.errors import BadOption, EmptyText, MissingToken, UnknownName, WherefromError
 from wherefrom.model.tasks.classification import two_of
@@ -87,7 +86,8 @@ class MaskedToken(TokenTask):
         if not any(isinstance(part, str) and _of_several(model, part) for part in parts):
             return super().fixed_target(model, spec)
         for part in parts:
-            _named(model, part)
+            if part is not None:
+                _named(model, part)
         return None
 
     def targets(self, model: TextModel, spec: TargetSpec, logits: Tensor, encoding: Encoding) -> Sequence[Target]:
@@ -176,7 +176,7 @@ class MaskedToken(TokenTask):
         chances = [f"{target.probability(logits[None]).item():.0%}" for target in targets]
         return (
             f"The scores of {len(targets)} masks are added up, and the probability"
-            f" ({prod(target.probability(logits[None]).item() for target in targets):.2g}) is the product of theirs:"
+            f" ({joint_probability(targets, logits[None]).item():.2g}) is the product of theirs:"
             f" {', '.join(chances)}. '#1', '#2' and so on as the target explain one of them.",
         )
 

@@ -26,6 +26,7 @@ app.add_typer(study, name="study", rich_help_panel="Look into a model")
     epilog=examples(
         "wherefrom study sparse --out study --data-dir data --quick",
         "wherefrom study sparse --out study --model embedded --texts sample:reviews --limit 50",
+        "wherefrom study sparse --out study --data-dir data --fine-tuned M6 --seeds 3 --quick",
     )
 )
 def sparse(
@@ -40,13 +41,20 @@ def sparse(
             show_default="this one",
         ),
     ] = Path(),
-    datasets: Annotated[str, typer.Option(help="Of sst, 20news, imdb, with commas.")] = "sst,20news,imdb",
+    datasets: Annotated[
+        str | None,
+        typer.Option(
+            help="Of sst, 20news, imdb, with commas; for --fine-tuned of hatexplain, esnli, movies, hummingbird, hoc.",
+            show_default="all three; for --fine-tuned hatexplain,esnli",
+        ),
+    ] = None,
     seeds: Annotated[int, typer.Option(help="How many times everything is trained.")] = 1,
     quick: Annotated[
         bool,
         typer.Option(
             "--quick",
-            help="Four classifiers a dataset (and twelve to choose the spread of vectors): no sweep, no adversary.",
+            help="Four classifiers a dataset (and twelve to choose the spread of vectors): no sweep, no adversary. For"
+            " --fine-tuned 25 short texts a data set, and models trained on a few thousand rows.",
         ),
     ] = False,
     model: Annotated[
@@ -59,11 +67,36 @@ def sparse(
             help="The texts for --model; sample:reviews is one.", show_default="sst2_dev.jsonl of the data folder"
         ),
     ] = None,
-    limit: Annotated[int | None, typer.Option(help="How many of them.", show_default="300, with --quick 100")] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            help="How many of them; for --fine-tuned, of each data set.",
+            show_default="300, with --quick 100; for --fine-tuned 100 and 25",
+        ),
+    ] = None,
+    fine_tuned: Annotated[
+        str | None,
+        typer.Option(
+            help="Instead: fine-tune these bases with softmax, 1.5-entmax and sparsemax attention, and judge it by what"
+            " people marked. M6, M3, folders or hub ids, with commas."
+        ),
+    ] = None,
 ) -> None:
     """Is sparse attention more interpretable? (Meister et al. 2021)"""
     if limit is not None and limit < 1:
         raise BadOption(f"--limit must be at least 1, not {limit}.")
+    if seeds < 1:
+        raise BadOption(f"--seeds must be at least 1, not {seeds}.")
+    if fine_tuned is not None:
+        if model is not None or texts is not None:
+            raise BadOption("--fine-tuned trains models of its own: name its data with --datasets, and no --model.")
+        from wherefrom.studies.sparse import fine_tuned as fine_tuned_study
+
+        bench = _bench(out, data_dir, quick, False, limit, None, 1)
+        asked = ",".join(fine_tuned_study.USUAL_DATASETS) if datasets is None else datasets
+        wanted, sets = _wanted(fine_tuned, asked, fine_tuned_study.DATASETS)
+        _write(fine_tuned_study.study(bench, wanted, sets, seeds), out)
+        return
     from wherefrom.studies.pages import markdown_tables
     from wherefrom.studies.sparse.page import check_extra, study_page
     from wherefrom.studies.sparse.study import make_folder, read_json
@@ -73,7 +106,7 @@ def sparse(
     check_extra()
     make_folder(out)
     if model is None:
-        names = list(dict.fromkeys(name.strip().lower() for name in datasets.split(",") if name.strip()))
+        names = _names((datasets or "sst,20news,imdb").lower())
         run_study(data_dir, out, datasets=names, seeds=seeds, quick=quick, track=_bar)
     else:
         from wherefrom.api import load

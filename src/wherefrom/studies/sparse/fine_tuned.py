@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from math import hypot
 from typing import Any
 
@@ -107,10 +108,20 @@ class FineTunedRun:
         self.right = dict(right)  # text -> whether its label was found
         self.shapes = shapes  # text -> what its attention looks like
 
-    def values(self, metric: str, method: str) -> dict[str, float]:
+    def values(self, metric: str, method: str) -> Mapping[str, float]:
         """Text -> value, for the texts that have one."""
-        found = self.runs.by_example(metric, [method])[method].dropna()
-        return {str(name): float(value) for name, value in found.items()}
+        return self._by_metric[metric][method]
+
+    @cached_property
+    def _by_metric(self) -> dict[str, dict[str, dict[str, float]]]:
+        found: dict[str, dict[str, dict[str, float]]] = {}
+        for metric in METRICS:
+            values = self.runs.by_example(metric, METHODS)
+            found[metric] = {
+                method: {str(name): float(value) for name, value in values[method].dropna().items()}
+                for method in METHODS
+            }
+        return found
 
 
 Found = Mapping[SetAndBase, Mapping[str, Sequence[FineTunedRun]]]  # -> projection -> seeds
@@ -217,7 +228,7 @@ def over_texts_and_seeds(differences: Differences) -> Estimate | None:
         by_text.append((filled.sum(0)[there] / known.sum(0)[there])[:, None])  # (text, 1)
         seeds = known.any(1)
         by_seed.append((filled.sum(1)[seeds] / known.sum(1)[seeds]).tolist())
-    texts = estimate(by_text, lambda means: float(np.mean([row[0] for row in means])))
+    texts = estimate(by_text, lambda means: sum(float(row[0]) for row in means) / len(means))
     seeds_found = pooled(by_seed)
     if texts is None or seeds_found is None:
         return None

@@ -319,6 +319,9 @@ def _write(page: StudyPage, out: Path) -> None:
 
 
 def _bar(items: Sequence[Any], doing: str) -> Iterable[Any]:
-    from rich.progress import track
+    from wherefrom.progress import bar
 
-    return track(items, description=doing, console=Console(stderr=True), transient=True)
+    with bar(f"batches of {doing}") as moved:
+        for done, item in enumerate(items):
+            moved(done, len(items))
+            yield item

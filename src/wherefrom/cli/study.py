@@ -160,7 +160,7 @@ class StudyCommand(NamedTuple):
 
     name: str
     question: str  # the command's help
-    module: str  # in wherefrom.studies; its `study` makes the page, its DATASETS names what it can measure on
+    package: str  # in wherefrom.studies; its study.py makes the page, its paper.py names the data sets
     datasets: tuple[str, ...]
     smallest: str  # the data set of the example
     seeds: int = 1
@@ -178,14 +178,14 @@ STUDIES = (
     StudyCommand(
         "optimus",
         "Is attention, chosen for every decision, the more faithful? (Mylonas et al. 2023)",
-        "optimus_study",
+        "optimus",
         ("hatexplain", "ethos", "ais", "hoc", "movies", "hummingbird", "esnli"),
         smallest="hatexplain",
     ),
     StudyCommand(
         "alti",
         "Does ALTI find the tokens that were mixed in? (Ferrando et al. 2022)",
-        "alti_study",
+        "alti",
         ("sst2", "imdb", "yelp", "agreement"),
         smallest="sst2",
         seeds=5,
@@ -194,7 +194,7 @@ STUDIES = (
     StudyCommand(
         "mask-lrp",
         "Do positional and syntactic heads explain better? (Song et al. 2024)",
-        "mask_lrp_study",
+        "mask_lrp",
         ("sst2", "imdb", "yelp", "mnli", "qqp_duplicates", "squad1", "squad2"),
         smallest="sst2",
         seeds=5,
@@ -226,7 +226,7 @@ def _add_command(one: StudyCommand) -> None:
         if seeds < 1:
             raise BadOption(f"--seeds must be at least 1, not {seeds}.")
         wanted, names = _wanted(bases, datasets, one.datasets)
-        run_study = import_module(f"wherefrom.studies.{one.module}").study
+        run_study = import_module(f"wherefrom.studies.{one.package}.study").study
         _write(run_study(bench, wanted, names, seeds), out)
 
 
@@ -250,8 +250,8 @@ def every(
     ] = None,
 ) -> None:
     """All studies on one page: which method for which task, which metrics agree, what holds of each paper."""
-    from wherefrom.studies.all_study import study as put_together
-    from wherefrom.studies.all_study import write_into
+    from wherefrom.studies.overview.study import study as put_together
+    from wherefrom.studies.overview.study import write_into
     from wherefrom.studies.sparse.page import check_extra
     from wherefrom.studies.sparse.study import make_folder
 
@@ -291,8 +291,8 @@ def methods(
     workers: Workers = 1,
 ) -> None:
     """Which method for which task? Methods of every family by metrics that ask different things."""
-    from wherefrom.studies.methods_study import DATASETS
-    from wherefrom.studies.methods_study import study as run_study
+    from wherefrom.studies.methods import DATASETS
+    from wherefrom.studies.methods import study as run_study
 
     bench = _bench(out, data_dir, quick, full, texts, tokens, workers)
     wanted, names = _wanted(bases, datasets, DATASETS)
@@ -352,6 +352,9 @@ def _write(page: StudyPage, out: Path) -> None:
 
 
 def _bar(items: Sequence[Any], doing: str) -> Iterable[Any]:
-    from rich.progress import track
+    from wherefrom.progress import bar
 
-    return track(items, description=doing, console=Console(stderr=True), transient=True)
+    with bar(f"batches of {doing}") as moved:
+        for done, item in enumerate(items):
+            moved(done, len(items))
+            yield item

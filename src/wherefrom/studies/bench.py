@@ -130,6 +130,10 @@ class StudyRuns:
             yield from block.rows("explanations")
 
     @property
+    def texts(self) -> int:
+        return int(self.scores["example"].nunique())
+
+    @property
     def errors(self) -> int:
         return sum(len(block.errors) for block in self.blocks)
 
@@ -253,6 +257,20 @@ class StudyBench:
         own = SETS[name].quick_texts
         return own if self.size.quick and own is not None else (self.size.texts, self.size.tokens)
 
+    def facts(
+        self, models: Mapping[SetAndBase, StudyModel], found: Mapping[SetAndBase, Sequence[StudyRuns]]
+    ) -> list[str]:
+        """What was trained, how good it is, on how many texts was measured, and how long that took. Of the runs of one
+        data set and base, the first is that whose texts are counted.
+        """
+        every = [runs for several in found.values() for runs in several]
+        return [
+            *model_facts(models),
+            self.texts_fact({key: several[0].texts for key, several in found.items()}),
+            f"{seconds_of(found) / 60:.0f} minutes of measuring on {provenance(0)['machine']}, one thread;"
+            f" {sum(runs.errors for runs in every)} errors.",
+        ]
+
     def texts_fact(self, counts: Mapping[tuple[str, str], int]) -> str:
         """How many texts of each data set and base were measured on, and how long they may be."""
         taken = ", ".join(f"{name} {base} {count}" for (name, base), count in counts.items())
@@ -342,6 +360,11 @@ def provenance(seconds: float) -> dict[str, Any]:
         "machine": f"{platform.machine()}, {os.cpu_count()} processors",
         "seconds": round(seconds, 1),
     }
+
+
+def seconds_of(found: Mapping[SetAndBase, Sequence[StudyRuns]]) -> float:
+    """How long the runs of all data sets took."""
+    return sum(runs.seconds for several in found.values() for runs in several)
 
 
 def model_facts(models: Mapping[tuple[str, str], StudyModel]) -> list[str]:

@@ -48,9 +48,13 @@ def test_an_explanation_that_is_there_already(model: Model) -> None:
     assert again[0].value == pytest.approx(compared[0].value, abs=1e-6)
 
 
-def test_words_and_pairs(model: Model) -> None:
-    found = model.compare((TEXT, "a plot"), ["occlusion"], ["stability"], level="word")
-    assert found.grades[0][0].value is not None
+def test_words_and_pairs() -> None:
+    """Each word adds the same in every text, so nothing moves; both texts of a pair are edited."""
+    model = Model(additive_model(good=2.0, film=1.0, plot=0.5))
+    found = model.compare((TEXT, "a plot"), ["input_x_gradient"], ["stability"], level="word")
+    grade = found.grades[0][0]
+    assert grade.value == pytest.approx(1.0)
+    assert set(grade.details["edits"]) == {"full_stop", "without_commas", "list_order"}
 
 
 def test_what_is_left_out_is_said() -> None:

@@ -25,6 +25,7 @@ from wherefrom.core.units import Level, Span
 from wherefrom.errors import BadOption, NotDefined, TextWithoutAnswer, UnknownName, WherefromError
 from wherefrom.grading.evidence import Evidence
 from wherefrom.grading.grade import ConfiguredMetric, GradingTask, grade
+from wherefrom.model.generating import asked_about_output, asked_again, check_target, several_tokens
 from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
 from wherefrom.registry import Configured, Method, Reference, all_methods, all_metrics, choose, find_method, options_of
@@ -224,12 +225,14 @@ class Comparer:
         progress: called as questions are answered. explained_so_far: called before that, after every method of every
             batch of texts, with how many explanations there are, and how many there will be.
         """
-        shared = asker or Asker(self.model)
         for model in (self.model, *self.against):  # what cannot be explained is an error before anything runs
             for query in queries:
-                model.task.fixed_target(model, query.target)
+                check_target(model, query.target)
+        if any(several_tokens(self.model, query.target) for query in queries):
+            return self._of_outputs(queries, asker, progress, explained_so_far)
+        shared = asker or Asker(self.model)
         elsewhere = [
-            self._explained_beside(model, [_read_by(model, query) for query in queries])
+            self._explained_beside(model, queries, lambda query, model=model: _read_by(model, query))
             for model in self.against
             if self._needs("second")
         ]
@@ -271,6 +274,36 @@ class Comparer:
             for number, one in enumerate(ordered)
         ]
 
+    def _of_outputs(
+        self,
+        queries: Sequence[Query],
+        asker: Asker | None,
+        progress: Progress | None,
+        explained_so_far: Progress | None,
+    ) -> list[Comparison]:
+        """The same where a target is a whole output: each text has its own, which the model is asked about."""
+        if self._needs("second"):
+            raise BadOption(
+                "Metrics that compare two models are not defined for whole outputs, which the two may cut into"
+                " different tokens: leave these metrics and --against (against=) out."
+            )
+        if self._needs("edited"):
+            raise BadOption("stability is not defined for whole outputs: an edited text may have another output.")
+        found: list[Comparison] = []
+        for number, query in enumerate(queries):
+            asked = replace(self, against=())
+            if several_tokens(self.model, query.target):
+                with torch.inference_mode(False):
+                    model, longer = asked_about_output(self.model, query.encoding, query.target)
+                asked, query = replace(asked, model=model), replace(query, encoding=longer, target=None)
+            own = Asker(asked.model)
+            found += asked.compare([query], asker=own, progress=progress)
+            if asker is not None:
+                asker.count_also(own)
+            if explained_so_far is not None:
+                explained_so_far((number + 1) * len(self.methods), len(queries) * len(self.methods))
+        return found
+
     def _over_pairs(
         self, graded: Sequence[list[Grade]], pairs: Sequence[Sequence[GradingTask]], asker: Asker
     ) -> list[list[Grade]]:
@@ -291,19 +324,21 @@ class Comparer:
             )
         return found
 
-    def _explained_beside(self, model: TextModel, queries: Sequence[Query]) -> list[Elsewhere]:
+    def _explained_beside(
+        self, model: TextModel, queries: Sequence[Query], read: Callable[[Query], Query] | None = None
+    ) -> list[Elsewhere]:
         """What another model explains of these texts, or the same one of others, by the same methods. A text that it
-        cannot explain costs nothing but itself.
+        cannot read or explain costs nothing but itself.
         """
         if not queries:
             return []
         comparer = replace(self, model=model, metrics=(), against=(), check=False, skip=True)
         try:
-            return list(comparer.compare(queries))
+            return list(comparer.compare([read(query) for query in queries] if read else queries))
         except Exception as error:
             if len(queries) == 1:
                 return [reason(error)]
-            return [self._explained_beside(model, [query])[0] for query in queries]
+            return [self._explained_beside(model, [query], read)[0] for query in queries]
 
     def _edited(self, queries: Sequence[Query]) -> list[EditedReadings]:
         """Every text after every small edit that changes what the model reads, explained by the same methods."""
@@ -336,6 +371,13 @@ class Comparer:
         self, explanations: Sequence[Explanation], query: Query, *, progress: Progress | None = None
     ) -> Comparison:
         """Grades of explanations of one text that are there already."""
+        outputs = {explanation.aims for explanation in explanations}
+        if several_tokens(self.model, None) or any(len(aims) > 1 for aims in outputs):
+            model, longer = asked_again(self.model, query.encoding, [one.aims for one in explanations])
+            if model is not self.model:
+                return replace(self, model=model).evaluate(
+                    explanations, replace(query, encoding=longer), progress=progress
+                )
         asker, started = Asker(self.model), time.perf_counter()
         with torch.inference_mode(False):
             passes = Passes(self.model, [query.encoding], asker)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -232,7 +233,7 @@ class Comparer:
             return self._of_outputs(queries, asker, progress, explained_so_far)
         shared = asker or Asker(self.model)
         elsewhere = [
-            self._explained_beside(model, queries, lambda query, model=model: _read_by(model, query))
+            self._explained_beside(model, queries, partial(_read_by, model))
             for model in self.against
             if self._needs("second")
         ]

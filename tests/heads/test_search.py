@@ -101,12 +101,12 @@ def test_the_right_heads_are_found(model: TextModel, tmp_path: Path) -> None:
     path = tmp_path / "heads.json"
     found.save(path)
     assert SearchedHeads.load(path) == found
-    by_file = Model(model).explain(TEXTS[0], f"mask_lrp:heads={path}")
+    by_file = Model(model).explain(TEXTS[0], "mask_lrp", heads=str(path))
     assert by_file.scores == pytest.approx(Model(model).explain(TEXTS[0], "mask_lrp", heads=found.mask).scores)
     with pytest.raises(BadOption, match="only= and counts="):
-        Model(model).explain(TEXTS[0], f"mask_lrp:heads={path}:only=positional")
+        Model(model).explain(TEXTS[0], "mask_lrp", heads=str(path), only="positional")
     with pytest.raises(BadOption, match="another model"):
-        Model(make_model("bert")).explain(TEXTS[0], f"mask_lrp:heads={path}")
+        Model(make_model("bert")).explain(TEXTS[0], "mask_lrp", heads=path)
 
 
 def test_values_are_those_of_single_comparisons(model: TextModel) -> None:

@@ -293,6 +293,12 @@ class Case:
         self.own_count.forwards += asker.rows - before
         return asked.logits
 
+    def announce_questions(self, keep: Tensor, fill: str) -> None:
+        """Say what `ask` will be called with, before anything is asked: the questions about all texts of a list then go
+        through the model together. (row, token) bool
+        """
+        self.passes.asker.note(self.encoding, keep, fill)
+
     def rebuild_error(self) -> float:
         """How far the blocks are from what their recorded parts give back (see `anatomy`)."""
         record, capture = self._record("gradients"), self.capture

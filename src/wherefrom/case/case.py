@@ -131,6 +131,9 @@ class Case:
         """
         if second_norm not in self._parts:
             record, n = self._record("attention"), len(self.encoding)
+            # Where every block's second norm was seen once, in its order, its input need not be computed again.
+            seen = [x[self.row, :n].detach() for x in record.before_norms if x.shape == record.inputs[0].shape]
+            sums = seen if len(seen) == len(record.blocks) else [None] * len(record.blocks)
             self._parts[second_norm] = [
                 decompose(
                     self.anatomy.block_of(module),
@@ -138,8 +141,9 @@ class Case:
                     self._of_row(layer.probs)[:, :n, :n],
                     self._of_row(layer.value)[:, :n],
                     second_norm=second_norm,
+                    summed=before,
                 )
-                for module, x, layer in zip(record.blocks, record.inputs, record.attention, strict=True)
+                for module, x, layer, before in zip(record.blocks, record.inputs, record.attention, sums, strict=True)
             ]
         return self._parts[second_norm]
 

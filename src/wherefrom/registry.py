@@ -94,7 +94,7 @@ class Method:
         return frozenset(self.reads({**defaults, **(options or {})}))
 
 
-Reference = Literal["others", "rationale", "answer", "second"]
+Reference = Literal["others", "rationale", "answer", "second", "edited"]
 # What a metric looks at: several units hidden at once; units hidden one at a time; the numbers alone; what people
 # marked; another model; the other classes.
 MetricGroup = Literal["erasure", "one at a time", "shape", "plausibility", "robustness", "classes", "other"]
@@ -219,7 +219,8 @@ def metric(
         better: whether "higher" or "lower" values are better.
         paper: where it comes from; "none" if from nowhere.
         needs: what it is measured against beside the scores: "others" (the other classes' scores), "rationale",
-            "answer" or "second" (another model's scores); None for the model alone.
+            "answer", "second" (another model's scores) or "edited" (the same method's scores of slightly edited texts);
+            None for the model alone.
         group: which question it answers: "erasure", "one at a time", "shape", "plausibility", "robustness", "classes",
             or "other". A comparison's mean rank counts every group once, and leaves "shape" out.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from typer.testing import CliRunner
 
 import wherefrom
 from wherefrom.api import Model
+from wherefrom.benchmark.plan import RunPlan
+from wherefrom.benchmark.run import run
 from wherefrom.case.generation import explain_generation
 from wherefrom.cli.main import app
 from wherefrom.core.generation import Generation
@@ -251,7 +254,7 @@ def test_other_families_work_where_nothing_is_looked_into() -> None:
 def test_the_sum_of_an_output(model: Model) -> None:
     matrix = model.generate_and_explain(SOURCE, "saliency", continuation=OUTPUT)
     for whole in (model.explain(SOURCE, "saliency", OUTPUT), model.explain([SOURCE], "saliency", OUTPUT)[0]):
-        assert whole.scores == pytest.approx(np.asarray(matrix.scores)[:, : len(matrix.tokens)].sum(0).tolist())
+        assert whole.scores == pytest.approx(np.asarray(matrix.scores).sum(0).tolist())
         assert whole.task == "seq2seq"
     generated = model.generate_and_explain(SOURCE, "saliency")
     assert model.explain(SOURCE, "saliency").scores == pytest.approx(generated.total().scores)
@@ -261,15 +264,102 @@ def test_the_sum_of_an_output(model: Model) -> None:
     assert [one is None for one in alone.versus] == [True, True, False]
 
 
-def test_the_first_token_of_an_output_is_compared(model: Model) -> None:
-    found = model.compare(SOURCE, methods=["saliency", "occlusion", "raw_attention"], metrics=["comprehensiveness"])
+def chances_of(model: Model, source: list[int], fed: list[int], tokens: tuple[int, ...]) -> list[float]:
+    """The probability of every token of an output, straight from transformers."""
+    logits = plain_logits(model, source, fed)
+    return [logits[step].softmax(-1)[token].item() for step, token in enumerate(tokens)]
+
+
+def geometric_mean(chances: list[float]) -> float:
+    return float(np.exp(np.log(chances).mean()))
+
+
+def test_whole_outputs_are_compared(model: Model) -> None:
+    """Every method explains the sum over the tokens of the output, and metrics ask for the probability of all."""
+    methods = ["saliency", "occlusion", "raw_attention"]
+    found = model.compare(SOURCE, methods, ["aopc"], target=OUTPUT)
+    matrix = model.generate_and_explain(SOURCE, "saliency", continuation=OUTPUT)
+    source, fed = ids_of(model, matrix)
+    whole = geometric_mean(chances_of(model, source, fed, matrix.token_ids))
+    for name, one, (grade,) in zip(methods, found.explanations, found.grades, strict=True):
+        each = model.generate_and_explain(SOURCE, name, continuation=OUTPUT)
+        assert one.target == each.total().target == each.continuation.strip()
+        assert one.scores == pytest.approx(each.total().scores)
+        assert one.probability == pytest.approx(whole, rel=1e-9)
+        assert each.total().probability == pytest.approx(whole, rel=1e-9)
+        real = [place for place, part in enumerate(each.segment) if part >= 0]
+        order = sorted(real, key=lambda place, one=one: -one.scores[place])  # type: ignore[misc]
+        left = [token for place, token in enumerate(source) if place not in order[:2]]  # without 40% of five words
+        drop = whole - geometric_mean(chances_of(model, left, fed, matrix.token_ids))
+        assert grade.details["curve"][4] == pytest.approx(drop, abs=1e-9)
+        again = model.evaluate(one, ["aopc"]).grades[0][0]  # and of an explanation that is there already
+        assert again.value == pytest.approx(grade.value)
+        assert model.evaluate(each.total(), ["aopc"]).grades[0][0].value == pytest.approx(grade.value)
+    generated = model.compare(SOURCE, ["saliency"], ["aopc"])
+    assert generated.explanations[0].target == model.generate_and_explain(SOURCE).continuation.strip()
+    assert generated.explanations[0].prediction == generated.explanations[0].target
+    with pytest.raises(BadOption, match="compare two models"):
+        model.compare(SOURCE, ["saliency"], ["spearman"], against=model)
+
+
+def test_by_word_and_checked(model: Model) -> None:
+    by_token = model.explain(SOURCE, "occlusion", OUTPUT)
+    by_word = model.explain(SOURCE, "occlusion", OUTPUT, "word", check=True)
+    assert by_word.level == "word"
+    assert by_word.check is not None
+    assert by_word.scores == pytest.approx(by_token.scores, abs=1e-9)  # every word is a token here
+    both = model.explain(SOURCE, "saliency", [OUTPUT, "dull"])
+    assert [one.target for one in both] == [by_token.target, "dull"]
+
+
+def greedy(model: Model, source: list[int], most: int) -> list[int]:
+    """What is written of a source, by one plain call for each token."""
+    network = model.text_model.network
+    settings, tokens = network.generation_config, model.text_model.tokenizer
+    ends = {settings.eos_token_id, tokens.eos_token_id}
+    found: list[int] = []
+    while len(found) < most:
+        token = int(plain_logits(model, source, [network.config.decoder_start_token_id, *found])[-1].argmax())
+        if found and token in ends:
+            break
+        found.append(token)
+    return found
+
+
+def test_flip_is_the_smallest_change_to_another_output(model: Model) -> None:
+    encoding = model.text_model.encode(SOURCE)
+    words = [place for place, part in enumerate(encoding.segment) if part >= 0]
     source = model.text_model.tokenizer(SOURCE)["input_ids"]
-    chances = plain_logits(model, source, [model.text_model.network.config.decoder_start_token_id])[0].softmax(-1)
-    one = found.explanations[0]
-    assert one.probability == pytest.approx(chances.max().item())
-    assert one.target == model.text_model.tokenizer.decode([int(chances.argmax())])
-    whole = model.generate_and_explain(SOURCE, "raw_attention", tokens=1)
-    assert found.explanations[2].scores == pytest.approx(whole.scores[0][: len(one.scores)])
+    before = greedy(model, source, 20)
+    outputs = {
+        hidden: greedy(model, [token for place, token in enumerate(source) if place not in hidden], 20)
+        for size in (1, 2)
+        for hidden in itertools.combinations(words, size)
+    }
+    # Another output has another token where the first one ends, too: its end is no token of it.
+    flipping = [hidden for hidden, output in outputs.items() if output[: len(before)] != before]
+    found = model.flip(SOURCE)
+    hidden = tuple(words[[encoding.offsets[place][0] for place in words].index(unit.start)] for unit in found.hidden)
+    assert len(hidden) == len(flipping[0])
+    assert hidden in flipping
+    written_again = "".join(model.text_model.tokenizer.convert_ids_to_tokens(outputs[hidden]))
+    assert (found.becomes or "").replace(" ", "") == written_again.replace(" ", "")
+    with pytest.raises(BadOption, match="too many"):
+        model.flip(SOURCE, to="good")
+
+
+def test_a_run_explains_whole_outputs(model: Model, tmp_path: Path) -> None:
+    lines = [{"text": SOURCE, "explain": OUTPUT}, {"text": "a fine plot", "explain": "bad", "foil": "good"}]
+    (tmp_path / "data.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    for target in ("label", "predicted", OUTPUT):
+        plan = RunPlan(str(tmp_path / "data.jsonl"), model, methods="saliency,occlusion", metrics="aopc", target=target)
+        found = run(plan, tmp_path / target.replace(" ", "-"))
+        assert found.errors.empty
+        rows = found.explanations.to_dict("records")
+        one = next(row for row in rows if row["text"] == SOURCE and row["method"] == "occlusion")
+        expected = model.explain(SOURCE, "occlusion", None if target == "predicted" else OUTPUT)
+        assert list(one["scores"]) == pytest.approx(expected.scores, abs=1e-6)
+        assert len(one["input_ids"]) == len(one["tokens"])
 
 
 def test_source_and_output_of_the_same_ids() -> None:

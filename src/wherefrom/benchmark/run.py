@@ -26,6 +26,7 @@ from wherefrom.core.example import Example
 from wherefrom.errors import BadFile, BadOption
 from wherefrom.grading.compare import chosen_methods, chosen_metrics
 from wherefrom.model.fingerprint import fingerprint
+from wherefrom.model.generating import check_target
 from wherefrom.model.loading import load_model
 from wherefrom.model.text_model import TextModel
 from wherefrom.progress import OnProgress
@@ -173,7 +174,7 @@ class _Prepared:
     def _checks(self, plan: RunPlan) -> Callable[[Example], None]:
         labels = LabelNames(self.model.labels, plan.label_names)
         if plan.target not in (PREDICTED, ALL_PREDICTED, LABELLED):
-            self.model.task.fixed_target(self.model, plan.target)  # raises where the model has no such label
+            check_target(self.model, plan.target)  # raises where the model has no such label
 
         finds_answers = "answer" in self.model.task.offers(self.model)
 

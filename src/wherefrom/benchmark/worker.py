@@ -30,6 +30,7 @@ from wherefrom.core.explanation import Explanation
 from wherefrom.core.target import resolve_target
 from wherefrom.errors import BadFile, TextWithoutAnswer, UnknownName, WherefromError
 from wherefrom.grading.compare import Comparer, Query, chosen_methods, chosen_metrics, reason
+from wherefrom.model.generating import check_target, several_tokens
 from wherefrom.model.loading import load_model
 from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
@@ -246,7 +247,7 @@ class Worker:
             targets = self._targets(asked, encoding)
             for target in targets:  # a token that a model does not have costs this example, and no other
                 for model in (self.model, *self.against):
-                    model.task.fixed_target(model, target)
+                    check_target(model, target)
             return [(asked, self._query(asked, encoding, target)) for target in targets]
         except Exception as error:
             self._note_error(example, error, part)
@@ -257,6 +258,8 @@ class Worker:
             return [None]
         if self.plan.target == LABELLED:
             return self.labels.of(example) if example.target is None else [self.labels.own_target(example)]
+        if self.plan.target == ALL_PREDICTED and several_tokens(self.model, None):
+            return [None]  # one output is predicted
         if self.plan.target == ALL_PREDICTED:
             (cases,) = make_cases(self.model, [encoding], [None])
             return self.model.task.predicted_labels(self.model, cases[0].logits, encoding)
@@ -299,8 +302,11 @@ class Worker:
 
     def _add_rows(self, example: Example, query: Query, comparison: Comparison, part: Part) -> None:
         label = "" if self.plan.ignores_labels else ", ".join(self.labels.of(example))
-        ids = list(query.encoding.input_ids) if self.plan.level == "token" else None
+        read = list(query.encoding.input_ids) if self.plan.level == "token" else None
         for name, explanation, grades in zip(comparison.names, comparison.explanations, comparison.grades, strict=True):
+            ids = read
+            if ids is not None and len(ids) < len(explanation.tokens):  # behind the text stands the output
+                ids = [*ids, *(token for token, _, _ in explanation.aims)]
             key = {"example": example.id, "target": explanation.target, "method": name}
             part.explanations.append(
                 row_of(

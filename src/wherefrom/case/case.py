@@ -87,8 +87,7 @@ class Case:
     @property
     def logits(self) -> Tensor:
         """(class,), or (2, token) for the two ends of an answer."""
-        logits = self.passes.logits[self.row]
-        return logits if logits.ndim == 1 else logits[:, : len(self.encoding)]
+        return self.passes.logits_of(self.row)
 
     @property
     def anatomy(self) -> Anatomy:

@@ -189,6 +189,10 @@ class Passes:
                 return self.forward(need).logits.detach().to(self.leaf.dtype)
         return self.forward("nothing").logits.detach().to(self.leaf.dtype)
 
+    def logits_of(self, row: int) -> Tensor:
+        """What the model answers to one of the texts. (class,)"""
+        return self.model.task.own_logits(self.model, self.logits[row], self.encodings[row].input_ids)
+
     def announced(self, needs: Iterable[Reads]) -> list[Reads]:
         """Those of these needs that were announced."""
         return [need for need in needs if need in self._announced]
@@ -361,9 +365,12 @@ class TargetedPasses:
     @cached_property
     def targets(self) -> tuple[Target, ...]:
         """What each row is asked about; what it predicts, where nothing was said."""
-        model, logits = self.passes.model, self.passes.logits
-        rows = zip(self.asked, logits, self.passes.encodings, strict=True)
-        return tuple(asked or model.task.predicted(model, row, encoding) for asked, row, encoding in rows)
+        model, passes = self.passes.model, self.passes
+        rows = zip(self.asked, passes.encodings, strict=True)
+        return tuple(
+            asked or model.task.predicted(model, passes.logits_of(row), encoding)
+            for row, (asked, encoding) in enumerate(rows)
+        )
 
     def gradient(self, need: Reads) -> list[Tensor]:
         """The gradients of every row's own target that a method reads, with a batch in front; all that were announced

@@ -32,6 +32,9 @@ class StudyPicture(NamedTuple):
     note: str = ""
 
 
+BASES = "M6 is all-MiniLM-L6-v2 (six layers, twelve heads), M3 the three-layer sentiment model that Wherefrom ships."
+
+
 @dataclass(frozen=True)
 class StudyPage:
     """Everything that a study has found."""

@@ -127,8 +127,13 @@ class Task(Protocol):
     def logits(self, output: Any, inputs: dict[str, Tensor], positions: Tensor | None) -> Tensor:
         """The logits of a model's output, at the positions that `positions` gave."""
 
+    def own_logits(self, model: TextModel, logits: Tensor, ids: Sequence[int]) -> Tensor:
+        """What belongs to one row, of its logits in a batch of longer rows."""
+
     def positions(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
-        """The position that each row's decision is read at; None where all are. (row,)"""
+        """The position that each row's decision is read at; None where all are. (row,); (row, mask) where rows have
+        several.
+        """
 
     def first_read(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
         """The first position of each row that is read, so that a causal model need not compute those in front of it
@@ -210,6 +215,10 @@ class SingleRow:
     def first_read(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
         del model, inputs
         return None
+
+    def own_logits(self, model: TextModel, logits: Tensor, ids: Sequence[int]) -> Tensor:
+        del model
+        return logits if logits.ndim == 1 else logits[..., : len(ids)]
 
     def read(self, model: TextModel, text: str, pair: str | None) -> Encoding:
         return tokenized(model, text, pair, model.limit)

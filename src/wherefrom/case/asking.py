@@ -19,6 +19,7 @@ from wherefrom.core.arrays import Flags, Indices, Numbers
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import Target, joint_probability
 from wherefrom.errors import ModelFailed
+from wherefrom.model.device import give_back_memory
 from wherefrom.model.prefix import Prefix
 from wherefrom.model.text_model import PassCount, TextModel, rows_without_answer
 
@@ -282,6 +283,7 @@ class Asker:
                     raise
                 if len(places) == 1:
                     raise not_enough_memory(len(self._rows[places[0]])) from error
+            give_back_memory()
             places = places[: len(places) // 2]
             self.room = len(places) * len(self._rows[places[-1]])
 

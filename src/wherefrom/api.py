@@ -28,6 +28,7 @@ from wherefrom.errors import BadOption, EmptyText, NotSeen, TextWasCut, UnknownN
 from wherefrom.grading.compare import Comparer, Query, chosen_methods, chosen_metrics
 from wherefrom.grading.generation import grade_generation
 from wherefrom.model.any_callable import is_function, load_callable
+from wherefrom.model.device import DeviceSpec
 from wherefrom.model.generating import (
     MOST_TOKENS,
     ChatMessage,
@@ -40,7 +41,7 @@ from wherefrom.model.generating import (
     tokens_of,
     with_turns,
 )
-from wherefrom.model.loading import DeviceSpec, DtypeSpec, load_model
+from wherefrom.model.loading import DtypeSpec, load_model
 from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
 from wherefrom.progress import bar

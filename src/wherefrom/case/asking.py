@@ -4,6 +4,7 @@ similar length.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress, groupby
@@ -18,6 +19,7 @@ from wherefrom.core.arrays import Flags, Indices, Numbers
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import Target, joint_probability
 from wherefrom.errors import ModelFailed
+from wherefrom.model.device import give_back_memory
 from wherefrom.model.prefix import Prefix
 from wherefrom.model.text_model import PassCount, TextModel, rows_without_answer
 
@@ -172,11 +174,14 @@ class Asker:
         return range(len(self.found), len(self._rows))
 
     @torch.no_grad()
-    def run(self, progress: Progress | None = None) -> None:
-        """Ask all that was noted and is not answered yet."""
-        if not self._waiting:
-            return
+    def run(self, progress: Progress | None = None) -> Counter[tuple[int, ...]]:
+        """Ask all that was noted and is not answered yet. Gives how many rows went through the model for each text, by
+        its ids.
+        """
         waiting = self._waiting
+        rows = Counter(self._rows[place].text.input_ids for place in waiting)
+        if not waiting:
+            return rows
         self.found += [torch.empty(0)] * len(waiting)
         self._probabilities.clear()
         told = 0
@@ -191,11 +196,13 @@ class Asker:
             alone, by_text = self._sharing(waiting)
             for text, places in by_text:
                 prefix = self.model.prefix(text.input_ids, text.token_type_ids, self.count)
+                rows[text.input_ids] += 1
                 self._ask(sorted(places, key=lambda place: self._shared(self._rows[place])), done, prefix)
             self._ask(sorted(alone, key=lambda place: len(self._rows[place])), done)
         except BaseException:
             self._forget(waiting)
             raise
+        return rows
 
     def _ask(self, waiting: Sequence[int], done: Callable[[int], None], prefix: Prefix | None = None) -> None:
         """Ask these rows, in batches of neighbours: as they are, or behind the beginning of a text that all share."""
@@ -276,6 +283,7 @@ class Asker:
                     raise
                 if len(places) == 1:
                     raise not_enough_memory(len(self._rows[places[0]])) from error
+            give_back_memory()
             places = places[: len(places) // 2]
             self.room = len(places) * len(self._rows[places[-1]])
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -211,6 +212,7 @@ def explained(
     """One method's explanation of every text."""
     meter = meter or CostMeter(next(iter(cases.values()))[0].passes)
     before = {place: _own_rows(own) for place, own in cases.items()}
+    ask_together([own[0] for own in cases.values()], method, options)
     given = {place: attributions(own, method, options) for place, own in cases.items()}
     seconds, forwards, backwards = meter.per_text()
     found = {}
@@ -219,6 +221,23 @@ def explained(
         cost = (seconds, round(forwards + more[0] - before[place][0]), round(backwards + more[1] - before[place][1]))
         found[place] = explanation(own, method, options, given[place], cost)
     return found
+
+
+def ask_together(cases: Sequence[Case], method: Method, options: Mapping[str, Any]) -> None:
+    """Put what a method will ask about several texts in full batches, where it says so beforehand: when it asks, the
+    answers are there.
+    """
+    if len(cases) < 2 or method.asks is None:
+        return
+    asker = cases[0].passes.asker
+    for case in cases:
+        asker.know(case.encoding, case.logits)
+    for case in cases:
+        with suppress(WherefromError):  # the method says it, when its turn comes
+            method.announce_questions(case, options)
+    rows = asker.run()
+    for case in cases:
+        case.own_count.forwards += rows.pop(case.encoding.input_ids, 0)
 
 
 def _own_rows(cases: Sequence[Case]) -> tuple[int, int]:

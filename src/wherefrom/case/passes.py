@@ -303,6 +303,7 @@ class Passes:
             outputs=[b.output for b in blocks],
             tokens_first=family.tokens_first,
             scores=scores,
+            norms=[b.mlp_norm for b in blocks if b.order == "post"] if mode is None else [],
         ) as record:
             whole = mode is None or not (mode.double or mode.state.gradient_rules)
             logits = graph_tensor(self.model.logits(self.inputs, self.count, leaf, whole=whole))

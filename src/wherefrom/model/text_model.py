@@ -21,6 +21,7 @@ from wherefrom.core.family import DecisionPosition
 from wherefrom.core.target import Target
 from wherefrom.errors import BadOption, EmptyText, MissingToken, ModelFailed, ModelIsTraining, NotSeen, WrongModel
 from wherefrom.model.anatomy import Anatomy, Block, dissect
+from wherefrom.model.device import put
 from wherefrom.model.prefix import Prefix, empty_cache
 from wherefrom.model.tasks import TASKS, TargetSpec, Task
 from wherefrom.model.tasks.call import NetworkCall
@@ -249,7 +250,7 @@ class TextModel:
         pad = self.network.config.get_text_config().pad_token_id
 
         def full(rows: Sequence[Sequence[int]], filler: int) -> Tensor:
-            return torch.tensor([[*row, *[filler] * (longest - len(row))] for row in rows], device=self.device)
+            return put([[*row, *[filler] * (longest - len(row))] for row in rows], self.device)
 
         inputs = {"input_ids": full(ids, pad or 0), "attention_mask": full([[1] * len(row) for row in ids], 0)}
         if types[0] is not None:

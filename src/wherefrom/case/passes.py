@@ -113,8 +113,8 @@ SERVES: dict[PassKind, frozenset[Reads]] = {
 
 TWO_STACKS = (
     "Not yet for models with an encoder and a decoder: this method follows one stack of layers, and there are two, with"
-    " attention between them. Take saliency, input_x_gradient, integrated_gradients, occlusion, kernel_shap, lime,"
-    " raw_attention or gae."
+    " attention between them. Take attn_lrp, saliency, integrated_gradients, occlusion, attention_rollout, attcat or"
+    " gae."
 )
 # What a pass of each kind keeps in every layer: tensors as large as the attention probabilities, and tensors as large
 # as the hidden states. Counted in the code, and compared with what passes were measured to take.

@@ -112,7 +112,7 @@ def test_methods_of_one_pass_refuse(method: str) -> None:
     model = wherefrom.load((network_of("bert"), tokenizer()), task="similarity")
     with pytest.raises(NotSeen, match="each of the two texts goes through the encoder by itself"):
         model.explain(PAIR, method)
-    with pytest.raises(NotSeen, match="no relevance rule for torch's 'cosine_similarity'.*Take integrated_gradients"):
+    with pytest.raises(NotSeen, match=r"no relevance rule for torch's 'cosine_similarity'.*Take integrated_gradients"):
         model.explain(PAIR, "attn_lrp")
 
 

@@ -113,8 +113,8 @@ SERVES: dict[PassKind, frozenset[Reads]] = {
 
 TWO_STACKS = (
     "Not yet for models with an encoder and a decoder: this method follows one stack of layers, and there are two, with"
-    " attention between them. Take saliency, input_x_gradient, integrated_gradients, occlusion, kernel_shap, lime,"
-    " raw_attention or gae."
+    " attention between them. Take attn_lrp, saliency, integrated_gradients, occlusion, attention_rollout, attcat or"
+    " gae."
 )
 # What a pass of each kind keeps in every layer: tensors as large as the attention probabilities, and tensors as large
 # as the hidden states. Counted in the code, and compared with what passes were measured to take.
@@ -257,6 +257,8 @@ class Passes:
         if kind == "embeddings":
             with torch.enable_grad():
                 return ForwardPass(self.model.logits(self.inputs, self.count, self.leaf))
+        if kind == "modified_gradient" and self.records_no_layer:
+            return self._to_words()
         if self.model.task.two_stacks:
             raise NotSeen(TWO_STACKS)
         if kind in ("modified_gradient", "relevance", "relevance_double"):
@@ -265,6 +267,22 @@ class Passes:
             attend = fused_attention if kind == "graph" else explicit_attention
             record, logits = self._record(self.leaf, attend=attend, scores=kind in ("scores", "gradients"))
             return ForwardPass(logits, record)
+
+    @property
+    def records_no_layer(self) -> bool:
+        """Whether modified gradients can be followed to the words alone: there are two stacks, or several rows."""
+        return self.model.task.two_stacks or self.model.task.several_rows is not None
+
+    def _to_words(self) -> ForwardPass:
+        """The forward pass that modified gradients go back through to the words, whatever stands between: two stacks,
+        or several rows for one text. No layer of it is recorded.
+        """
+        network, two = self.model.network, self.model.task.two_stacks
+        routers = () if two else self.model.anatomy.routers
+        mode_of = partial(relevance_mode, network, len(self.encodings), routers=routers)
+        with torch.enable_grad(), mode_of(double=False, gradient_rules=True) as mode:
+            logits = graph_tensor(self.model.logits(self.inputs, self.count, self.leaf))
+            return ForwardPass(logits, Recording(), mode.state)
 
     def _with_rules(self, kind: PassKind) -> ForwardPass:
         """The forward pass that relevance goes back through; its values in double precision if asked for."""
@@ -452,7 +470,8 @@ class TargetedPasses:
         """What the rules carry from every row's own target to `at`, with a batch in front."""
         self._check_heads(propagation)
         need: Reads = "relevance_double" if propagation.double else "relevance"
-        if need == "relevance" and propagation.rules != "zplus" and at in ("words", "blocks") and trace is None:
+        cheaper = at == "words" or (at == "blocks" and not self.passes.records_no_layer)
+        if need == "relevance" and propagation.rules != "zplus" and cheaper and trace is None:
             need = "modified_gradient"  # so little is read that a cheaper pass may do
         made = self.passes.forward(need)
         record, state = made.recording, made.state
@@ -460,7 +479,7 @@ class TargetedPasses:
         if key not in self._relevance or trace is not None:
             wanted = {
                 "words": [self.passes.leaf],
-                "blocks": [*record.inputs, record.outputs[-1]],
+                "blocks": [*record.inputs, *record.outputs[-1:]],
                 "attention": layers,
                 "top": layers[-1:],
                 "contexts": record.contexts,
@@ -472,7 +491,9 @@ class TargetedPasses:
 
     def _check_heads(self, propagation: Propagation) -> None:
         """What a layer without any head received is added at the block's input, which must then be one place."""
-        family, heads = self.passes.model.anatomy.family, propagation.heads or ()
+        if not propagation.heads:
+            return
+        family, heads = self.passes.model.anatomy.family, propagation.heads
         if family.output is not None and propagation.variant == "paper" and not all(map(any, heads)):
             raise NotSeen(
                 f"Not defined for {family.model_types[0]} where a layer has no head left: no module is the whole block,"

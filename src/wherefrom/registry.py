@@ -420,14 +420,14 @@ def all_metrics() -> list[Metric]:
 
 def find_method(name: str) -> Method:
     """The method of that name, importing its module and no other."""
-    check_name("method", name)
+    _check_without_options("method", name)
     found: Method = _imported("method", name)
     return found
 
 
 def find_metric(name: str) -> Metric:
     """The metric of that name, importing its module and no other."""
-    check_name("metric", name)
+    _check_without_options("metric", name)
     found: Metric = _imported("metric", name)
     return found
 
@@ -499,6 +499,17 @@ def check_name(kind: Kind, asked: str) -> None:
         known = [row.name for row in listed(kind)]
         if name not in known:
             raise UnknownName.among(kind, name, known)
+
+
+def _check_without_options(kind: Kind, name: str) -> None:
+    """Raise unless it is the name of a method or metric and nothing more."""
+    check_name(kind, name)
+    bare, colon, options = name.partition(":")
+    if colon:
+        raise UnknownName(
+            f"No {kind} is called {name!r}. Options stand beside the name here: {bare!r}, and"
+            f" {options.replace(':', ', ') or 'name=value'}."
+        )
 
 
 def _imported(kind: Kind, name: str) -> Any:

@@ -43,6 +43,16 @@ WORKS = {
     "random",
     "raw_attention",
     "gae",
+    "attention_rollout",
+    "attention_flow",
+    "attention_gradients",
+    "attention_x_gradient",
+    "cam",
+    "gradcam",
+    "cat",
+    "attcat",
+    "attn_lrp",
+    "cp_lrp",
 }
 
 
@@ -163,6 +173,122 @@ def test_raw_attention_is_the_decoders(model: Model) -> None:
         expected = [*cross[step].tolist(), *own[step, : step + 1].tolist()]
         assert found.scores[step][: len(expected)] == pytest.approx(expected, abs=1e-9)
         assert sum(found.scores[step]) == pytest.approx(2)  # the source's share is one, and so is the output's
+
+
+def test_rollout_mixes_source_and_output(model: Model) -> None:
+    """From the bottom up, by blocks: what every position of the output holds of the source and of the output."""
+    found = model.generate_and_explain(SOURCE, "attention_rollout", continuation=OUTPUT)
+    source, fed = ids_of(model, found)
+    record = eager_attentions(model, source, fed)
+    encoded = torch.eye(len(source), dtype=torch.float64)
+    for layer in record.encoder_attentions:
+        encoded = (encoded + layer[0].mean(0) @ encoded) / 2
+    of_source, of_output = torch.zeros(len(fed), len(source)).double(), torch.eye(len(fed)).double()
+    for own, cross in zip(record.decoder_attentions, record.cross_attentions, strict=True):
+        of_source = (of_source + own[0].mean(0) @ of_source) / 2
+        of_output = (of_output + own[0].mean(0) @ of_output) / 2
+        of_source, of_output = (of_source + cross[0].mean(0) @ encoded) / 2, of_output / 2
+    flow = model.generate_and_explain(SOURCE, "attention_flow", continuation=OUTPUT)
+    for step in range(3):
+        expected = [*of_source[step].tolist(), *of_output[step].tolist()]
+        assert found.scores[step][: len(expected)] == pytest.approx(expected, abs=1e-9)
+        assert sum(found.scores[step]) == pytest.approx(1)
+        # What rollout sends along the pipes fits into them, so the greatest flow is no smaller; and one unit enters.
+        for least, most in zip(found.scores[step], flow.scores[step], strict=True):
+            assert least - 1e-6 <= most <= 1 + 1e-6
+
+
+def test_gradients_of_attention_by_hand(model: Model) -> None:
+    names = ("attention_gradients", "attention_x_gradient", "cam", "gradcam")
+    found = {name: model.generate_and_explain(SOURCE, name, continuation=OUTPUT) for name in names}
+    source, fed = ids_of(model, found["cam"])
+    record = eager_attentions(model, source, fed)
+
+    for step, token in enumerate(found["cam"].token_ids):
+        score, now = record.logits[0, step, token], step + 1
+        expected: dict[str, list[float]] = {name: [] for name in names}
+        for layers in (record.cross_attentions, record.decoder_attentions):  # source first, then the output
+            slopes = [torch.autograd.grad(score, layer, retain_graph=True)[0][0] for layer in layers]
+            keys = len(source) if layers is record.cross_attentions else now
+            last, probs = slopes[-1][:, :now, :keys], layers[-1][0].detach()
+            expected["attention_gradients"] += last[:, step].mean(0).tolist()
+            products = sum(
+                (layer[0].detach() * slope)[:, step, :keys].mean(0) for layer, slope in zip(layers, slopes, strict=True)
+            )
+            assert isinstance(products, Tensor)
+            expected["attention_x_gradient"] += products.tolist()
+            expected["cam"] += last.mean((0, 1)).clamp(min=0).tolist()
+            weighted = (probs[:, step, :keys] * last.mean((1, 2))[:, None]).mean(0)
+            expected["gradcam"] += weighted.clamp(min=0).tolist()
+        for name in names:
+            given = found[name].scores[step]
+            assert given[: len(source) + now] == pytest.approx(expected[name], abs=1e-9), name
+            assert not any(given[len(source) + now :])
+
+
+def test_hidden_states_by_hand(model: Model) -> None:
+    """The input of every block, caught by hooks that know nothing of ours."""
+    network = model.text_model.network
+    caught: dict[str, list[Tensor]] = {"encoder": [], "decoder": []}
+    layers = {
+        stack: getattr(
+            getattr(network.base_model, stack), "block" if hasattr(network.base_model.encoder, "block") else "layers"
+        )
+        for stack in caught
+    }
+    hooks = [
+        block.register_forward_pre_hook(
+            lambda _, args, kwargs, stack=stack: caught[stack].append(args[0] if args else kwargs["hidden_states"]),
+            with_kwargs=True,
+        )
+        for stack, blocks in layers.items()
+        for block in blocks
+    ]
+    try:
+        found = model.generate_and_explain(SOURCE, "random", continuation=OUTPUT)
+        source, fed = ids_of(model, found)
+        for states in caught.values():
+            states.clear()
+        logits = network(input_ids=torch.tensor([source]), decoder_input_ids=torch.tensor([fed])).logits[0]
+    finally:
+        for hook in hooks:
+            hook.remove()
+    record = eager_attentions(model, source, fed)
+    impacts = model.generate_and_explain(SOURCE, "cat", continuation=OUTPUT)
+    weighted = model.generate_and_explain(SOURCE, "attcat", continuation=OUTPUT)
+    for step, token in enumerate(found.token_ids):
+        plain: list[float] = []
+        received: list[float] = []
+        for stack, attentions in (("encoder", record.encoder_attentions), ("decoder", record.decoder_attentions)):
+            slopes = torch.autograd.grad(logits[step, token], caught[stack], retain_graph=True)
+            impact = [(state * slope)[0].sum(-1).detach() for state, slope in zip(caught[stack], slopes, strict=True)]
+            now = len(source) if stack == "encoder" else step + 1
+            shares = [layer[0, :, :now, :now].mean((0, 1)).detach() for layer in attentions]
+            plain += torch.stack(impact)[:, :now].sum(0).tolist()
+            both = [one[:now] * share for one, share in zip(impact, shares, strict=True)]
+            received += torch.stack(both).sum(0).tolist()
+        assert impacts.scores[step][: len(plain)] == pytest.approx(plain, abs=1e-9)
+        assert weighted.scores[step][: len(plain)] == pytest.approx(received, abs=1e-9)
+    with pytest.raises(BadOption, match="take layers=sum"):
+        model.generate_and_explain(SOURCE, "attcat", continuation=OUTPUT, layers="rollout")
+
+
+def test_cp_lrp_loses_nothing_without_biases() -> None:
+    """T5 has no biases: all that a logit is goes back to the words of source and output."""
+    model = Model(make_model("t5", task="seq2seq", dtype=torch.float64))
+    found = model.generate_and_explain(SOURCE, "cp_lrp", continuation=OUTPUT)
+    logits = plain_logits(model, *ids_of(model, found))
+    for step, token in enumerate(found.token_ids):
+        assert sum(found.scores[step]) == pytest.approx(logits[step, token].item(), abs=1e-9)
+
+
+@pytest.mark.parametrize("method", sorted(WORKS - {"best", "kernel_shap", "lime", "integrated_gradients", "random"}))
+def test_a_token_depends_on_nothing_behind_it(method: str) -> None:
+    """By any method, one pass over the whole output gives what a pass over each prefix of it does."""
+    model = Model(make_model("bart", task="seq2seq", dtype=torch.float64))
+    whole, start = (model.generate_and_explain(SOURCE, method, continuation=one) for one in (OUTPUT, "it was"))
+    for one, other in zip(whole.scores, start.scores, strict=False):
+        assert one[: len(other)] == pytest.approx(other, abs=1e-9)
 
 
 def test_gae_by_the_papers_rules(model: Model) -> None:

@@ -158,20 +158,30 @@ def _one_thread(device: str) -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
+def load_planned(plan: RunPlan, source: Any, spread: float | None = None) -> TextModel:
+    """A model that the plan names, with its candidate labels."""
+    return load_model(
+        source,
+        device=plan.device,
+        spread=spread,
+        labels=list(plan.candidates) or None,
+        template=plan.template,
+        several=plan.multi_label,
+    )
+
+
 class Worker:
     """Computes a part of the run: called with some examples, it returns their rows."""
 
     def __init__(self, plan: RunPlan) -> None:
         self.plan = plan
         self.model: TextModel = (
-            plan.model
-            if isinstance(plan.model, TextModel)
-            else load_model(plan.model, device=plan.device, spread=plan.spread)
+            plan.model if isinstance(plan.model, TextModel) else load_planned(plan, plan.model, spread=plan.spread)
         )
         known = self.model.labels if self.model.task.has_labels else []  # a language model's targets are tokens
         self.labels = LabelNames(known, plan.label_names)
         self.against: list[TextModel] = [
-            one if isinstance(one, TextModel) else load_model(one, device=plan.device) for one in plan.against
+            one if isinstance(one, TextModel) else load_planned(plan, one) for one in plan.against
         ]
         self.comparer = Comparer(
             self.model,

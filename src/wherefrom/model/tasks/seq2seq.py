@@ -155,7 +155,10 @@ class Seq2Seq(TokenTask):
         return {} if self.tokens else super().probabilities(model, logits, target)
 
     def notes(self, model: TextModel, logits: Tensor, encoding: Encoding, targets: Sequence[Target]) -> tuple[str, ...]:
-        return output_notes(targets) if self.tokens else super().notes(model, logits, encoding, targets)
+        del model, logits, encoding
+        if self.tokens:
+            return output_notes(targets)
+        return ("This explains the token that the output begins with; generate_and_explain gives every token of it.",)
 
 
 def with_decoder_tokens(model: TextModel, encoding: Encoding, tokens: tuple[int, ...]) -> Encoding:

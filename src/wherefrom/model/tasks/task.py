@@ -96,6 +96,10 @@ class Task(Protocol):
     def bound(self) -> str:
         """What this task was told beside its name and decides answers, such as candidate labels; nothing, mostly."""
 
+    @property
+    def loading(self) -> dict[str, Any]:
+        """What `wherefrom.load` was told beside the model, to be told it again; nothing, mostly."""
+
     def labels(self, model: TextModel) -> list[str]:
         """The names of the model's classes."""
 
@@ -192,6 +196,10 @@ class SingleRow:
     @property
     def bound(self) -> str:
         return ""
+
+    @property
+    def loading(self) -> dict[str, Any]:
+        return {}
 
     def labels(self, model: TextModel) -> list[str]:
         config = model.network.config

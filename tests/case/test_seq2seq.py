@@ -511,8 +511,8 @@ def test_what_is_refused(model: Model) -> None:
             verb((SOURCE, SOURCE), "saliency")
     with pytest.raises(BadOption, match="no pair or messages"):
         model.generate_and_explain([{"role": "user", "content": "film"}])
+    chat: Any = [{"role": "user", "content": "film"}]
     with pytest.raises(BadOption, match="by generate_and_explain"):
-        chat: Any = [{"role": "user", "content": "film"}]
         model.explain(chat, "saliency")
     with pytest.raises(EmptyText, match="output is empty"):
         model.generate_and_explain(SOURCE, continuation="")

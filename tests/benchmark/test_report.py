@@ -16,8 +16,9 @@ import pytest
 from rich.console import Console
 
 from wherefrom.benchmark import Run, RunPlan
+from wherefrom.benchmark.parts import Part
 from wherefrom.benchmark.statistics import Energy, Interval, Standing
-from wherefrom.benchmark.store import Part, new_manifest, open_store
+from wherefrom.benchmark.store import new_manifest, open_store
 from wherefrom.benchmark.summary import Summary, ranks_over_data_sets, summarise, with_distinct_names
 from wherefrom.benchmark.words import WordChoice
 from wherefrom.cli import main as cli

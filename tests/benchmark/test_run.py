@@ -27,11 +27,13 @@ from wherefrom.benchmark.columns import rationale_of
 from wherefrom.benchmark.datasets import DataSet
 from wherefrom.benchmark.engines import RayWorker, on_ray
 from wherefrom.benchmark.estimate import CostEstimate
+from wherefrom.benchmark.parts import Part
 from wherefrom.benchmark.plan import RunPlan
+from wherefrom.benchmark.receipts import Damage
 from wherefrom.benchmark.run import PARTS_PER_WINDOW, OnDamage, chunks
 from wherefrom.benchmark.run import run as run_plan
 from wherefrom.benchmark.statistics import winners
-from wherefrom.benchmark.store import Damage, FolderInUse, FolderTaken, Part, open_store, read_manifest
+from wherefrom.benchmark.store import FolderInUse, FolderTaken, open_store, read_manifest
 from wherefrom.benchmark.worker import Worker
 from wherefrom.case.case import Case
 from wherefrom.case.passes import Passes

@@ -19,7 +19,10 @@ import pytest
 
 from wherefrom.benchmark import Run, read_thermostat, write_thermostat
 from wherefrom.benchmark.columns import rationale_of
-from wherefrom.benchmark.store import FolderInUse, FolderTaken, Part, new_manifest, open_store, read_receipt, schemas
+from wherefrom.benchmark.parts import Part
+from wherefrom.benchmark.receipts import read_receipt
+from wherefrom.benchmark.store import FolderInUse, FolderTaken, new_manifest, open_store
+from wherefrom.benchmark.tables import schemas
 from wherefrom.errors import BadFile, WherefromError
 
 MODEL = {"name": "toy", "fingerprint": "0123", "labels": ["NO", "YES"]}

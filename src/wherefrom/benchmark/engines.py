@@ -18,8 +18,8 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
+from wherefrom.benchmark.parts import Part
 from wherefrom.benchmark.plan import RunPlan
-from wherefrom.benchmark.store import Part
 from wherefrom.benchmark.worker import BadExample, Worker
 from wherefrom.core.example import Example
 from wherefrom.errors import MissingExtra, WherefromError

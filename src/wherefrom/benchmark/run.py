@@ -19,8 +19,10 @@ from wherefrom import __version__
 from wherefrom.benchmark.datasets import DataSet
 from wherefrom.benchmark.engines import Chunk, FinishedParts, OnShares, cores, here, in_processes, on_ray
 from wherefrom.benchmark.estimate import WORTH_A_TRIAL, CostEstimate, OnEstimate
+from wherefrom.benchmark.parts import Part
 from wherefrom.benchmark.plan import ALL_PREDICTED, LABELLED, PREDICTED, RunPlan
-from wherefrom.benchmark.store import MANIFEST, Damage, FolderTaken, Part, Run, new_manifest, open_store
+from wherefrom.benchmark.receipts import Damage
+from wherefrom.benchmark.store import MANIFEST, FolderTaken, Run, new_manifest, open_store
 from wherefrom.benchmark.worker import LabelNames, Worker
 from wherefrom.core.example import Example
 from wherefrom.errors import BadFile, BadOption
@@ -112,6 +114,7 @@ def run(
                         prepared.tell_cost(part, length / size, prepared.count - seen, workers, on_estimate)
                         on_estimate = None
                     moved({other: share for other, share in working.items() if other != number})
+        store.compact()
     return Run.load(folder)
 
 

@@ -299,12 +299,11 @@ def test_a_part_lets_its_passes_go(model_folder: Path) -> None:
 def test_damage_is_made_good(undisturbed: Run, tmp_path: Path, model_folder: Path, texts: Path) -> None:
     folder = tmp_path / "run"
     run(str(texts), folder, **settings(model_folder))
-    (folder / "scores" / "00001.parquet").write_bytes(b"PAR1")
-    (folder / "receipts" / "00002.json").write_text("{")
+    (folder / "scores" / "00000-00003.parquet").write_bytes(b"PAR1")
     seen: list[Damage] = []
     same_tables(run(str(texts), folder, **settings(model_folder), on_damage=seen.append), undisturbed)
-    assert [damage.number for damage in seen] == [1, 2]
-    assert len(list((folder / "aside").iterdir())) == 8  # three tables and a receipt of each
+    assert [(damage.number, damage.parts) for damage in seen] == [(0, 4)]
+    assert len(list((folder / "aside").iterdir())) == 4  # three tables and a receipt
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,7 @@ def test_there_and_back(tmp_path: Path) -> None:
         engine="ray",
         workers=2,
         address="auto",
+        storage="s3://bucket/run",
         strict=True,
         examples_per_part=5,
     )

@@ -273,7 +273,7 @@ def test_an_error_on_ray_comes_back_as_one_line(tmp_path: Path, model_folder: Pa
     worker = RayWorker(RunPlan("", str(model_folder), ["random"], ["entropy"], strict=True))
     assert worker.start() is None
     good, bad = Example("1", "a fine film"), Example("2", "\u0007", where="x, line 2")
-    first, second = worker.compute([good]), worker.compute([bad])
+    first, second = worker.compute((0, [good])), worker.compute((1, [bad]))
     assert isinstance(first, Part)
     assert [row["example"] for row in first.scores] == ["1"]
     assert isinstance(second, WherefromError)

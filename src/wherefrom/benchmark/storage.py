@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -93,6 +94,12 @@ class Storage:
 
     def _remote(self, name: str) -> str:
         return f"{self._below.rstrip('/')}/{name}"
+
+
+def address_of(root: str | PathLike[str]) -> str:
+    """A storage as every process of a run can find it: a path from the top, or an address as it is."""
+    given = fspath(root)
+    return given if "://" in given else str(Path(given).absolute())
 
 
 def _opened(root: str) -> tuple[Any, str]:

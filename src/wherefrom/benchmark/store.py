@@ -68,9 +68,11 @@ def _pandas() -> Any:
 class Store:
     """A run's folder, open for writing. Only one process at a time has it (see `open_store`)."""
 
-    def __init__(self, folder: Path, manifest: Mapping[str, Any], at: str | None = None) -> None:
-        """at: the storage that shards go to, where it is not the folder."""
-        self.folder, self.manifest, self.at = folder, manifest, at
+    def __init__(
+        self, folder: Path, manifest: Mapping[str, Any], at: str | None = None, merging: Merging = merge_tables
+    ) -> None:
+        """at: the storage that shards go to, where it is not the folder. merging: writes the tables of a shard."""
+        self.folder, self.manifest, self.at, self.merging = folder, manifest, at, merging
         self._stored: dict[int, StoredParts] = {}  # by the number of the first part
         self._waiting_parts = self._waiting_bytes = 0  # parts that came after the last merging
 
@@ -103,10 +105,10 @@ class Store:
         if self._waiting_parts >= PARTS_WAITING or self._waiting_bytes >= SHARD_BYTES:
             self.compact()
 
-    def compact(self, merging: Merging = merge_tables) -> None:
+    def compact(self) -> None:
         """Merge neighbouring parts into shards."""
         for group in groups([self._stored[first] for first in sorted(self._stored)]):
-            shard = merge(group, self.folder, self.at, merging)
+            shard = merge(group, self.folder, self.at, self.merging)
             for one in group:
                 del self._stored[one.first]
             self._stored[shard.first] = shard
@@ -134,10 +136,12 @@ class Store:
 
 
 @contextmanager
-def open_store(folder: Path, manifest: Mapping[str, Any], at: str | None = None) -> Iterator[Store]:
+def open_store(
+    folder: Path, manifest: Mapping[str, Any], at: str | None = None, merging: Merging = merge_tables
+) -> Iterator[Store]:
     """The folder of a new run, or of the same run as before. A second process and another configuration are refused.
 
-    at: the storage that the tables go to, where it is not the folder.
+    at: the storage that the tables go to, where it is not the folder. merging: writes the tables of a shard.
     """
     from filelock import FileLock, Timeout
 
@@ -158,7 +162,7 @@ def open_store(folder: Path, manifest: Mapping[str, Any], at: str | None = None)
                     raise BadFile(f"{folder / name} is a link to elsewhere; a run is kept in its own folder alone.")
             for name in (*TABLES, RECEIPTS):
                 (folder / name).mkdir(exist_ok=True)
-        yield Store(folder, manifest, at)
+        yield Store(folder, manifest, at, merging)
     finally:
         lock.release()
 

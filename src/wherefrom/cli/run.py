@@ -92,6 +92,14 @@ def run(
     address: Annotated[
         str | None, typer.Option(help="A Ray cluster.", show_default="one of this machine's own")
     ] = None,
+    storage: Annotated[
+        str | None,
+        typer.Option(
+            help="Where workers write their tables themselves: a folder that all of them reach, or an address such as"
+            " s3://bucket/run.",
+            show_default="the folder of the run, by this process",
+        ),
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume/--no-resume", help="Go on with a run that is there already.")
     ] = True,
@@ -131,6 +139,7 @@ def run(
                 "engine": engine,
                 "workers": workers,
                 "address": address,
+                "storage": storage,
                 "strict": strict,
                 "examples_per_part": part,
             },

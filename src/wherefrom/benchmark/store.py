@@ -300,19 +300,19 @@ class Run:
     @cached_property
     def explanations(self) -> pandas.DataFrame:
         """One row an example, target and method."""
-        return self._frame("explanations")
+        return self.frame("explanations")
 
     @cached_property
     def scores(self) -> pandas.DataFrame:
         """One row an example, target, method and metric; `value` is NaN where the metric is not defined, and `why` says
         why.
         """
-        return self._frame("scores")
+        return self.frame("scores")
 
     @cached_property
     def errors(self) -> pandas.DataFrame:
         """Examples that could not be explained, and why."""
-        return self._frame("errors")
+        return self.frame("errors")
 
     @cached_property
     def costs(self) -> pandas.DataFrame:
@@ -349,20 +349,33 @@ class Run:
         return _pandas().DataFrame(found, columns=list(WordSummary._fields))
 
     def rows(
-        self, table: str, method: str | None = None, *, columns: Sequence[str] | None = None
+        self,
+        table: str,
+        method: str | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        examples: Collection[str] | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """The rows of a table as plain Python, or those of one method, part after part: None where there is nothing,
-        and no more memory than a few rows take. columns: these alone, and `method`'s besides where that is given.
+        """The rows of a table as plain Python, part after part: None where there is nothing, and no more memory than a
+        few rows take.
+
+        method, examples: only the rows of this method and of these examples. columns: these alone; they must hold what
+        rows are chosen by.
         """
+        chosen: dict[str, list[str]] = {} if method is None else {"method": [method]}
+        if examples is not None:
+            chosen["example"] = list(examples)
         for one in self.stored:
             with one.storage(self.folder).open(one.file(table)) as file:
-                yield from rows_of(file, columns, method)
+                yield from rows_of(file, columns, chosen)
 
-    def _frame(self, table: str, columns: Sequence[str] | None = None) -> pandas.DataFrame:
+    def frame(self, table: str, columns: Sequence[str] | None = None) -> pandas.DataFrame:
+        """A table as a pandas frame, or only some of its columns, which takes less memory where there are many rows."""
         _, parquet = arrow_and_parquet()
         _pandas()  # which Arrow would ask for only at the end
-        parts = [schemas()[table].empty_table()]
+        nothing = schemas()[table].empty_table()
+        parts = [nothing if columns is None else nothing.select(list(columns))]
         for one in self.stored:
             with one.storage(self.folder).open(one.file(table)) as file:
-                parts.append(parquet.read_table(file))
+                parts.append(parquet.read_table(file, columns=None if columns is None else list(columns)))
         return joined(parts).to_pandas()

@@ -23,6 +23,7 @@ def arrow_and_parquet() -> tuple[Any, Any]:
     """pyarrow and its module for Parquet, or an error that names the extra which brings them."""
     try:
         import pyarrow
+        import pyarrow.compute
         import pyarrow.parquet as parquet
     except ModuleNotFoundError as error:
         raise MissingExtra("Storing a run", "bench") from error
@@ -115,11 +116,14 @@ def check_columns(file: BinaryIO, table: str, name: str) -> None:
         raise BadFile(f"{name} has other columns than the {table} of a run")
 
 
-def rows_of(file: BinaryIO, columns: Sequence[str] | None, method: str | None) -> Iterator[dict[str, Any]]:
-    """The rows of a file as plain Python, or those of one method; a few at a time are in memory."""
-    _, parquet = arrow_and_parquet()
-    if method is not None:
-        import pyarrow.compute as compute
-    for batch in parquet.ParquetFile(file).iter_batches(batch_size=ROWS_AT_ONCE, columns=columns):
-        chosen = batch if method is None else batch.filter(compute.equal(batch.column("method"), method))
-        yield from chosen.to_pylist()
+def rows_of(
+    file: BinaryIO, columns: Sequence[str] | None, chosen: Mapping[str, Sequence[str]]
+) -> Iterator[dict[str, Any]]:
+    """The rows of a file as plain Python; a few at a time are in memory. chosen: column -> what may stand in it."""
+    arrow, parquet = arrow_and_parquet()
+    names = None if columns is None else list(columns)
+    for batch in parquet.ParquetFile(file).iter_batches(batch_size=ROWS_AT_ONCE, columns=names):
+        found = batch
+        for name, among in chosen.items():
+            found = found.filter(arrow.compute.is_in(found.column(name), arrow.array(among, arrow.string())))
+        yield from found.to_pylist()

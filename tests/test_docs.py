@@ -100,6 +100,7 @@ AGAINST = {
     "rationale": "a rationale",
     "answer": "an answer",
     "second": "another model",
+    "edited": "edited texts",
 }
 
 

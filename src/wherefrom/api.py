@@ -28,8 +28,20 @@ from wherefrom.errors import BadOption, EmptyText, NotSeen, TextWasCut, UnknownN
 from wherefrom.grading.compare import Comparer, Query, chosen_methods, chosen_metrics
 from wherefrom.grading.generation import grade_generation
 from wherefrom.model.any_callable import is_function, load_callable
-from wherefrom.model.generating import ChatMessage, generate, read_prompt, several_tokens, tokens_of, with_turns
-from wherefrom.model.loading import DeviceSpec, DtypeSpec, load_model
+from wherefrom.model.device import DeviceSpec
+from wherefrom.model.generating import (
+    MOST_TOKENS,
+    ChatMessage,
+    asked_about_output,
+    compared_tokens,
+    generate,
+    output_without,
+    read_prompt,
+    several_tokens,
+    tokens_of,
+    with_turns,
+)
+from wherefrom.model.loading import DtypeSpec, load_model
 from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
 from wherefrom.progress import bar
@@ -183,24 +195,12 @@ class Model:
         if isinstance(target, list):
             if several is not None:
                 raise BadOption("Several targets are explained for one text at a time, not for a list of texts.")
-            if model.task.two_stacks:
-                one_text: Any = text
-                return ExplanationList([self.explain(one_text, method, one, level, **chosen_options) for one in target])
             with torch.inference_mode(False):
                 return ExplanationList(
                     explain_targets(
                         model, self._read(text, units), target, chosen_method, chosen_options, level, check=tested
                     )
                 )
-        if several is None and several_tokens(model, target):
-            if level != "token":
-                raise BadOption("A continuation of several tokens is explained by token.")
-            return self._whole_output(text, method, target, chosen_options)
-        if several is not None and model.task.two_stacks:
-            each: list[Any] = several
-            return ExplanationList(
-                [self.explain(one, method, target, level, check=check, **chosen_options) for one in each]
-            )
         encodings = [self._read(text, units)] if several is None else self._read_all(several)
         found = explain_texts(model, encodings, target, chosen_method, chosen_options, level, check=tested)
         return found[0] if several is None else ExplanationList(found)
@@ -223,15 +223,6 @@ class Model:
             return ExplanationList(replace(one, notes=(*one.notes, note)) for one in found)
         assert refused is not None
         raise refused
-
-    def _whole_output(self, text: Any, method: str, target: TargetSpec, options: Mapping[str, Any]) -> Explanation:
-        """The scores of all tokens of a continuation, or of a whole output, added up."""
-        first, other = target if isinstance(target, tuple) else (target, None)
-        if not all(one is None or isinstance(one, str) for one in (first, other)):
-            raise BadOption(f"An output is given as text, or two as one rather than the other, not as {target!r}.")
-        wanted = {"continuation": first, "rather_than": other}
-        given: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
-        return self.generate_and_explain(text, method, **given, **options).total()
 
     def _read_all(self, texts: Iterable[TextOrPair]) -> list[Encoding]:
         """Every text of a list; one that is empty is named by its place in it, from 0 as Python counts."""
@@ -409,7 +400,7 @@ class Model:
         prompt: str | Sequence[ChatMessage],
         method: str = "saliency",
         *,
-        tokens: int = 20,
+        tokens: int = MOST_TOKENS,
         continuation: str | None = None,
         rather_than: str | None = None,
         **options: Any,
@@ -446,9 +437,7 @@ class Model:
             ids = (
                 generate(model, encoding, tokens) if continuation is None else tokens_of(model, encoding, continuation)
             )
-            other = () if rather_than is None else tokens_of(model, encoding, rather_than)
-            pairs = zip(ids, [*other, *[None] * len(ids)], strict=False)
-            versus = [None if b is None or a == b else b for a, b in pairs]
+            versus = compared_tokens(model, encoding, ids, rather_than)
             return explain_generation(model, encoding, ids, versus, row, chosen, turns)
 
     def evaluate_generation(
@@ -520,8 +509,21 @@ class Model:
         depth: Level = "span" if units is not None else level
         if units is None:
             _chosen_level(level, None)
+        model, encoding = self.text_model, self._read(text, units)
         with torch.inference_mode(False):
-            return find_flip(self.text_model, self._read(text, units), to, choice, depth, fill)
+            if not several_tokens(model, None):
+                return find_flip(model, encoding, to, choice, depth, fill)
+            if to is not None:
+                raise BadOption(
+                    "What a whole output should become instead cannot be asked, because outputs are too many: leave"
+                    " `to` (--to) out, and the smallest change to any other output is looked for."
+                )
+            found = find_flip(*asked_about_output(model, encoding, None), None, choice, depth, fill)
+            if found.becomes is None:
+                return found
+            hidden = [(unit.start, unit.end) for unit in found.hidden]
+            output, chance = output_without(model, encoding, hidden, found.fill)
+            return replace(found, becomes=output, becomes_probability=chance)
 
     def flow(self, text: TextOrPair, method: str = "alti", **options: Any) -> Flow:
         """Where what each position holds came from, layer by layer.

@@ -49,6 +49,8 @@ Reads = Literal[
 ReadsByOptions = Callable[[Mapping[str, Any]], Iterable[Reads]]
 # The method, and its options, that gives the very same scores as another does with these options; None where none does.
 SameAs = Callable[[Mapping[str, Any]], tuple[str, Mapping[str, Any]] | None]
+# Of a case and the options.
+Asks = Callable[[Any, Mapping[str, Any]], None]
 PluginKind = Literal["method", "metric", "family", "reader"]
 
 
@@ -66,6 +68,13 @@ class Method:
     scores_units: bool = False  # whether it scores words and sentences itself, instead of pooling its tokens' scores
     summary: str = ""
     same_as: SameAs | None = None  # says with which options it is another method, which then has the place
+    asks: Asks | None = None  # announces what it will ask about a case, so that a list of texts is asked together
+
+    def announce_questions(self, case: Any, options: Mapping[str, Any]) -> None:
+        """Note what will be asked about a case, where that is known before anything is answered."""
+        if self.asks is not None:
+            defaults = {name: parameter.default for name, parameter in options_of(self.function).items()}
+            self.asks(case, {**defaults, **options})
 
     def __call__(self, case: Any, **options: Any) -> Any:
         return self.function(case, **options)
@@ -85,7 +94,7 @@ class Method:
         return frozenset(self.reads({**defaults, **(options or {})}))
 
 
-Reference = Literal["others", "rationale", "answer", "second"]
+Reference = Literal["others", "rationale", "answer", "second", "edited"]
 # What a metric looks at: several units hidden at once; units hidden one at a time; the numbers alone; what people
 # marked; another model; the other classes.
 MetricGroup = Literal["erasure", "one at a time", "shape", "plausibility", "robustness", "classes", "other"]
@@ -143,6 +152,7 @@ def method(
     paper: str,
     scores_units: bool = False,
     same_as: SameAs | None = None,
+    asks: Asks | None = None,
 ) -> Callable[[Function], Function]:
     """Register a function as a method under its own name.
 
@@ -159,6 +169,9 @@ def method(
         scores_units: whether it scores words and sentences itself, instead of having its tokens' scores pooled.
         same_as: a function of the options that names the method it then is nothing but, and that method's options;
             comparisons give the two one place. None where it is always a method of its own.
+        asks: a function of the case and the options that calls `case.announce_questions` with what the method will ask
+            of the model, where that is known beforehand: the questions about all texts of a list then go through the
+            model together. None: each text is asked about when its turn comes.
 
     Returns:
         A decorator that gives the function back as it is.
@@ -186,6 +199,7 @@ def method(
                 scores_units,
                 _summary(function),
                 same_as,
+                asks,
             ),
         )
         return function
@@ -205,7 +219,8 @@ def metric(
         better: whether "higher" or "lower" values are better.
         paper: where it comes from; "none" if from nowhere.
         needs: what it is measured against beside the scores: "others" (the other classes' scores), "rationale",
-            "answer" or "second" (another model's scores); None for the model alone.
+            "answer", "second" (another model's scores) or "edited" (the same method's scores of slightly edited texts);
+            None for the model alone.
         group: which question it answers: "erasure", "one at a time", "shape", "plausibility", "robustness", "classes",
             or "other". A comparison's mean rank counts every group once, and leaves "shape" out.
 
@@ -405,14 +420,14 @@ def all_metrics() -> list[Metric]:
 
 def find_method(name: str) -> Method:
     """The method of that name, importing its module and no other."""
-    check_name("method", name)
+    _check_without_options("method", name)
     found: Method = _imported("method", name)
     return found
 
 
 def find_metric(name: str) -> Metric:
     """The metric of that name, importing its module and no other."""
-    check_name("metric", name)
+    _check_without_options("metric", name)
     found: Metric = _imported("metric", name)
     return found
 
@@ -484,6 +499,17 @@ def check_name(kind: Kind, asked: str) -> None:
         known = [row.name for row in listed(kind)]
         if name not in known:
             raise UnknownName.among(kind, name, known)
+
+
+def _check_without_options(kind: Kind, name: str) -> None:
+    """Raise unless it is the name of a method or metric and nothing more."""
+    check_name(kind, name)
+    bare, colon, options = name.partition(":")
+    if colon:
+        raise UnknownName(
+            f"No {kind} is called {name!r}. Options stand beside the name here: {bare!r}, and"
+            f" {options.replace(':', ', ') or 'name=value'}."
+        )
 
 
 def _imported(kind: Kind, name: str) -> Any:

@@ -188,7 +188,7 @@ def test_what_cannot_be_asked() -> None:
         model.flip("good film", fill="blank")
     with pytest.raises(MissingToken, match="no mask token"):
         Model(make_model("gpt2")).flip("good film", fill="mask")
-    with pytest.raises(BadOption, match="one label or token"):
+    with pytest.raises(BadOption, match="one rather than another"):
         model.flip("good film", to=(0, 1))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 from unittest.mock import ANY
 
 import pytest
@@ -11,7 +12,7 @@ from tiny_models import make_model, tiny
 from toys import additive_model
 
 from wherefrom.api import Model
-from wherefrom.core.explanation import ExplanationList
+from wherefrom.core.explanation import Explanation, ExplanationList
 from wherefrom.core.units import words
 from wherefrom.errors import BadOption, EmptyText
 from wherefrom.report.wording import predicted
@@ -57,6 +58,57 @@ def test_a_token_has_one_name_however_it_was_asked_for(asked: str) -> None:
     same = model.explain("the film was not", "saliency", f" {found.prediction}")
     assert same.target == same.prediction
     assert predicted(same) is None  # nothing says that the model predicts something else
+
+
+LIST = ["a fine film", "dull", "the plot was not bad", "a fine film", "so the film is a good one and not dull"]
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("occlusion", {}),
+        ("kernel_shap", {"samples": 12}),
+        ("lime", {"samples": 12}),
+        ("optimus", {}),
+        ("optimus", {"metric": "comprehensiveness"}),  # its questions depend on the weights: asked text by text
+    ],
+)
+@pytest.mark.parametrize(("family", "task"), [("bert", "classification"), ("gpt2", "causal_lm")])
+def test_a_list_is_asked_together_and_neither_its_order_nor_its_batches_change_anything(
+    method: str, options: dict[str, Any], family: str, task: str
+) -> None:
+    model = Model(make_model(family, task=task, dtype=torch.float64))
+    alone, passes_alone = _explained_in_passes(model, LIST, method, options, one_by_one=True)
+    together, passes = _explained_in_passes(model, LIST, method, options)
+    turned, _ = _explained_in_passes(model, LIST[::-1], method, options)
+    for one, two, three in zip(alone, together, turned[::-1], strict=True):
+        assert two.scores == pytest.approx(one.scores, rel=1e-9, abs=1e-12)
+        assert three.scores == pytest.approx(one.scores, rel=1e-9, abs=1e-12)
+        assert (one.tokens, one.target, one.params) == (two.tokens, two.target, two.params)
+    assert [one.forwards for one in alone[:3]] == [one.forwards for one in together[:3]]
+    assert together[3].forwards <= 1  # the same text once more: no question is put twice
+    assert passes < passes_alone - 4  # more than the texts' own passes, which were together before
+
+
+def _explained_in_passes(
+    model: Model, texts: list[str], method: str, options: dict[str, Any], *, one_by_one: bool = False
+) -> tuple[list[Explanation], int]:
+    """The explanations, and how often the network was called for them."""
+    calls = []
+    handle = model.text_model.network.register_forward_pre_hook(lambda *_: calls.append(1))
+    try:
+        if one_by_one:
+            return [model.explain(text, method, **options) for text in texts], len(calls)
+        return list(model.explain(texts, method, **options)), len(calls)
+    finally:
+        handle.remove()
+
+
+def test_what_is_wrong_with_a_question_of_a_list_is_said_as_for_one_text() -> None:
+    model = Model(tiny("bert"))
+    for texts in ("a fine film", ["a fine film", "the plot was not bad"]):
+        with pytest.raises(BadOption, match="kernel_shap takes at least 4 samples, not 2"):
+            model.explain(texts, "kernel_shap", samples=2)
 
 
 def test_joined_emoji_are_one_word() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from typer.testing import CliRunner
 
 import wherefrom
 from wherefrom.api import Model
+from wherefrom.benchmark.plan import RunPlan
+from wherefrom.benchmark.run import run
 from wherefrom.case.generation import explain_generation
 from wherefrom.cli.main import app
 from wherefrom.core.generation import Generation
@@ -40,6 +43,16 @@ WORKS = {
     "random",
     "raw_attention",
     "gae",
+    "attention_rollout",
+    "attention_flow",
+    "attention_gradients",
+    "attention_x_gradient",
+    "cam",
+    "gradcam",
+    "cat",
+    "attcat",
+    "attn_lrp",
+    "cp_lrp",
 }
 
 
@@ -162,6 +175,122 @@ def test_raw_attention_is_the_decoders(model: Model) -> None:
         assert sum(found.scores[step]) == pytest.approx(2)  # the source's share is one, and so is the output's
 
 
+def test_rollout_mixes_source_and_output(model: Model) -> None:
+    """From the bottom up, by blocks: what every position of the output holds of the source and of the output."""
+    found = model.generate_and_explain(SOURCE, "attention_rollout", continuation=OUTPUT)
+    source, fed = ids_of(model, found)
+    record = eager_attentions(model, source, fed)
+    encoded = torch.eye(len(source), dtype=torch.float64)
+    for layer in record.encoder_attentions:
+        encoded = (encoded + layer[0].mean(0) @ encoded) / 2
+    of_source, of_output = torch.zeros(len(fed), len(source)).double(), torch.eye(len(fed)).double()
+    for own, cross in zip(record.decoder_attentions, record.cross_attentions, strict=True):
+        of_source = (of_source + own[0].mean(0) @ of_source) / 2
+        of_output = (of_output + own[0].mean(0) @ of_output) / 2
+        of_source, of_output = (of_source + cross[0].mean(0) @ encoded) / 2, of_output / 2
+    flow = model.generate_and_explain(SOURCE, "attention_flow", continuation=OUTPUT)
+    for step in range(3):
+        expected = [*of_source[step].tolist(), *of_output[step].tolist()]
+        assert found.scores[step][: len(expected)] == pytest.approx(expected, abs=1e-9)
+        assert sum(found.scores[step]) == pytest.approx(1)
+        # What rollout sends along the pipes fits into them, so the greatest flow is no smaller; and one unit enters.
+        for least, most in zip(found.scores[step], flow.scores[step], strict=True):
+            assert least - 1e-6 <= most <= 1 + 1e-6
+
+
+def test_gradients_of_attention_by_hand(model: Model) -> None:
+    names = ("attention_gradients", "attention_x_gradient", "cam", "gradcam")
+    found = {name: model.generate_and_explain(SOURCE, name, continuation=OUTPUT) for name in names}
+    source, fed = ids_of(model, found["cam"])
+    record = eager_attentions(model, source, fed)
+
+    for step, token in enumerate(found["cam"].token_ids):
+        score, now = record.logits[0, step, token], step + 1
+        expected: dict[str, list[float]] = {name: [] for name in names}
+        for layers in (record.cross_attentions, record.decoder_attentions):  # source first, then the output
+            slopes = [torch.autograd.grad(score, layer, retain_graph=True)[0][0] for layer in layers]
+            keys = len(source) if layers is record.cross_attentions else now
+            last, probs = slopes[-1][:, :now, :keys], layers[-1][0].detach()
+            expected["attention_gradients"] += last[:, step].mean(0).tolist()
+            products = sum(
+                (layer[0].detach() * slope)[:, step, :keys].mean(0) for layer, slope in zip(layers, slopes, strict=True)
+            )
+            assert isinstance(products, Tensor)
+            expected["attention_x_gradient"] += products.tolist()
+            expected["cam"] += last.mean((0, 1)).clamp(min=0).tolist()
+            weighted = (probs[:, step, :keys] * last.mean((1, 2))[:, None]).mean(0)
+            expected["gradcam"] += weighted.clamp(min=0).tolist()
+        for name in names:
+            given = found[name].scores[step]
+            assert given[: len(source) + now] == pytest.approx(expected[name], abs=1e-9), name
+            assert not any(given[len(source) + now :])
+
+
+def test_hidden_states_by_hand(model: Model) -> None:
+    """The input of every block, caught by hooks that know nothing of ours."""
+    network = model.text_model.network
+    caught: dict[str, list[Tensor]] = {"encoder": [], "decoder": []}
+    layers = {
+        stack: getattr(
+            getattr(network.base_model, stack), "block" if hasattr(network.base_model.encoder, "block") else "layers"
+        )
+        for stack in caught
+    }
+    hooks = [
+        block.register_forward_pre_hook(
+            lambda _, args, kwargs, stack=stack: caught[stack].append(args[0] if args else kwargs["hidden_states"]),
+            with_kwargs=True,
+        )
+        for stack, blocks in layers.items()
+        for block in blocks
+    ]
+    try:
+        found = model.generate_and_explain(SOURCE, "random", continuation=OUTPUT)
+        source, fed = ids_of(model, found)
+        for states in caught.values():
+            states.clear()
+        logits = network(input_ids=torch.tensor([source]), decoder_input_ids=torch.tensor([fed])).logits[0]
+    finally:
+        for hook in hooks:
+            hook.remove()
+    record = eager_attentions(model, source, fed)
+    impacts = model.generate_and_explain(SOURCE, "cat", continuation=OUTPUT)
+    weighted = model.generate_and_explain(SOURCE, "attcat", continuation=OUTPUT)
+    for step, token in enumerate(found.token_ids):
+        plain: list[float] = []
+        received: list[float] = []
+        for stack, attentions in (("encoder", record.encoder_attentions), ("decoder", record.decoder_attentions)):
+            slopes = torch.autograd.grad(logits[step, token], caught[stack], retain_graph=True)
+            impact = [(state * slope)[0].sum(-1).detach() for state, slope in zip(caught[stack], slopes, strict=True)]
+            now = len(source) if stack == "encoder" else step + 1
+            shares = [layer[0, :, :now, :now].mean((0, 1)).detach() for layer in attentions]
+            plain += torch.stack(impact)[:, :now].sum(0).tolist()
+            both = [one[:now] * share for one, share in zip(impact, shares, strict=True)]
+            received += torch.stack(both).sum(0).tolist()
+        assert impacts.scores[step][: len(plain)] == pytest.approx(plain, abs=1e-9)
+        assert weighted.scores[step][: len(plain)] == pytest.approx(received, abs=1e-9)
+    with pytest.raises(BadOption, match="take layers=sum"):
+        model.generate_and_explain(SOURCE, "attcat", continuation=OUTPUT, layers="rollout")
+
+
+def test_cp_lrp_loses_nothing_without_biases() -> None:
+    """T5 has no biases: all that a logit is goes back to the words of source and output."""
+    model = Model(make_model("t5", task="seq2seq", dtype=torch.float64))
+    found = model.generate_and_explain(SOURCE, "cp_lrp", continuation=OUTPUT)
+    logits = plain_logits(model, *ids_of(model, found))
+    for step, token in enumerate(found.token_ids):
+        assert sum(found.scores[step]) == pytest.approx(logits[step, token].item(), abs=1e-9)
+
+
+@pytest.mark.parametrize("method", sorted(WORKS - {"best", "kernel_shap", "lime", "integrated_gradients", "random"}))
+def test_a_token_depends_on_nothing_behind_it(method: str) -> None:
+    """By any method, one pass over the whole output gives what a pass over each prefix of it does."""
+    model = Model(make_model("bart", task="seq2seq", dtype=torch.float64))
+    whole, start = (model.generate_and_explain(SOURCE, method, continuation=one) for one in (OUTPUT, "it was"))
+    for one, other in zip(whole.scores, start.scores, strict=False):
+        assert one[: len(other)] == pytest.approx(other, abs=1e-9)
+
+
 def test_gae_by_the_papers_rules(model: Model) -> None:
     """A slow rewrite, one loop a rule: Chefer et al. 2021, equations 5 to 10, for an encoder and a decoder."""
     found = model.generate_and_explain(SOURCE, "gae", continuation=OUTPUT)
@@ -251,7 +380,7 @@ def test_other_families_work_where_nothing_is_looked_into() -> None:
 def test_the_sum_of_an_output(model: Model) -> None:
     matrix = model.generate_and_explain(SOURCE, "saliency", continuation=OUTPUT)
     for whole in (model.explain(SOURCE, "saliency", OUTPUT), model.explain([SOURCE], "saliency", OUTPUT)[0]):
-        assert whole.scores == pytest.approx(np.asarray(matrix.scores)[:, : len(matrix.tokens)].sum(0).tolist())
+        assert whole.scores == pytest.approx(np.asarray(matrix.scores).sum(0).tolist())
         assert whole.task == "seq2seq"
     generated = model.generate_and_explain(SOURCE, "saliency")
     assert model.explain(SOURCE, "saliency").scores == pytest.approx(generated.total().scores)
@@ -261,15 +390,102 @@ def test_the_sum_of_an_output(model: Model) -> None:
     assert [one is None for one in alone.versus] == [True, True, False]
 
 
-def test_the_first_token_of_an_output_is_compared(model: Model) -> None:
-    found = model.compare(SOURCE, methods=["saliency", "occlusion", "raw_attention"], metrics=["comprehensiveness"])
+def chances_of(model: Model, source: list[int], fed: list[int], tokens: tuple[int, ...]) -> list[float]:
+    """The probability of every token of an output, straight from transformers."""
+    logits = plain_logits(model, source, fed)
+    return [logits[step].softmax(-1)[token].item() for step, token in enumerate(tokens)]
+
+
+def geometric_mean(chances: list[float]) -> float:
+    return float(np.exp(np.log(chances).mean()))
+
+
+def test_whole_outputs_are_compared(model: Model) -> None:
+    """Every method explains the sum over the tokens of the output, and metrics ask for the probability of all."""
+    methods = ["saliency", "occlusion", "raw_attention"]
+    found = model.compare(SOURCE, methods, ["aopc"], target=OUTPUT)
+    matrix = model.generate_and_explain(SOURCE, "saliency", continuation=OUTPUT)
+    source, fed = ids_of(model, matrix)
+    whole = geometric_mean(chances_of(model, source, fed, matrix.token_ids))
+    for name, one, (grade,) in zip(methods, found.explanations, found.grades, strict=True):
+        each = model.generate_and_explain(SOURCE, name, continuation=OUTPUT)
+        assert one.target == each.total().target == each.continuation.strip()
+        assert one.scores == pytest.approx(each.total().scores)
+        assert one.probability == pytest.approx(whole, rel=1e-9)
+        assert each.total().probability == pytest.approx(whole, rel=1e-9)
+        real = [place for place, part in enumerate(each.segment) if part >= 0]
+        order = sorted(real, key=lambda place, one=one: -one.scores[place])  # type: ignore[misc]
+        left = [token for place, token in enumerate(source) if place not in order[:2]]  # without 40% of five words
+        drop = whole - geometric_mean(chances_of(model, left, fed, matrix.token_ids))
+        assert grade.details["curve"][4] == pytest.approx(drop, abs=1e-9)
+        again = model.evaluate(one, ["aopc"]).grades[0][0]  # and of an explanation that is there already
+        assert again.value == pytest.approx(grade.value)
+        assert model.evaluate(each.total(), ["aopc"]).grades[0][0].value == pytest.approx(grade.value)
+    generated = model.compare(SOURCE, ["saliency"], ["aopc"])
+    assert generated.explanations[0].target == model.generate_and_explain(SOURCE).continuation.strip()
+    assert generated.explanations[0].prediction == generated.explanations[0].target
+    with pytest.raises(BadOption, match="compare two models"):
+        model.compare(SOURCE, ["saliency"], ["spearman"], against=model)
+
+
+def test_by_word_and_checked(model: Model) -> None:
+    by_token = model.explain(SOURCE, "occlusion", OUTPUT)
+    by_word = model.explain(SOURCE, "occlusion", OUTPUT, "word", check=True)
+    assert by_word.level == "word"
+    assert by_word.check is not None
+    assert by_word.scores == pytest.approx(by_token.scores, abs=1e-9)  # every word is a token here
+    both = model.explain(SOURCE, "saliency", [OUTPUT, "dull"])
+    assert [one.target for one in both] == [by_token.target, "dull"]
+
+
+def greedy(model: Model, source: list[int], most: int) -> list[int]:
+    """What is written of a source, by one plain call for each token."""
+    network = model.text_model.network
+    settings, tokens = network.generation_config, model.text_model.tokenizer
+    ends = {settings.eos_token_id, tokens.eos_token_id}
+    found: list[int] = []
+    while len(found) < most:
+        token = int(plain_logits(model, source, [network.config.decoder_start_token_id, *found])[-1].argmax())
+        if found and token in ends:
+            break
+        found.append(token)
+    return found
+
+
+def test_flip_is_the_smallest_change_to_another_output(model: Model) -> None:
+    encoding = model.text_model.encode(SOURCE)
+    words = [place for place, part in enumerate(encoding.segment) if part >= 0]
     source = model.text_model.tokenizer(SOURCE)["input_ids"]
-    chances = plain_logits(model, source, [model.text_model.network.config.decoder_start_token_id])[0].softmax(-1)
-    one = found.explanations[0]
-    assert one.probability == pytest.approx(chances.max().item())
-    assert one.target == model.text_model.tokenizer.decode([int(chances.argmax())])
-    whole = model.generate_and_explain(SOURCE, "raw_attention", tokens=1)
-    assert found.explanations[2].scores == pytest.approx(whole.scores[0][: len(one.scores)])
+    before = greedy(model, source, 20)
+    outputs = {
+        hidden: greedy(model, [token for place, token in enumerate(source) if place not in hidden], 20)
+        for size in (1, 2)
+        for hidden in itertools.combinations(words, size)
+    }
+    # Another output has another token where the first one ends, too: its end is no token of it.
+    flipping = [hidden for hidden, output in outputs.items() if output[: len(before)] != before]
+    found = model.flip(SOURCE)
+    hidden = tuple(words[[encoding.offsets[place][0] for place in words].index(unit.start)] for unit in found.hidden)
+    assert len(hidden) == len(flipping[0])
+    assert hidden in flipping
+    written_again = "".join(model.text_model.tokenizer.convert_ids_to_tokens(outputs[hidden]))
+    assert (found.becomes or "").replace(" ", "") == written_again.replace(" ", "")
+    with pytest.raises(BadOption, match="too many"):
+        model.flip(SOURCE, to="good")
+
+
+def test_a_run_explains_whole_outputs(model: Model, tmp_path: Path) -> None:
+    lines = [{"text": SOURCE, "explain": OUTPUT}, {"text": "a fine plot", "explain": "bad", "foil": "good"}]
+    (tmp_path / "data.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    for target in ("label", "predicted", OUTPUT):
+        plan = RunPlan(str(tmp_path / "data.jsonl"), model, methods="saliency,occlusion", metrics="aopc", target=target)
+        found = run(plan, tmp_path / target.replace(" ", "-"))
+        assert found.errors.empty
+        rows = found.explanations.to_dict("records")
+        one = next(row for row in rows if row["text"] == SOURCE and row["method"] == "occlusion")
+        expected = model.explain(SOURCE, "occlusion", None if target == "predicted" else OUTPUT)
+        assert list(one["scores"]) == pytest.approx(expected.scores, abs=1e-6)
+        assert len(one["input_ids"]) == len(one["tokens"])
 
 
 def test_source_and_output_of_the_same_ids() -> None:

@@ -305,7 +305,7 @@ def test_a_flag_means_the_same_in_every_command() -> None:
 
 def test_the_studies_take_the_data_sets_that_they_can_measure_on() -> None:
     for one in STUDIES:
-        assert one.datasets == import_module(f"wherefrom.studies.{one.module}").DATASETS
+        assert one.datasets == import_module(f"wherefrom.studies.{one.package}.paper").DATASETS
         assert one.smallest in one.datasets
 
 

@@ -9,15 +9,17 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from tiny_models import make_model
+from tiny_models import make_model, make_network, tokenizer
 from toys import additive_regression
 
+import wherefrom
 from explorer.browser import LIMIT, NEEDS_BROWSER, chromium, opened, until
 from explorer.serving import TEXT, Client, serving
 from wherefrom.benchmark.plan import RunPlan
 from wherefrom.benchmark.run import run
 from wherefrom.explorer.limits import Limits
 from wherefrom.explorer.serve import ExplorerServer
+from wherefrom.model.text_model import TextModel
 
 pytestmark = NEEDS_BROWSER
 METHODS = "attcat,occlusion,random"
@@ -565,3 +567,45 @@ def test_a_regression_model_has_values_and_no_percentages(browser: Any) -> None:
         wait_for(page, "#chance", "−3.00")
         wait_for(page, "#change", "−2.00")
         assert "%" not in page.inner_text("#change")
+
+
+# 9. Every task
+
+
+def entailment() -> TextModel:
+    network = make_network("bert", id2label={0: "contradiction", 1: "neutral", 2: "entailment"})
+    return wherefrom.load((network, tokenizer()), labels=["good", "bad"]).text_model
+
+
+TASKS: dict[str, tuple[Any, dict[str, str], str]] = {  # a model, what it is asked, and a method that it refuses
+    "multiple_choice": (lambda: make_model("bert", task="multiple_choice"), {"p": "good\nbad"}, "alti"),
+    "zero_shot": (entailment, {}, "alti"),
+    "similarity": (lambda: make_model("bert", task="similarity"), {"p": "a good film"}, "alti"),
+    "seq2seq": (lambda: make_model("t5", task="seq2seq"), {}, "mask_lrp"),
+    "token_classification": (lambda: make_model("bert", task="token_classification"), {}, ""),
+    "masked_lm": (lambda: make_model("bert", task="masked_lm"), {"t": "the [MASK] was not [MASK] at all"}, ""),
+}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_task_is_explained_or_says_why_not(browser: Any, task: str) -> None:
+    make, asked, refused = TASKS[task]
+    methods = ",".join(one for one in ("occlusion", "saliency", refused) if one)
+    given = {"t": "the film was not bad"} | asked | {"m": methods}
+    with serving(make()) as running, Client(running) as asking:
+        where = f"{running.address}#{'&'.join(f'{key}={quote(value)}' for key, value in given.items())}"
+        with opened(browser, where) as page:
+            until(page, "() => document.querySelectorAll('.row .badge').length >= 2")
+            if refused:
+                wait_for(page, ".row", "Not ")
+            before = page.inner_text("#chance")
+            word(page, 0).click()
+            until(page, "() => document.querySelector('#change').textContent !== ''")
+            question: dict[str, Any] = {"text": given["t"]} | ({"pair": asked["p"]} if "p" in asked else {})
+            found = asking.ask("hide", **question, hidden=[0])
+            assert found["whole"] is not None
+            assert before
+            code = asking.ask("code", **question, methods=["occlusion"])
+            assert ("labels=['good', 'bad']" in code["python"]) == (task == "zero_shot")
+            assert ("--candidates good,bad" in code["command"]) == (task == "zero_shot")
+            assert ("--target" in code["command"]) == (task == "seq2seq")  # the first token of its output

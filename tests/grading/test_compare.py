@@ -354,7 +354,7 @@ def test_mistakes_with_texts() -> None:
     with pytest.raises(UnknownName, match="does not stand in the context"):
         questions.compare(("is it?", TEXT), ["attcat"], ["precision_at_k"], answer="nowhere")
     masked = Model(make_model("bert", task="masked_lm"))
-    with pytest.raises(WherefromError, match="exactly one"):
+    with pytest.raises(WherefromError, match="this one has none"):
         masked.compare(TEXT, ["attcat"], ["aopc"])
 
 

@@ -18,6 +18,7 @@ from wherefrom.api import Model
 from wherefrom.case.case import make_cases
 from wherefrom.errors import BadOption, NotSeen
 from wherefrom.methods.contributions import shared_out
+from wherefrom.model.decomposition import decompose
 from wherefrom.model.text_model import TextModel
 from wherefrom.registry import find_method
 
@@ -207,3 +208,32 @@ def test_no_trace_is_left_on_the_model() -> None:
     assert before == [len(m._forward_hooks) + len(m._forward_pre_hooks) for m in network.modules()]
     assert grads == [p.requires_grad for p in network.parameters()]
     assert all(p.grad is None for p in network.parameters())
+
+
+@pytest.mark.parametrize("family", ["bert", "albert", "distilbert"])
+def test_globenc_runs_no_feed_forward_part_again(family: str) -> None:
+    """What the second norm received is recorded with the pass, and equals what the parts of the block give."""
+    model, calls = lively(family), 0
+
+    def count(*_: object) -> None:
+        nonlocal calls
+        calls += 1
+
+    handle = model.anatomy.blocks[0].mlp[0].register_forward_hook(count)
+    try:
+        Model(model).explain(TEXT, "globenc")
+    finally:
+        handle.remove()
+    layers = model.network.config.num_hidden_layers
+    assert calls == layers // len(model.anatomy.blocks)  # ALBERT's one block serves all layers
+
+    case = lively_case(family)
+    record = case.passes.forward("attention").recording
+    for block, x, layer, summed in zip(
+        map(case.anatomy.block_of, record.blocks), record.inputs, record.attention, record.before_norms, strict=True
+    ):
+        given = (x[0].detach(), layer.probs[0].detach(), layer.value[0].detach())
+        h = block.mixed(given[0], block.attend(*given[1:]))
+        torch.testing.assert_close(summed[0].detach(), h + block.through_mlp(h))
+        once, again = (decompose(block, *given, second_norm=True, summed=one) for one in (summed[0].detach(), None))
+        torch.testing.assert_close(once.lengths(once.everywhere), again.lengths(again.everywhere))

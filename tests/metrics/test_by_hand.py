@@ -60,6 +60,8 @@ KNOWN = {
     / 1.5,  # {good} is half of {good, bad}: one of two runs that were found matches, and the one that was marked
     "entropy": -sum(share * log(share) for share in (2 / 5.5, 3 / 5.5, 0.5 / 5.5)) / log(3),
     "nonzero_share": 1.0,
+    "stability": 1.0,  # a word adds the same in every text
+    "stability:by=top": 1.0,
 }
 
 
@@ -86,7 +88,7 @@ def test_every_metric_is_known_by_hand() -> None:
 def evidence(scores: list[float], **more: Any) -> Evidence:
     """Scores between two special tokens, which score more than all."""
     padded: dict[str, Any] = {
-        name: one if np.ndim(one) == 2 else np.asarray([0, *one, 0]) for name, one in more.items()
+        name: one if np.ndim(one) == 2 or name == "edits" else np.asarray([0, *one, 0]) for name, one in more.items()
     }
     return Evidence(np.asarray([9.0, *scores, 9.0]), np.asarray([True, *[False] * len(scores), True]), **padded)
 
@@ -123,6 +125,17 @@ def test_two_models() -> None:
     assert [measured("jaccard_25", of), measured("spearman", of)] == pytest.approx([0.0, -1.0])
     # the top half of one is {0, 1}, of the other {1, 2}
     assert measured("jaccard_25:share=0.5", evidence([4, 3, 2, 1], second=[1, 4, 3, 2])) == pytest.approx(1 / 3)
+
+
+def test_stability() -> None:
+    """One edit turns the order, one keeps it and has one word less, one leaves a single unit, one has no order."""
+    nan = np.nan
+    edited = np.asarray([[0, 1, 2, 3, 0], [0, 5, nan, 4, 0], [0, nan, nan, 4, 0], [0, 1, 1, 1, 0]], dtype=float)
+    of = evidence([3, 2, 1], edited=edited, edits=["turned", "less", "single", "flat"])
+    found = chosen_metrics(["stability"])[0].metric.score(of)
+    assert found.details == {"edits": {"turned": pytest.approx(-1.0), "less": pytest.approx(1.0)}}
+    assert found.value == pytest.approx(0.0)
+    assert measured("stability:by=top", of) == pytest.approx((0 + 1 + 1) / 3)
 
 
 def test_equal_scores_stay_in_the_order_of_the_text() -> None:
@@ -169,6 +182,8 @@ def test_zero_counts_against_whatever_happens() -> None:
         ("entropy", evidence([0, 0]), "every score is zero"),
         ("spearman", evidence([1, 1], second=[1, 2]), "are equal"),
         ("jaccard_25", evidence([1, 1]), "compares two models"),
+        ("stability", evidence([1, 2]), "no edited text"),
+        ("stability", evidence([1, 2], edited=np.full((1, 4), np.nan), edits=["full_stop"]), "shares two units"),
     ],
 )
 def test_what_is_not_defined_says_why(metric: str, of: Evidence, reason: str) -> None:

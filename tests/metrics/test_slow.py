@@ -52,6 +52,8 @@ def fast(metric: str, text: Text) -> float:
         rationale=flags,
         answer=flags,
         second=np.asarray(text.other),
+        edited=edited(text),
+        edits=("whole", "part"),
     )
     one = chosen_metrics([metric])[0].metric
     if hasattr(one, "questions"):
@@ -60,6 +62,12 @@ def fast(metric: str, text: Text) -> float:
     else:
         found = one.score(evidence)
     return float(found.value if isinstance(found, Measured) else found)
+
+
+def edited(text: Text) -> Any:
+    """The scores of two edited texts: one with all units, one with the marked units alone."""
+    part = [score if there else np.nan for score, there in zip(text.other, text.marked, strict=True)]
+    return np.asarray([text.other, part])
 
 
 def units(text: Text) -> list[int]:
@@ -229,6 +237,20 @@ def slow_spearman(text: Text) -> float:
         return [sum(other < one for other in scores) + (scores.count(one) + 1) / 2 for one in scores]
 
     return correlation(ranks("scores"), ranks("other"))
+
+
+def slow_stability(text: Text) -> float:
+    def ranks(scores: list[float]) -> list[float]:
+        return [sum(other < one for other in scores) + (scores.count(one) + 1) / 2 for one in scores]
+
+    found = []
+    for row in edited(text).tolist():
+        both = [i for i in units(text) if row[i] == row[i]]
+        one, other = ([scores[i] for i in both] for scores in (text.scores, row))
+        if len(set(one)) > 1 and len(set(other)) > 1:
+            found.append(correlation(ranks(one), ranks(other)))
+    assume(found)
+    return sum(found) / len(found)
 
 
 SLOW = {name.removeprefix("slow_"): function for name, function in dict(globals()).items() if name.startswith("slow_")}

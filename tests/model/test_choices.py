@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from tiny_models import CONFIGS, make_network, tokenizer
+from tiny_models import CONFIGS, make_model, make_network, tokenizer
 
 import wherefrom
+from wherefrom.api import Model
 from wherefrom.errors import BadOption, NotSeen, UnknownName, WherefromError, WrongModel
 from wherefrom.model.loading import quiet
 
@@ -238,3 +239,23 @@ def test_a_reranker_in_memory(activation: Any, value: bool) -> None:
     model = wherefrom.load(given)
     assert model.text_model.regression == value
     assert (model.explain((TEXT, "good film"), "attcat").value is not None) == value
+
+
+@pytest.mark.parametrize("method", ["attn_lrp", "cp_lrp"])
+def test_relevance_of_choices_and_labels_is_that_of_pairs(method: str) -> None:
+    """A choice is a pair that a model with one output reads; a candidate label one that a model of entailment does."""
+    text = "the film was not bad"
+    chooser = make_model("bert", task="multiple_choice", dtype=torch.float64)
+    scorer = make_network("bert", labels=1).double()
+    scorer.load_state_dict(chooser.network.state_dict())
+    pairs = wherefrom.load((scorer, chooser.tokenizer))
+    own = Model(chooser).explain((text, "good\ndull plot"), method, 1)
+    expected = pairs.explain((text, "dull plot"), method)
+    real = [place for place, part in enumerate(expected.segment) if part >= 0]
+    chosen = [place for place, part in enumerate(own.segment) if part >= 0 and own.tokens[place] != "good"]
+    assert [own.tokens[place] for place in chosen] == [expected.tokens[place] for place in real]
+    assert [own.scores[place] for place in chosen] == pytest.approx([expected.scores[place] for place in real])
+    entails = (make_network("bert", id2label={0: "contradiction", 1: "neutral", 2: "entailment"}).double(), tokenizer())
+    alone = wherefrom.load(entails, labels=["good", "bad"], template="it is {} .").explain(text, method, "bad")
+    both = wherefrom.load(entails).explain((text, "it is bad ."), method, "entailment")
+    assert alone.scores[:6] == pytest.approx(both.scores[:6])

@@ -107,11 +107,13 @@ def test_texts_beside_others_have_the_same_values() -> None:
     assert float(together[2]) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("method", ["attcat", "attn_lrp", "alti", "raw_attention"])
+@pytest.mark.parametrize("method", ["attcat", "lrp", "alti", "raw_attention"])
 def test_methods_of_one_pass_refuse(method: str) -> None:
     model = wherefrom.load((network_of("bert"), tokenizer()), task="similarity")
     with pytest.raises(NotSeen, match="each of the two texts goes through the encoder by itself"):
         model.explain(PAIR, method)
+    with pytest.raises(NotSeen, match=r"no relevance rule for torch's 'cosine_similarity'.*Take integrated_gradients"):
+        model.explain(PAIR, "attn_lrp")
 
 
 def test_metrics_check_views_and_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,8 @@ import torch
 import wherefrom.progress
 from wherefrom.cli import main as cli
 from wherefrom.progress import OnProgress
-from wherefrom.studies import attcat, fine_tuning  # noqa: F401  # before any process is forked
+from wherefrom.studies import fine_tuning
+from wherefrom.studies.attcat import study  # noqa: F401  # before any process is forked
 
 TRAINING, MEASURING = "steps of training", "texts of"
 RESUMABLE = {TRAINING: f"models/*/{fine_tuning.CHECKPOINT}", MEASURING: "runs/*/receipts/*.json"}

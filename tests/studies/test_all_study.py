@@ -12,23 +12,11 @@ import pytest
 from study_data import base, rows_of, sentences, write
 
 from wherefrom.errors import BadFile
-from wherefrom.studies import all_study
-from wherefrom.studies.all_study import (
-    BEGIN,
-    BLOCK,
-    END,
-    SetScores,
-    best_of,
-    costs,
-    diagnosticity,
-    mean_places,
-    metric_agreement,
-    places,
-    plain_method,
-    plain_metric,
-    write_into,
-)
 from wherefrom.studies.bench import StudyBase, StudyBench, StudyModel, StudySize
+from wherefrom.studies.overview import collecting, ranking
+from wherefrom.studies.overview.collecting import BLOCK, SetScores, plain_method, plain_metric
+from wherefrom.studies.overview.ranking import best_of, costs, diagnosticity, mean_places, metric_agreement, places
+from wherefrom.studies.overview.study import BEGIN, END, study, write_into
 from wherefrom.studies.pages import StudyPage, StudyTable, markdown_page
 
 
@@ -168,7 +156,7 @@ def test_methods_are_held_against_each_other_on_the_same_texts() -> None:
         for place, value in enumerate(own)
     ]
     alone = [{"method": "a", "seconds": 1.0, "forwards": 1, "backwards": 1}]
-    found = all_study._of_set(pandas.DataFrame(rows), pandas.DataFrame(alone))
+    found = collecting._of_set(pandas.DataFrame(rows), pandas.DataFrame(alone))
     methods, table = found.tables["aopc"]
     assert dict(zip(methods, table[0].tolist(), strict=True)) == {"a": 0.1, "b": 0.3, "c": 0.4, "random": 0.2}
     assert len(table) == 1
@@ -176,8 +164,8 @@ def test_methods_are_held_against_each_other_on_the_same_texts() -> None:
 
 
 def test_the_whole_page(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(all_study, "ROUNDS", 20)
-    page = all_study.study([folder], tmp_path)
+    monkeypatch.setattr(ranking, "ROUNDS", 20)
+    page = study([folder], tmp_path)
     shown = {table.title: table for table in page.tables}
     assert [cell.measured for _, cells in shown["What holds of each paper"].rows for cell in cells] == ["1", "0", "1"]
     assert [cells[2].measured for _, cells in shown["All claims"].rows] == ["not measured", "0.500 [0.100, 0.900]"]
@@ -189,7 +177,7 @@ def test_the_whole_page(folder: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     assert (tmp_path / "all-cost.png").is_file()
     assert any("sst2-toy-999" in one for one in page.missing)
     assert "The study optimus: no page in these folders." in page.missing
-    assert markdown_page(all_study.study([folder], tmp_path)) == markdown_page(page)
+    assert markdown_page(study([folder], tmp_path)) == markdown_page(page)
     (tmp_path / "empty").mkdir()
     with pytest.raises(BadFile, match="no finished run of a study"):
-        all_study.study([tmp_path / "empty"], tmp_path)
+        study([tmp_path / "empty"], tmp_path)

@@ -21,8 +21,11 @@ from study_data import assert_alike, base, rows_of, sentences, write
 
 from wherefrom.core.arrays import Numbers
 from wherefrom.heads.trees import Tree, Word
-from wherefrom.studies import alti_study
-from wherefrom.studies.alti_study import NAMES, AltiFound, ascending, hits_subject, judged, wanted
+from wherefrom.studies.alti import measuring
+from wherefrom.studies.alti.judging import ascending, judged
+from wherefrom.studies.alti.measuring import AltiFound, hits_subject
+from wherefrom.studies.alti.paper import CLAIMS, NAMES
+from wherefrom.studies.alti.study import study, wanted
 from wherefrom.studies.bench import StudyBase, StudyBench, StudySize
 from wherefrom.studies.claims import ClaimVerdict
 from wherefrom.studies.pages import as_plain, markdown_page
@@ -70,7 +73,7 @@ def test_every_claim_can_be_confirmed() -> None:
         ("sst2", "toy"): found_with(SHORT, alike={"ALTI": 0.9, "IG l2": 0.5}, cosines=(0.5, 0.4)),
         ("imdb", "toy"): found_with(LONG, alike={"ALTI": 0.9, "IG l2": 0.5}, cosines=(0.5, 0.4)),
     }
-    assert verdicts(found) == dict.fromkeys(alti_study.CLAIMS, "confirmed")
+    assert verdicts(found) == dict.fromkeys(CLAIMS, "confirmed")
 
 
 def test_every_claim_can_be_refuted() -> None:
@@ -81,7 +84,7 @@ def test_every_claim_can_be_refuted() -> None:
         ("sst2", "toy"): found_with(wrong, alike={"ALTI": 0.1, "IG l2": 0.5}, cosines=(0.3, 0.4)),
         ("imdb", "toy"): found_with(worse, alike={"ALTI": 0.1, "IG l2": 0.5}, cosines=(0.3, 0.4)),
     }
-    assert verdicts(found) == dict.fromkeys(alti_study.CLAIMS, "refuted")
+    assert verdicts(found) == dict.fromkeys(CLAIMS, "refuted")
 
 
 def test_estimates_by_hand() -> None:
@@ -165,11 +168,12 @@ import sys
 from pathlib import Path
 import torch
 torch.set_num_threads(int(sys.argv[3]))
-from wherefrom.studies import alti_study
+from wherefrom.studies.alti import measuring
+from wherefrom.studies.alti.study import study
 from wherefrom.studies.bench import StudyBase, StudyBench, StudySize
 root = Path(sys.argv[1])
 bench = StudyBench(root / "data", root / sys.argv[2], StudySize(texts=6, tokens=40, quick=True, validation=4))
-alti_study.study(bench, [StudyBase("toy", str(root / "base"))], ["sst2"], 2)
+study(bench, [StudyBase("toy", str(root / "base"))], ["sst2"], 2)
 """
 
 
@@ -211,10 +215,7 @@ def test_a_study_killed_with_nine_and_resumed_gives_the_same_tables(folder: Path
         os.kill(process.pid, signal.SIGKILL) if process.poll() is None else None
         process.wait()
     toy = StudyBase("toy", str(folder / "base"))
-    pages = [
-        alti_study.study(StudyBench(folder / "data", folder / out, TINY), [toy], ["sst2"], 2)
-        for out in ("killed", "whole")
-    ]
+    pages = [study(StudyBench(folder / "data", folder / out, TINY), [toy], ["sst2"], 2) for out in ("killed", "whole")]
     first, second = (
         [table for table in as_plain(page)["tables"] if table["title"] != "What a method costs"] for page in pages
     )
@@ -247,9 +248,9 @@ def test_agreement_is_measured_and_its_subject_looked_for(folder: Path, monkeypa
             tree(one.text, ("the", 1, "det"), ("film", 2, "nsubj"), (one.text.split()[2], -1, "ROOT")) for one in trees
         ]
 
-    monkeypatch.setattr(alti_study, "parse", parsed)
+    monkeypatch.setattr(measuring, "parse", parsed)
     toy = StudyBase("toy", str(folder / "base"))
-    page = alti_study.study(StudyBench(folder / "data", folder / "whole", TINY), [toy], ["agreement"], 1)
+    page = study(StudyBench(folder / "data", folder / "whole", TINY), [toy], ["agreement"], 1)
     table = next(one for one in page.tables if one.title.startswith("Subject-verb agreement"))
     assert len(table.rows) == len(NAMES)
     for _, cells in table.rows:

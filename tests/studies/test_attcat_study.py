@@ -15,7 +15,10 @@ from study_data import base, rows_of, sentences, write
 from wherefrom.benchmark.store import Run
 from wherefrom.core.arrays import Numbers
 from wherefrom.progress import OnProgress
-from wherefrom.studies import attcat
+from wherefrom.studies.attcat.judging import judged
+from wherefrom.studies.attcat.measuring import layer_entropies
+from wherefrom.studies.attcat.paper import CLAIMS, PAPER
+from wherefrom.studies.attcat.study import study
 from wherefrom.studies.bench import StudyBase, StudyBench, StudySize
 from wherefrom.studies.claims import ClaimVerdict
 from wherefrom.studies.pages import as_plain, markdown_page
@@ -37,7 +40,7 @@ class MadeUp:
 
 
 def verdicts(texts: MadeUp, answers: MadeUp | None = None) -> dict[str, ClaimVerdict]:
-    found = attcat.judged(
+    found = judged(
         {("sst2", "toy"): [texts]},  # type: ignore[list-item]
         {} if answers is None else {("squad1", "toy"): [answers]},  # type: ignore[list-item]
         {("sst2", "toy"): [[0.5, 0.6, 0.7], [0.1, 0.4, 0.9]]},
@@ -47,7 +50,7 @@ def verdicts(texts: MadeUp, answers: MadeUp | None = None) -> dict[str, ClaimVer
 
 def made_up(**more: dict[str, float]) -> MadeUp:
     """Numbers for which the paper is right in everything."""
-    by_size = {name: 0.1 * place for place, name in enumerate(attcat.PAPER.values(), 1)}  # AttCAT has the most
+    by_size = {name: 0.1 * place for place, name in enumerate(PAPER.values(), 1)}  # AttCAT has the most
     low = {name: 1.0 - value for name, value in by_size.items()}
     return MadeUp(
         **{
@@ -65,12 +68,12 @@ def made_up(**more: dict[str, float]) -> MadeUp:
 
 
 def test_every_claim_can_be_confirmed() -> None:
-    assert verdicts(made_up(), made_up()) == dict.fromkeys(attcat.CLAIMS, "confirmed")
+    assert verdicts(made_up(), made_up()) == dict.fromkeys(CLAIMS, "confirmed")
 
 
 def test_every_claim_can_be_refuted() -> None:
     """The contrary of everything: AttCAT is the worst, and what should be equal is not."""
-    by_size = {name: 0.9 - 0.1 * place for place, name in enumerate(attcat.PAPER.values(), 1)}
+    by_size = {name: 0.9 - 0.1 * place for place, name in enumerate(PAPER.values(), 1)}
     low = {name: 1.0 - value for name, value in by_size.items()}
     wrong = MadeUp(
         aopc=by_size | {"attcat:layers=rollout": 0.9, "attcat:hidden=output": 0.2},
@@ -89,7 +92,7 @@ def test_every_claim_can_be_refuted() -> None:
 
 def test_a_claim_without_its_data_is_open() -> None:
     assert verdicts(made_up())["C6"] == "open"
-    found = {one.claim.name: one for one in attcat.judged({}, {}, {})}
+    found = {one.claim.name: one for one in judged({}, {}, {})}
     assert {one.verdict for one in found.values()} == {"open"}
     assert found["C1 AOPC"].why == "no data set that it needs was measured"
 
@@ -97,7 +100,7 @@ def test_a_claim_without_its_data_is_open() -> None:
 def test_estimates_by_hand() -> None:
     """Two data sets: AttCAT leads by .1 on one and trails by .3 on the other."""
     one, other = made_up(), made_up(aopc={"attcat": 0.5, "transatt": 0.8})
-    found = attcat.judged({("sst2", "a"): [one], ("qqp", "a"): [other]}, {}, {})  # type: ignore[list-item]
+    found = judged({("sst2", "a"): [one], ("qqp", "a"): [other]}, {}, {})  # type: ignore[list-item]
     values = {judged.claim.name: judged.found for judged in found}
     assert values["C1 AOPC"] is not None
     assert values["C1 AOPC"].value == pytest.approx((0.1 - 0.3) / 2)
@@ -107,7 +110,7 @@ def test_estimates_by_hand() -> None:
 
 def test_entropy_of_layers_by_hand() -> None:
     special = [True, False, False, True]
-    found = attcat.layer_entropies([[9.0, 1.0, -1.0, 9.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], special)
+    found = layer_entropies([[9.0, 1.0, -1.0, 9.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]], special)
     assert found == pytest.approx([1.0, 0.0, 1.0])
 
 
@@ -140,11 +143,11 @@ def test_the_whole_study_on_a_tiny_model(folder: Path) -> None:
     bench = StudyBench(folder / "data", folder / "out", TINY)
     toy = StudyBase("toy", str(folder / "base"))
     with pytest.raises(StoppedHere):
-        attcat.study(replace(bench, watch=stopping), [toy], ["sst2"])
+        study(replace(bench, watch=stopping), [toy], ["sst2"])
     (run_folder,) = (folder / "out" / "runs").iterdir()
     assert not Run.load(run_folder).finished
     before = Run.load(run_folder).costs.iloc[0]
-    page = attcat.study(bench, [toy], ["sst2"])
+    page = study(bench, [toy], ["sst2"])
     assert Run.load(run_folder).costs.iloc[0].equals(before)  # with its seconds: what was done was not done again
     scores = Run.load(run_folder).scores
     wanted = scores[(scores["metric"] == "aopc") & (scores["method"] == "attcat")]["value"]
@@ -160,6 +163,6 @@ def test_the_whole_study_on_a_tiny_model(folder: Path) -> None:
     }
     assert "qqp: not measured." in page.missing
     text = markdown_page(page)
-    again = attcat.study(bench, [toy], ["sst2"])
+    again = study(bench, [toy], ["sst2"])
     assert markdown_page(again) == text  # nothing is measured twice
     json.dumps(as_plain(page), allow_nan=False)

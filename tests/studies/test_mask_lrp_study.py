@@ -15,10 +15,13 @@ from study_data import base, rows_of, sentences, write
 from wherefrom.core.arrays import Numbers
 from wherefrom.heads.head_map import HeadMap, Relation
 from wherefrom.heads.trees import Tree, Word
-from wherefrom.studies import mask_lrp_study
 from wherefrom.studies.bench import StudyBase, StudyBench, StudySize
 from wherefrom.studies.claims import ClaimVerdict
-from wherefrom.studies.mask_lrp_study import BESIDE, MASKS, PAPER, MaskFound, corrupted_table, judged, permuted
+from wherefrom.studies.mask_lrp import measuring
+from wherefrom.studies.mask_lrp.judging import corrupted_table, judged, permuted
+from wherefrom.studies.mask_lrp.measuring import MaskFound
+from wherefrom.studies.mask_lrp.paper import BESIDE, CLAIMS, MASKS, PAPER
+from wherefrom.studies.mask_lrp.study import study
 from wherefrom.studies.pages import as_plain, markdown_page
 
 TINY = StudySize(texts=6, tokens=40, quick=True, validation=4)
@@ -79,7 +82,7 @@ RIGHT = dict.fromkeys(PAPER.values(), 0.1) | {
 
 def test_every_claim_can_be_confirmed() -> None:
     one = found_with(RIGHT, heads(0.95, 0.05), [0.001, 0.002, 0.003])
-    assert verdicts(one, one) == dict.fromkeys(mask_lrp_study.CLAIMS, "confirmed")
+    assert verdicts(one, one) == dict.fromkeys(CLAIMS, "confirmed")
 
 
 def test_every_claim_can_be_refuted() -> None:
@@ -95,7 +98,7 @@ def test_every_claim_can_be_refuted() -> None:
         "whole": 0.5,
     }
     one = found_with(wrong, heads(0.05, 0.95), [0.5, 0.6, 0.7])
-    assert verdicts(one, one) == dict.fromkeys(mask_lrp_study.CLAIMS, "refuted")
+    assert verdicts(one, one) == dict.fromkeys(CLAIMS, "refuted")
 
 
 def test_estimates_by_hand() -> None:
@@ -174,12 +177,12 @@ def test_the_whole_study_on_a_tiny_model(folder: Path, monkeypatch: pytest.Monke
             found.append(replace(one, words=tuple(words)))
         return found
 
-    monkeypatch.setattr(mask_lrp_study, "parse", parsed)
-    monkeypatch.setattr(mask_lrp_study, "OWN", (0.25, -0.95))
-    monkeypatch.setattr(mask_lrp_study, "THRESHOLDS", ((0.25, -0.95), (0.2, -0.99)))
+    monkeypatch.setattr(measuring, "parse", parsed)
+    monkeypatch.setattr(measuring, "OWN", (0.25, -0.95))
+    monkeypatch.setattr(measuring, "THRESHOLDS", ((0.25, -0.95), (0.2, -0.99)))
     bench = StudyBench(folder / "data", folder / "out", TINY)
     toy = StudyBase("toy", str(folder / "base"))
-    page = mask_lrp_study.study(bench, [toy], ["sst2"], 2)
+    page = study(bench, [toy], ["sst2"], 2)
     rows = dict(next(one for one in page.tables if one.title.endswith("AOPC")).rows)
     for name in (*PAPER, *BESIDE, "Random mask", "Ours", "Ours, bare=skip"):
         estimate = rows[name][0].estimate
@@ -196,7 +199,7 @@ def test_the_whole_study_on_a_tiny_model(folder: Path, monkeypatch: pytest.Monke
     assert judged_ones["M4"].found is not None
     assert judged_ones["M9"].found is not None
     text = markdown_page(page)
-    assert markdown_page(mask_lrp_study.study(bench, [toy], ["sst2"], 2)) == text  # nothing is measured twice
+    assert markdown_page(study(bench, [toy], ["sst2"], 2)) == text  # nothing is measured twice
     json.dumps(as_plain(page), allow_nan=False)
     small, model = replace(bench, size=TINY._replace(texts=2)), bench.model("sst2", toy)
     measured_on = {row["id"] for row in small.texts("sst2", model, 9)}

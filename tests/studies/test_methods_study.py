@@ -12,9 +12,9 @@ from study_data import base, rows_of, write
 from tiny_models import make_network, tokenizer
 
 from wherefrom.core.arrays import Numbers
-from wherefrom.studies import methods_study
+from wherefrom.studies import methods
 from wherefrom.studies.bench import StudyBase, StudyBench, StudySize
-from wherefrom.studies.methods_study import METHODS, METRICS, choice_of, judged, mean_ranks
+from wherefrom.studies.methods import METHODS, METRICS, choice_of, judged, mean_ranks
 
 
 class MadeUpRuns:
@@ -76,7 +76,7 @@ def test_the_whole_study_on_tiny_models(tmp_path: Path) -> None:
     bases = [StudyBase.read(str(tmp_path / name)) for name in ("encoder", "decoder")]
     assert [one.causal for one in bases] == [False, True]
     bench = StudyBench(data, tmp_path / "out", StudySize(texts=3, tokens=40, quick=True, validation=2))
-    page = methods_study.study(bench, bases, ["sst2", "next_word"])
+    page = methods.study(bench, bases, ["sst2", "next_word"])
     by_title = {table.title: table for table in page.tables}
     assert by_title["Mean ranks by task"].columns == ["one text", "the next token"]
     ranks = [[cells[number].estimate for _, cells in by_title["Mean ranks by task"].rows] for number in range(2)]

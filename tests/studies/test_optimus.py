@@ -18,7 +18,7 @@ from wherefrom.core.explanation import Explanation
 from wherefrom.errors import BadOption, EmptyText, NotDefined, WherefromError
 from wherefrom.optimus.combination import BASELINE, Combination
 from wherefrom.report import plots
-from wherefrom.studies.optimus import (
+from wherefrom.studies.optimus.analyses import (
     CombinationGrades,
     MeanCost,
     as_printed,

@@ -15,10 +15,12 @@ from study_data import base, rows_of, write
 from wherefrom.benchmark.store import Run
 from wherefrom.core.arrays import Numbers
 from wherefrom.optimus.combination import BASELINE
-from wherefrom.studies import optimus_study
 from wherefrom.studies.bench import StudyBase, StudyBench, StudyModel, StudySize
-from wherefrom.studies.optimus import CombinationGrades
-from wherefrom.studies.optimus_study import ORDER, Found
+from wherefrom.studies.optimus import judging, measuring, tables
+from wherefrom.studies.optimus.analyses import CombinationGrades
+from wherefrom.studies.optimus.measuring import OptimusFound
+from wherefrom.studies.optimus.paper import ORDER
+from wherefrom.studies.optimus.study import study
 from wherefrom.studies.pages import as_plain, markdown_page
 
 METHODS = {name: name for name in ORDER}
@@ -48,7 +50,7 @@ class MadeUp:
         return pandas.DataFrame(rows)
 
 
-def found(means: dict[str, float], *, right: bool) -> Found:
+def found(means: dict[str, float], *, right: bool) -> OptimusFound:
     """With combinations on which RFT orders as AUPRC does and F and FT do not, or the other way round."""
     good, bad = np.array([[1.0, 2.0, 3.0]] * 2), np.array([[2.0, 3.0, 1.0]] * 2)
     rft, other = (good, bad) if right else (bad, good)
@@ -60,11 +62,11 @@ def found(means: dict[str, float], *, right: bool) -> Found:
     sentences = MadeUp(means, winner, (30, 10) if right else (10, 30))
     changes = {"delete": [0.2, 0.2], "unk": [0.1, 0.1] if right else [0.3, 0.3], "mask": [0.1, 0.1]}
     model = StudyModel("toy", "toy", {}, 1, 0.0)
-    return Found(model, runs, METHODS, [], sentences, METHODS, grades, [], changes)  # type: ignore[arg-type]
+    return OptimusFound(model, runs, METHODS, [], sentences, METHODS, grades, [], changes)  # type: ignore[arg-type]
 
 
-def verdicts(one: Found) -> dict[str, str]:
-    return {found.claim.name: found.verdict for found in optimus_study.judged({("hoc", "toy"): one})}
+def verdicts(one: OptimusFound) -> dict[str, str]:
+    return {found.claim.name: found.verdict for found in judging.judged({("hoc", "toy"): one})}
 
 
 def test_every_claim_can_be_confirmed() -> None:
@@ -105,23 +107,23 @@ def test_every_claim_can_be_refuted() -> None:
 
 
 def test_a_claim_without_its_data_is_open() -> None:
-    assert {one.verdict for one in optimus_study.judged({})} == {"open"}
+    assert {one.verdict for one in judging.judged({})} == {"open"}
 
 
 def test_ranks_by_hand() -> None:
     """The best is 1, and equals share the mean of their ranks."""
     row = np.array([0.3, 0.1, 0.3, 0.2])
-    assert [optimus_study._rank_of(place, 1.0)([row]) for place in range(4)] == [1.5, 4.0, 1.5, 3.0]
-    assert optimus_study._rank_of(1, -1.0)([row, row]) == 1.0
+    assert [tables._rank_of(place, 1.0)([row]) for place in range(4)] == [1.5, 4.0, 1.5, 3.0]
+    assert tables._rank_of(1, -1.0)([row, row]) == 1.0
 
 
 def test_methods_are_those_of_the_paper() -> None:
     fitted = {"A": "A, head 1, mean of layers, to", "A*": "A*, head 0, layer 1, to", "test": str(BASELINE)}
-    one = optimus_study.methods_for(fitted, several=False, quick=True)
+    one = measuring.methods_for(fitted, several=False, quick=True)
     assert tuple(one) == ORDER
     assert one["OL"] == one["OP"] == "optimus"
     assert one["OB"] == "optimus:combination=A, head 1, mean of layers, to"
-    assert optimus_study.methods_for(fitted, several=True, quick=False)["OL"] == "optimus:select=label"
+    assert measuring.methods_for(fitted, several=True, quick=False)["OL"] == "optimus:select=label"
 
 
 def test_the_whole_study_on_a_tiny_model(tmp_path: Path) -> None:
@@ -133,7 +135,7 @@ def test_the_whole_study_on_a_tiny_model(tmp_path: Path) -> None:
     size = StudySize(texts=3, tokens=40, quick=True, validation=2)
     bench = StudyBench(tmp_path / "data", tmp_path / "out", size)
     toy = StudyBase("toy", str(base(tmp_path / "base")))
-    page = optimus_study.study(bench, [toy], ["hatexplain"])
+    page = study(bench, [toy], ["hatexplain"])
     (run_folder,) = (tmp_path / "out" / "runs").iterdir()
     scores = Run.load(run_folder).scores
     by_rft = scores[(scores["metric"] == "rft:normalise=no") & (scores["method"] == "optimus")]["value"]
@@ -148,6 +150,6 @@ def test_the_whole_study_on_a_tiny_model(tmp_path: Path) -> None:
     table_2 = next(one for one in page.tables if one.title.startswith("Table 2"))
     assert table_2.rows[0][0] == "HX toy, 96 combinations"  # (2 + 4 heads)(2 + 2 layers) 4
     text = markdown_page(page)
-    assert markdown_page(optimus_study.study(bench, [toy], ["hatexplain"])) == text  # nothing is measured twice
+    assert markdown_page(study(bench, [toy], ["hatexplain"])) == text  # nothing is measured twice
     assert {one.name for one in (tmp_path / "out").glob("*.png")} == {one.file for one in page.pictures}
     json.dumps(as_plain(page), allow_nan=False)

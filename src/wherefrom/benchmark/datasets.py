@@ -62,7 +62,7 @@ HUB = "hf:"
 FIELDS = {
     "id": ("id", "idx", "guid", "pairID"),
     "text": ("text", "text_a", "sentence", "sentence1", "premise", "question", "question1", "review", "content"),
-    "pair": ("pair", "text_b", "sentence2", "hypothesis", "context", "question2"),
+    "pair": ("pair", "text_b", "sentence2", "hypothesis", "context", "question2", "choices"),
     "label": ("label", "gold_label", "labels"),
     "rationale": ("rationale", "rationale_a"),
     "pair_rationale": ("pair_rationale", "rationale_b"),

@@ -46,6 +46,9 @@ class RunPlan:
         columns: our name of a field -> the file's, where it is not one of the usual names.
         labels: the data set's label -> the model's, where they differ; "none" ignores the data set's labels.
         spread: of a regression model, what changes of its value are measured in; by default each text's own.
+        candidates: labels to choose among, for a model of entailment (zero-shot).
+        template: the hypothesis about a candidate, with {} for the label.
+        multi_label: whether several candidates may be right, so that each has a probability of its own.
         against: other models, for metrics that compare two, which then give the mean over these; named as `model` is.
         device: cpu, cuda, mps, ...
         engine: local (this machine) or ray.
@@ -73,6 +76,9 @@ class RunPlan:
     columns: Mapping[str, str] | None = None
     labels: Mapping[str, str] | Literal["none"] | None = None
     spread: float | None = None
+    candidates: Sequence[str] = ()
+    template: str | None = None
+    multi_label: bool = False
     against: Sequence[Any] = ()
     device: str | None = None
     engine: EngineName = "local"
@@ -83,6 +89,8 @@ class RunPlan:
     examples_per_part: int = EXAMPLES_PER_PART
 
     def __post_init__(self) -> None:
+        if isinstance(self.candidates, str):
+            raise BadOption(f"Candidate labels are given in a list: candidates=[{self.candidates!r}].")
         if isinstance(self.against, str):
             raise BadOption(f"Other models are given in a list: against=[{self.against!r}].")
         if self.engine not in ENGINES:
@@ -117,6 +125,8 @@ class RunPlan:
         values = {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
         if not self.against:  # so that runs of earlier versions, which could not compare models, are recognised
             del values["against"]
+        if not self.candidates:  # nor have candidate labels
+            del values["candidates"], values["template"], values["multi_label"]
         return {
             "plan": {name: value for name, value in values.items() if name not in HOW},
             "how": {name: values[name] for name in HOW},

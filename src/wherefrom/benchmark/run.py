@@ -33,12 +33,12 @@ from wherefrom.benchmark.plan import ALL_PREDICTED, LABELLED, PREDICTED, RunPlan
 from wherefrom.benchmark.receipts import Damage
 from wherefrom.benchmark.shards import Merging, merge_tables
 from wherefrom.benchmark.store import MANIFEST, FolderTaken, Run, new_manifest, open_store
-from wherefrom.benchmark.worker import LabelNames, Worker
+from wherefrom.benchmark.worker import LabelNames, Worker, load_planned
 from wherefrom.core.example import Example
 from wherefrom.errors import BadFile, BadOption
 from wherefrom.grading.compare import chosen_methods, chosen_metrics
 from wherefrom.model.fingerprint import fingerprint
-from wherefrom.model.loading import load_model
+from wherefrom.model.generating import check_target
 from wherefrom.model.text_model import TextModel
 from wherefrom.progress import OnProgress
 
@@ -136,12 +136,12 @@ class _Prepared:
     def __init__(self, plan: RunPlan) -> None:
         source, *others = (getattr(one, "text_model", one) for one in (plan.model, *plan.against))
         self.examples = DataSet(plan.data, plan.folder, plan.limit, plan.seed, plan.columns or {})
-        self.model = (
-            source if isinstance(source, TextModel) else load_model(source, device=plan.device, spread=plan.spread)
-        )
+        if plan.candidates and any(isinstance(one, TextModel) for one in (source, *others)):
+            raise BadOption("A model in memory has its labels already: give candidates to load(labels=...).")
+        self.model = source if isinstance(source, TextModel) else load_planned(plan, source, spread=plan.spread)
         if plan.spread is not None and self.model.spread != plan.spread:
             raise BadOption("A model in memory has its spread already: give it to load(), or give a name or a folder.")
-        self.against = [one if isinstance(one, TextModel) else load_model(one, device=plan.device) for one in others]
+        self.against = [one if isinstance(one, TextModel) else load_planned(plan, one) for one in others]
         for other in self.against:
             self._check_other(other)
         self.in_memory = not all(isinstance(one, str | os.PathLike) for one in (source, *others))
@@ -186,7 +186,7 @@ class _Prepared:
     def _checks(self, plan: RunPlan) -> Callable[[Example], None]:
         labels = LabelNames(self.model.labels, plan.label_names)
         if plan.target not in (PREDICTED, ALL_PREDICTED, LABELLED):
-            self.model.task.fixed_target(self.model, plan.target)  # raises where the model has no such label
+            check_target(self.model, plan.target)  # raises where the model has no such label
 
         finds_answers = "answer" in self.model.task.offers(self.model)
 

@@ -30,6 +30,7 @@ from wherefrom.core.explanation import Explanation
 from wherefrom.core.target import resolve_target
 from wherefrom.errors import BadFile, TextWithoutAnswer, UnknownName, WherefromError
 from wherefrom.grading.compare import Comparer, Query, chosen_methods, chosen_metrics, reason
+from wherefrom.model.generating import check_target, several_tokens
 from wherefrom.model.loading import load_model
 from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
@@ -157,20 +158,30 @@ def _one_thread(device: str) -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
+def load_planned(plan: RunPlan, source: Any, spread: float | None = None) -> TextModel:
+    """A model that the plan names, with its candidate labels."""
+    return load_model(
+        source,
+        device=plan.device,
+        spread=spread,
+        labels=list(plan.candidates) or None,
+        template=plan.template,
+        several=plan.multi_label,
+    )
+
+
 class Worker:
     """Computes a part of the run: called with some examples, it returns their rows."""
 
     def __init__(self, plan: RunPlan) -> None:
         self.plan = plan
         self.model: TextModel = (
-            plan.model
-            if isinstance(plan.model, TextModel)
-            else load_model(plan.model, device=plan.device, spread=plan.spread)
+            plan.model if isinstance(plan.model, TextModel) else load_planned(plan, plan.model, spread=plan.spread)
         )
         known = self.model.labels if self.model.task.has_labels else []  # a language model's targets are tokens
         self.labels = LabelNames(known, plan.label_names)
         self.against: list[TextModel] = [
-            one if isinstance(one, TextModel) else load_model(one, device=plan.device) for one in plan.against
+            one if isinstance(one, TextModel) else load_planned(plan, one) for one in plan.against
         ]
         self.comparer = Comparer(
             self.model,
@@ -246,7 +257,7 @@ class Worker:
             targets = self._targets(asked, encoding)
             for target in targets:  # a token that a model does not have costs this example, and no other
                 for model in (self.model, *self.against):
-                    model.task.fixed_target(model, target)
+                    check_target(model, target)
             return [(asked, self._query(asked, encoding, target)) for target in targets]
         except Exception as error:
             self._note_error(example, error, part)
@@ -257,6 +268,8 @@ class Worker:
             return [None]
         if self.plan.target == LABELLED:
             return self.labels.of(example) if example.target is None else [self.labels.own_target(example)]
+        if self.plan.target == ALL_PREDICTED and several_tokens(self.model, None):
+            return [None]  # one output is predicted
         if self.plan.target == ALL_PREDICTED:
             (cases,) = make_cases(self.model, [encoding], [None])
             return self.model.task.predicted_labels(self.model, cases[0].logits, encoding)
@@ -299,8 +312,11 @@ class Worker:
 
     def _add_rows(self, example: Example, query: Query, comparison: Comparison, part: Part) -> None:
         label = "" if self.plan.ignores_labels else ", ".join(self.labels.of(example))
-        ids = list(query.encoding.input_ids) if self.plan.level == "token" else None
+        read = list(query.encoding.input_ids) if self.plan.level == "token" else None
         for name, explanation, grades in zip(comparison.names, comparison.explanations, comparison.grades, strict=True):
+            ids = read
+            if ids is not None and len(ids) < len(explanation.tokens):  # behind the text stands the output
+                ids = [*ids, *(token for token, _, _ in explanation.aims)]
             key = {"example": example.id, "target": explanation.target, "method": name}
             part.explanations.append(
                 row_of(

@@ -4,9 +4,10 @@ similar length.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import compress
+from itertools import compress, groupby
 from itertools import count as counter
 
 import numpy as np
@@ -16,8 +17,9 @@ from torch import Tensor
 from wherefrom.case.memory import is_out_of_memory, not_enough_memory
 from wherefrom.core.arrays import Flags, Indices, Numbers
 from wherefrom.core.encoding import Encoding
-from wherefrom.core.target import Target
+from wherefrom.core.target import Target, joint_probability
 from wherefrom.errors import ModelFailed
+from wherefrom.model.device import give_back_memory
 from wherefrom.model.prefix import Prefix
 from wherefrom.model.text_model import PassCount, TextModel, rows_without_answer
 
@@ -71,9 +73,7 @@ class PendingAnswers:
         self._check()
         if len(targets) == 1 and targets[0].position is None:
             return self.asker.probabilities(targets[0])[self.places]
-        logits = self.logits
-        parts = torch.stack([target.probability(logits) for target in targets])
-        together: Numbers = parts.prod(0).cpu().numpy()
+        together: Numbers = joint_probability(targets, self.logits).cpu().numpy()
         return together
 
     def _check(self) -> None:
@@ -97,6 +97,7 @@ class Asker:
         self.model, self.room = model, model.batch_tokens
         self.count = PassCount()
         self.asked = 0
+        self._distinct_elsewhere = 0
         self.found: list[Tensor] = []  # the logits of every distinct row
         self._rows: list[InputRow] = []
         self._place: dict[object, int] = {}
@@ -108,7 +109,13 @@ class Asker:
 
     @property
     def distinct(self) -> int:
-        return len(self._rows)
+        return len(self._rows) + self._distinct_elsewhere
+
+    def count_also(self, other: Asker) -> None:
+        """Count what another asked, of a model that is asked about something else."""
+        self.asked += other.asked
+        self._distinct_elsewhere += other.distinct
+        self.count.forwards += other.rows
 
     @property
     def rows(self) -> int:
@@ -167,11 +174,14 @@ class Asker:
         return range(len(self.found), len(self._rows))
 
     @torch.no_grad()
-    def run(self, progress: Progress | None = None) -> None:
-        """Ask all that was noted and is not answered yet."""
-        if not self._waiting:
-            return
+    def run(self, progress: Progress | None = None) -> Counter[tuple[int, ...]]:
+        """Ask all that was noted and is not answered yet. Gives how many rows went through the model for each text, by
+        its ids.
+        """
         waiting = self._waiting
+        rows = Counter(self._rows[place].text.input_ids for place in waiting)
+        if not waiting:
+            return rows
         self.found += [torch.empty(0)] * len(waiting)
         self._probabilities.clear()
         told = 0
@@ -186,11 +196,13 @@ class Asker:
             alone, by_text = self._sharing(waiting)
             for text, places in by_text:
                 prefix = self.model.prefix(text.input_ids, text.token_type_ids, self.count)
+                rows[text.input_ids] += 1
                 self._ask(sorted(places, key=lambda place: self._shared(self._rows[place])), done, prefix)
             self._ask(sorted(alone, key=lambda place: len(self._rows[place])), done)
         except BaseException:
             self._forget(waiting)
             raise
+        return rows
 
     def _ask(self, waiting: Sequence[int], done: Callable[[int], None], prefix: Prefix | None = None) -> None:
         """Ask these rows, in batches of neighbours: as they are, or behind the beginning of a text that all share."""
@@ -200,7 +212,7 @@ class Asker:
             answers = self._answered(batch, prefix)
             self.unanswered.update(batch[row] for row in rows_without_answer(answers))
             for place, logits in zip(batch, answers, strict=False):
-                self.found[place] = logits[..., : len(self._rows[place])] if logits.ndim == 2 else logits
+                self.found[place] = self.model.task.own_logits(self.model, logits, self._rows[place].ids)
             first += len(answers)
             done(len(answers))
 
@@ -271,6 +283,7 @@ class Asker:
                     raise
                 if len(places) == 1:
                     raise not_enough_memory(len(self._rows[places[0]])) from error
+            give_back_memory()
             places = places[: len(places) // 2]
             self.room = len(places) * len(self._rows[places[-1]])
 
@@ -292,6 +305,9 @@ class Asker:
     def probabilities(self, target: Target) -> Numbers:
         """Of the target, for every row that was asked. (distinct,)"""
         if target not in self._probabilities:
-            parts = [target.probability(torch.stack(self.found[i : i + 512])) for i in range(0, len(self.found), 512)]
+            # Texts with several masks have longer answers than those with one.
+            alike = [list(rows) for _, rows in groupby(self.found, key=lambda answer: answer.shape)]
+            chunks = [rows[i : i + 512] for rows in alike for i in range(0, len(rows), 512)]
+            parts = [target.probability(torch.stack(rows)) for rows in chunks]
             self._probabilities[target] = torch.cat(parts).cpu().numpy()
         return self._probabilities[target]

@@ -87,8 +87,7 @@ class Case:
     @property
     def logits(self) -> Tensor:
         """(class,), or (2, token) for the two ends of an answer."""
-        logits = self.passes.logits[self.row]
-        return logits if logits.ndim == 1 else logits[:, : len(self.encoding)]
+        return self.passes.logits_of(self.row)
 
     @property
     def anatomy(self) -> Anatomy:
@@ -131,6 +130,9 @@ class Case:
         """
         if second_norm not in self._parts:
             record, n = self._record("attention"), len(self.encoding)
+            # Where every block's second norm was seen once, in its order, its input need not be computed again.
+            seen = [x[self.row, :n].detach() for x in record.before_norms if x.shape == record.inputs[0].shape]
+            sums = seen if len(seen) == len(record.blocks) else [None] * len(record.blocks)
             self._parts[second_norm] = [
                 decompose(
                     self.anatomy.block_of(module),
@@ -138,8 +140,9 @@ class Case:
                     self._of_row(layer.probs)[:, :n, :n],
                     self._of_row(layer.value)[:, :n],
                     second_norm=second_norm,
+                    summed=before,
                 )
-                for module, x, layer in zip(record.blocks, record.inputs, record.attention, strict=True)
+                for module, x, layer, before in zip(record.blocks, record.inputs, record.attention, sums, strict=True)
             ]
         return self._parts[second_norm]
 
@@ -292,6 +295,12 @@ class Case:
         asker.run()
         self.own_count.forwards += asker.rows - before
         return asked.logits
+
+    def announce_questions(self, keep: Tensor, fill: str) -> None:
+        """Say what `ask` will be called with, before anything is asked: the questions about all texts of a list then go
+        through the model together. (row, token) bool
+        """
+        self.passes.asker.note(self.encoding, keep, fill)
 
     def rebuild_error(self) -> float:
         """How far the blocks are from what their recorded parts give back (see `anatomy`)."""

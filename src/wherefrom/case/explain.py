@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from math import prod
 from typing import Any, TypeVar
 
 import torch
@@ -18,11 +18,13 @@ from wherefrom.case.case import Attribution, Case, batches_by_length
 from wherefrom.case.check import ToCheck, check_explanations
 from wherefrom.case.memory import Result, in_halves, is_out_of_memory
 from wherefrom.case.passes import BACKWARD, Passes
+from wherefrom.case.prefixes import explained_alone, needs_prefix
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.explanation import Explanation
-from wherefrom.core.target import Target, written_value
+from wherefrom.core.target import Target, joint_probability, written_value
 from wherefrom.core.units import POOL, Level
 from wherefrom.errors import ModelFailed, NotSeen, SomeTextsFailed, TextWithoutAnswer, WherefromError
+from wherefrom.model.generating import asked_about_output, check_target, several_tokens
 from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
 from wherefrom.registry import Method, Reads
@@ -45,7 +47,14 @@ def explain_texts(
 
     check: put every explanation to the test, too.
     """
-    model.task.fixed_target(model, spec)  # a label that the model does not have is an error before anything runs
+    check_target(model, spec)  # a label that the model does not have is an error before anything runs
+    if several_tokens(model, spec):  # every text has an output of its own, which the model is asked about
+        found = []
+        for encoding in encodings:
+            with torch.inference_mode(False):
+                asked, longer = asked_about_output(model, encoding, spec)
+            found += explain_texts(asked, [longer], None, method, options, level, check=check)
+        return found
 
     def work(places: Sequence[int]) -> dict[int, Explanation]:
         passes = Passes(model, [encodings[place] for place in places])
@@ -60,10 +69,10 @@ def explain_texts(
         return dict(zip(found, checked(jobs, asker), strict=True))
 
     failed: dict[int, TextWithoutAnswer] = {}
-    found = by_batches(model, encodings, work, failed)
+    by_place = by_batches(model, encodings, work, failed)
     if failed:
-        raise _some_failed(encodings, failed, found)
-    return [found[place] for place in range(len(encodings))]
+        raise _some_failed(encodings, failed, by_place)
+    return [by_place[place] for place in range(len(encodings))]
 
 
 def _some_failed(
@@ -96,7 +105,10 @@ def explain_targets(
     check: put every explanation to the test, too; the random choices are asked once for all targets.
     """
     for spec in specs:
-        model.task.fixed_target(model, spec)
+        check_target(model, spec)
+    if any(several_tokens(model, spec) for spec in specs):
+        each = [explain_texts(model, [encoding], spec, method, options, level, check=check) for spec in specs]
+        return [one for (one,) in each]
     passes = Passes(model, [encoding])
     passes.announce(method.needs(options), several_targets=len(specs) > 1)
     found, jobs = [], []
@@ -157,9 +169,7 @@ def cases_of(passes: Passes, places: Sequence[int], specs: Sequence[TargetSpec],
     """The cases of what is asked about each text, which may depend on what the model answers."""
     model, targets = passes.model, []
     for row, (encoding, spec) in enumerate(zip(passes.encodings, specs, strict=True)):
-        logits = passes.logits[row]
-        own = logits if logits.ndim == 1 else logits[:, : len(encoding)]
-        targets.append(model.task.targets(model, spec, own, encoding))
+        targets.append(model.task.targets(model, spec, passes.logits_of(row), encoding))
     return cases_toward(passes, places, targets, level)
 
 
@@ -202,6 +212,7 @@ def explained(
     """One method's explanation of every text."""
     meter = meter or CostMeter(next(iter(cases.values()))[0].passes)
     before = {place: _own_rows(own) for place, own in cases.items()}
+    ask_together([own[0] for own in cases.values()], method, options)
     given = {place: attributions(own, method, options) for place, own in cases.items()}
     seconds, forwards, backwards = meter.per_text()
     found = {}
@@ -210,6 +221,23 @@ def explained(
         cost = (seconds, round(forwards + more[0] - before[place][0]), round(backwards + more[1] - before[place][1]))
         found[place] = explanation(own, method, options, given[place], cost)
     return found
+
+
+def ask_together(cases: Sequence[Case], method: Method, options: Mapping[str, Any]) -> None:
+    """Put what a method will ask about several texts in full batches, where it says so beforehand: when it asks, the
+    answers are there.
+    """
+    if len(cases) < 2 or method.asks is None:
+        return
+    asker = cases[0].passes.asker
+    for case in cases:
+        asker.know(case.encoding, case.logits)
+    for case in cases:
+        with suppress(WherefromError):  # the method says it, when its turn comes
+            method.announce_questions(case, options)
+    rows = asker.run()
+    for case in cases:
+        case.own_count.forwards += rows.pop(case.encoding.input_ids, 0)
 
 
 def _own_rows(cases: Sequence[Case]) -> tuple[int, int]:
@@ -251,6 +279,8 @@ def _given(case: Case, method: Method, options: Mapping[str, Any]) -> Tensor | A
 
 
 def _called(case: Case, method: Method, options: Mapping[str, Any]) -> Tensor | Attribution:
+    if needs_prefix(case, method):
+        return explained_alone(case, method, options)
     given: Tensor | Attribution = method(case, **options)
     return given
 
@@ -311,7 +341,7 @@ def explanation(
         scores = scores.sum(0)
     encoding, task = case.encoding, case.model.task
     by_unit = scores_units(method, case)
-    output = prod(one.target.probability(case.logits[None]).item() for one in cases)
+    output = joint_probability([one.target for one in cases], case.logits[None]).item()
     value = output if case.target.regression else None
     errors = _added_errors(given)
     targets = [one.target for one in cases]

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice
-from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +22,7 @@ from wherefrom.case.explain import attributions, cases_of, unit_scores
 from wherefrom.case.passes import Passes
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.flip import Flip, HiddenUnit
-from wherefrom.core.target import Target
+from wherefrom.core.target import Target, joint_probability
 from wherefrom.core.units import Level
 from wherefrom.errors import BadOption, EmptyText
 from wherefrom.model.tasks import TargetSpec
@@ -62,7 +61,7 @@ class Decision:
         return self.targets[0].label
 
     def probability(self, logits: Tensor) -> float:
-        return prod(target.probability(logits[None]).item() for target in self.targets)
+        return joint_probability(self.targets, logits[None]).item()
 
     def outcome(self, logits: Tensor) -> FlipOutcome:
         """What is decided by these logits."""
@@ -76,7 +75,7 @@ class Decision:
             return FlipOutcome(flipped, name, chance, remaining)
         now = model.task.decided(model, logits, self.encoding, self.targets)
         flipped = now[0].label == self.to.label if self.to else now[0].label != first.label
-        return FlipOutcome(flipped, now[0].label, prod(one.probability(logits[None]).item() for one in now), remaining)
+        return FlipOutcome(flipped, now[0].label, joint_probability(now, logits[None]).item(), remaining)
 
 
 class FlipSearch:
@@ -179,9 +178,9 @@ def find_flip(
     fill = model.fill_in_place(fill)
     if fill != "delete":
         model.filler(fill)  # raises where the tokenizer has no such token
-    wanted = None if to is None else model.task.fixed_target(model, to)
-    if to is not None and (wanted is None or wanted.versus is not None):
-        raise BadOption("A decision can be asked to become one label or token of the model, nothing else.")
+    if isinstance(to, tuple):
+        raise BadOption("A decision can be asked to become one label, token or answer, not one rather than another.")
+    model.task.fixed_target(model, to)  # a label that the model does not have is an error before anything runs
     units = [group for group in encoding.members(level) if encoding.segment[group[0]] >= 0]
     if len(units) < 2:
         raise EmptyText(f"The text is one {level}: without it there is none, so that nothing can be hidden.")
@@ -190,6 +189,7 @@ def find_flip(
     if by_scores and choice is not None:
         passes.announce(choice.row.needs(choice.options))
     cases = cases_of(passes, [0], [None], level)[0]
+    wanted = None if to is None else model.task.targets(model, to, cases[0].logits, encoding)[0]
     decision = Decision(model, encoding, [case.target for case in cases], cases[0].logits, wanted)
     if model.task.decided(model, decision.logits, encoding, decision.targets)[0].label != decision.label:
         raise BadOption(f"The model does not decide for {decision.label!r} here, nor for anything that could change.")

@@ -11,6 +11,7 @@ from typing import TypeVar
 import torch
 
 from wherefrom.errors import NotEnoughMemory
+from wherefrom.model.device import free_on_accelerator, give_back_memory
 
 Result = TypeVar("Result")
 
@@ -37,6 +38,7 @@ def in_halves(
         if len(places) == 1:
             raise not_enough_memory(lengths[places[0]]) from error
     # Outside of the handler, so that the failed pass is no longer held by the error's traceback.
+    give_back_memory()
     middle = len(places) // 2
     return in_halves(places[:middle], lengths, work) | in_halves(places[middle:], lengths, work)
 
@@ -72,9 +74,9 @@ def clear_when_memory_ends(tokens: int) -> Iterator[None]:
 
 def free_memory(device: torch.device) -> int | None:
     """How many bytes can still be allocated; None where nobody says."""
-    if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0])
-    if device.type != "cpu" or not sys.platform.startswith("linux"):
+    if device.type != "cpu":
+        return free_on_accelerator(device)
+    if not sys.platform.startswith("linux"):
         return None
     known = [_kilobytes("/proc/meminfo", "MemAvailable"), _left_of_address_space(), _left_of_group()]
     return min((one for one in known if one is not None), default=None)

@@ -113,8 +113,8 @@ SERVES: dict[PassKind, frozenset[Reads]] = {
 
 TWO_STACKS = (
     "Not yet for models with an encoder and a decoder: this method follows one stack of layers, and there are two, with"
-    " attention between them. Take saliency, input_x_gradient, integrated_gradients, occlusion, kernel_shap, lime,"
-    " raw_attention or gae."
+    " attention between them. Take attn_lrp, saliency, integrated_gradients, occlusion, attention_rollout, attcat or"
+    " gae."
 )
 # What a pass of each kind keeps in every layer: tensors as large as the attention probabilities, and tensors as large
 # as the hidden states. Counted in the code, and compared with what passes were measured to take.
@@ -189,6 +189,10 @@ class Passes:
                 return self.forward(need).logits.detach().to(self.leaf.dtype)
         return self.forward("nothing").logits.detach().to(self.leaf.dtype)
 
+    def logits_of(self, row: int) -> Tensor:
+        """What the model answers to one of the texts. (class,)"""
+        return self.model.task.own_logits(self.model, self.logits[row], self.encodings[row].input_ids)
+
     def announced(self, needs: Iterable[Reads]) -> list[Reads]:
         """Those of these needs that were announced."""
         return [need for need in needs if need in self._announced]
@@ -253,6 +257,8 @@ class Passes:
         if kind == "embeddings":
             with torch.enable_grad():
                 return ForwardPass(self.model.logits(self.inputs, self.count, self.leaf))
+        if kind == "modified_gradient" and (self.model.task.two_stacks or self.model.task.several_rows is not None):
+            return self._to_words()
         if self.model.task.two_stacks:
             raise NotSeen(TWO_STACKS)
         if kind in ("modified_gradient", "relevance", "relevance_double"):
@@ -261,6 +267,17 @@ class Passes:
             attend = fused_attention if kind == "graph" else explicit_attention
             record, logits = self._record(self.leaf, attend=attend, scores=kind in ("scores", "gradients"))
             return ForwardPass(logits, record)
+
+    def _to_words(self) -> ForwardPass:
+        """The forward pass that modified gradients go back through to the words, whatever stands between: two stacks,
+        or several rows for one text. No layer of it is recorded.
+        """
+        network, two = self.model.network, self.model.task.two_stacks
+        routers = () if two else self.model.anatomy.routers
+        mode_of = partial(relevance_mode, network, len(self.encodings), routers=routers)
+        with torch.enable_grad(), mode_of(double=False, gradient_rules=True) as mode:
+            logits = graph_tensor(self.model.logits(self.inputs, self.count, self.leaf))
+            return ForwardPass(logits, Recording(), mode.state)
 
     def _with_rules(self, kind: PassKind) -> ForwardPass:
         """The forward pass that relevance goes back through; its values in double precision if asked for."""
@@ -299,6 +316,7 @@ class Passes:
             outputs=[b.output for b in blocks],
             tokens_first=family.tokens_first,
             scores=scores,
+            norms=[b.mlp_norm for b in blocks if b.order == "post"] if mode is None else [],
         ) as record:
             whole = mode is None or not (mode.double or mode.state.gradient_rules)
             logits = graph_tensor(self.model.logits(self.inputs, self.count, leaf, whole=whole))
@@ -360,9 +378,12 @@ class TargetedPasses:
     @cached_property
     def targets(self) -> tuple[Target, ...]:
         """What each row is asked about; what it predicts, where nothing was said."""
-        model, logits = self.passes.model, self.passes.logits
-        rows = zip(self.asked, logits, self.passes.encodings, strict=True)
-        return tuple(asked or model.task.predicted(model, row, encoding) for asked, row, encoding in rows)
+        model, passes = self.passes.model, self.passes
+        rows = zip(self.asked, passes.encodings, strict=True)
+        return tuple(
+            asked or model.task.predicted(model, passes.logits_of(row), encoding)
+            for row, (asked, encoding) in enumerate(rows)
+        )
 
     def gradient(self, need: Reads) -> list[Tensor]:
         """The gradients of every row's own target that a method reads, with a batch in front; all that were announced
@@ -452,7 +473,7 @@ class TargetedPasses:
         if key not in self._relevance or trace is not None:
             wanted = {
                 "words": [self.passes.leaf],
-                "blocks": [*record.inputs, record.outputs[-1]],
+                "blocks": [*record.inputs, *record.outputs[-1:]],
                 "attention": layers,
                 "top": layers[-1:],
                 "contexts": record.contexts,
@@ -464,7 +485,9 @@ class TargetedPasses:
 
     def _check_heads(self, propagation: Propagation) -> None:
         """What a layer without any head received is added at the block's input, which must then be one place."""
-        family, heads = self.passes.model.anatomy.family, propagation.heads or ()
+        if not propagation.heads:
+            return
+        family, heads = self.passes.model.anatomy.family, propagation.heads
         if family.output is not None and propagation.variant == "paper" and not all(map(any, heads)):
             raise NotSeen(
                 f"Not defined for {family.model_types[0]} where a layer has no head left: no module is the whole block,"

@@ -7,7 +7,7 @@ import webbrowser
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -60,6 +60,23 @@ SpreadOption = Annotated[
         show_default="its deviation over maskings of the text",
     ),
 ]
+CandidatesOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Labels to choose among, between commas, for a model of entailment (zero-shot).", metavar="LABEL,LABEL..."
+    ),
+]
+TemplateOption = Annotated[
+    str | None,
+    typer.Option(
+        help="The hypothesis for --candidates, with {} for the label.",
+        metavar="SENTENCE",
+        show_default="This example is {}.",
+    ),
+]
+MultiLabelOption = Annotated[
+    bool, typer.Option("--multi-label", help="Several of the --candidates may be right: each has its own probability.")
+]
 UnitsOption = Annotated[
     str | None,
     typer.Option(help="Spans of the text that are scored as wholes, in characters: 'start:end,start:end'."),
@@ -110,6 +127,18 @@ def target_of_versus(target: str | None) -> str:
     if target is None:
         raise BadOption("--versus compares with a --target: give both.")
     return target
+
+
+def candidate_labels(candidates: str | None, template: str | None, *, multi_label: bool) -> dict[str, Any]:
+    """What `load` is given for candidate labels; nothing where there are none."""
+    if candidates is None:
+        if template is not None or multi_label:
+            raise BadOption("--template and --multi-label belong to candidate labels: give --candidates, too.")
+        return {}
+    labels = [label.strip() for label in candidates.split(",") if label.strip()]
+    if not labels:
+        raise BadOption("--candidates takes labels with commas between them, as in --candidates sports,politics.")
+    return {"labels": labels, "template": template, "multi_label": multi_label}
 
 
 def check_names(kind: Literal["method", "metric"], *asked: str | None) -> None:

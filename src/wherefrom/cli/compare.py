@@ -9,6 +9,7 @@ import typer
 
 from wherefrom.cli.arguments import (
     AgainstOption,
+    CandidatesOption,
     DeviceOption,
     HtmlOption,
     JsonOption,
@@ -16,10 +17,13 @@ from wherefrom.cli.arguments import (
     MethodsOption,
     MetricsOption,
     ModelOption,
+    MultiLabelOption,
     OpenOption,
     SpreadOption,
+    TemplateOption,
     UnitsOption,
     app,
+    candidate_labels,
     check_names,
     check_open,
     check_second,
@@ -68,6 +72,9 @@ def compare(
     html: HtmlOption = None,
     open_page: OpenOption = False,
     spread: SpreadOption = None,
+    candidates: CandidatesOption = None,
+    template: TemplateOption = None,
+    multi_label: MultiLabelOption = False,
     device: DeviceOption = None,
 ) -> None:
     """Explain one text by many methods, and measure how faithful each is."""
@@ -79,10 +86,11 @@ def compare(
     check_second(metrics, against)
     check_target(target, versus)
     aim = target if versus is None else (target_of_versus(target), versus)
+    zero_shot = candidate_labels(candidates, template, multi_label=multi_label)
     from wherefrom.api import load
 
     asked: Any = words if pair is None else (words, pair)
-    found = load(model, device=device, spread=spread).compare(
+    found = load(model, device=device, spread=spread, **zero_shot).compare(
         asked,
         methods,
         metrics,
@@ -93,7 +101,7 @@ def compare(
         answer=answer,
         check=check,
         units=chosen,
-        against=[load(one, device=device) for one in against or ()],
+        against=[load(one, device=device, **zero_shot) for one in against or ()],
     )
     write_page(html, found.to_html, open_it=open_page)
     if as_json:

@@ -10,15 +10,19 @@ import typer
 
 from wherefrom.catalogue import AUTO
 from wherefrom.cli.arguments import (
+    CandidatesOption,
     DeviceOption,
     HtmlOption,
     JsonOption,
     LevelOption,
     ModelOption,
+    MultiLabelOption,
     OpenOption,
     SpreadOption,
+    TemplateOption,
     UnitsOption,
     app,
+    candidate_labels,
     check_names,
     check_open,
     check_target,
@@ -94,6 +98,9 @@ def explain(
         str, typer.Option(help="The terminal's background: light, dark, none (no colour), or auto to find out.")
     ] = "auto",
     spread: SpreadOption = None,
+    candidates: CandidatesOption = None,
+    template: TemplateOption = None,
+    multi_label: MultiLabelOption = False,
     device: DeviceOption = None,
 ) -> None:
     """Show which tokens made the model decide so."""
@@ -107,10 +114,11 @@ def explain(
     if theme not in get_args(Themes):
         raise UnknownName.among("theme", theme, get_args(Themes))
     colours = cast("Theme", theme)
+    zero_shot = candidate_labels(candidates, template, multi_label=multi_label)
     from wherefrom.api import load
 
     asked: Any = words if pair is None else (words, pair)
-    loaded = load(model, device=device, spread=spread)
+    loaded = load(model, device=device, spread=spread, **zero_shot)
     depth = cast("Level", level)  # explain() says what is wrong with it
     aim = target if versus is None else (target_of_versus(target), versus)
     reading = cast("LongTexts", long)

@@ -8,14 +8,18 @@ from typing import Annotated, Any, cast
 import typer
 
 from wherefrom.cli.arguments import (
+    CandidatesOption,
     DeviceOption,
     HtmlOption,
     JsonOption,
     LevelOption,
     ModelOption,
+    MultiLabelOption,
     OpenOption,
+    TemplateOption,
     UnitsOption,
     app,
+    candidate_labels,
     check_names,
     check_open,
     check_target,
@@ -57,6 +61,9 @@ def flip(
     as_json: JsonOption = False,
     html: HtmlOption = None,
     open_page: OpenOption = False,
+    candidates: CandidatesOption = None,
+    template: TemplateOption = None,
+    multi_label: MultiLabelOption = False,
     device: DeviceOption = None,
 ) -> None:
     """Find the smallest set of words whose hiding changes the decision."""
@@ -65,11 +72,12 @@ def flip(
     check_open(html, open_page)
     check_names("method", name)
     check_target(to)
+    zero_shot = candidate_labels(candidates, template, multi_label=multi_label)
     from wherefrom.api import load
 
     asked: Any = words if pair is None else (words, pair)
     depth = cast("Any", level)  # flip() says what is wrong with it
-    found = load(model, device=device).flip(asked, to, name, depth, fill=fill, units=chosen, **options)
+    found = load(model, device=device, **zero_shot).flip(asked, to, name, depth, fill=fill, units=chosen, **options)
     write_page(html, found.to_html, open_it=open_page)
     if as_json:
         sys.stdout.write(found.to_json() + "\n")

@@ -29,6 +29,7 @@ STYLES = {
     epilog=examples(
         "wherefrom heads --data sample:trees --gold",
         "wherefrom heads --data sample:trees --gold --out heads.json --plot heads.png",
+        "wherefrom heads --data sample:reviews --search comprehensiveness --limit 30 --out heads.json",
     ),
 )
 def heads(
@@ -60,10 +61,20 @@ def heads(
     ] = 0.1,
     itself: Annotated[bool, typer.Option(help="Count a token's own position as a distance.")] = False,
     reverse: Annotated[bool, typer.Option(help="From governor to dependent instead.")] = False,
+    search: Annotated[
+        str | None,
+        typer.Option(
+            help="Instead: search the heads through which mask_lrp does best by this metric, such as comprehensiveness,"
+            " on two thirds of the texts; what they are worth is measured on the others."
+        ),
+    ] = None,
     as_json: JsonOption = False,
     device: DeviceOption = None,
 ) -> None:
-    """Find the heads that look at a fixed distance or along syntax."""
+    """Find the heads that look at a fixed distance or along syntax; or search those that explain best."""
+    if search is not None:
+        _search(data, model, out, plot, limit, search, as_json, device)
+        return
     if gold and parser:
         raise BadOption("--gold uses the data's own trees and --parser makes them: give one of the two.")
     from wherefrom.api import load
@@ -112,3 +123,59 @@ def heads(
         )
     kept = sum(1 for row in found.mask() for weight in row if weight)
     console.print(f"{kept} of {len(kinds) * len(kinds[0])} heads are kept" + (f": {out}" if out else ""))
+
+
+def _search(
+    data: str,
+    model: str,
+    out: Path | None,
+    plot: Path | None,
+    limit: int | None,
+    metric: str,
+    as_json: bool,
+    device: str | None,
+) -> None:
+    """The heads that explain best."""
+    if plot is not None:
+        raise BadOption("--plot draws what heads look at; a search does not find that out.")
+    from wherefrom.registry import check_name
+
+    check_name("metric", metric)
+    import numpy as np
+
+    from wherefrom.api import load
+    from wherefrom.benchmark.statistics import bootstrap
+    from wherefrom.heads.search import search_heads
+    from wherefrom.progress import bar
+
+    examples_read = read_examples(data, limit)
+    loaded = load(model, device=device).text_model
+    texts = [(one.text,) if one.pair is None else (one.text, one.pair) for one in examples_read]
+    with bar("masks") as moved:
+        found = search_heads(loaded, [loaded.encode(*text) for text in texts], metric=metric, on_progress=moved)
+    if out is not None:
+        found.save(out)
+    gain = float(np.mean(found.held_out)) if found.held_out else None
+    if as_json:
+        told = {"mask": found.mask, "score": found.score, "score_of_all": found.score_of_all, "held_out_gain": gain}
+        sys.stdout.write(json.dumps(told) + "\n")
+        return
+    console = Console(highlight=False)
+    grid = Table("layer", *(str(i + 1) for i in range(len(found.mask[0]))), box=None, title="head", padding=(0, 1))
+    for layer in reversed(range(len(found.mask))):
+        grid.add_row(str(layer + 1), *(Text("x", "bold") if kept else Text("·", "dim") for kept in found.mask[layer]))
+    console.print(grid)
+    console.print(Text("Layers and heads are counted from 1 here, from 0 in files and options.", "dim"))
+    console.print(
+        f"{found.heads} of {len(found.mask) * len(found.mask[0])} heads are kept" + (f": {out}" if out else "")
+    )
+    console.print(
+        f"{metric} on the {found.texts} texts searched on: {found.score:.3f}, with all heads"
+        f" {found.score_of_all:.3f} (higher is better; {found.tried} masks tried)"
+    )
+    if gain is None:
+        console.print(f"{metric} has no value for any of the texts that were held out.")
+        return
+    (interval,) = bootstrap(np.array(found.held_out)[:, None])
+    around = "" if interval is None else f" [{interval.low:+.3f}, {interval.high:+.3f}]"
+    console.print(f"On {len(found.held_out)} texts that were held out they gain {gain:+.3f}{around} over all heads.")

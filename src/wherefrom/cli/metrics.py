@@ -18,6 +18,7 @@ HEADINGS = {
     "rationale": "measured against what people marked (--rationale)",
     "answer": "measured against a question's answer",
     "second": "measured against another model (--against)",
+    "edited": "measured against slightly edited texts",
 }
 
 

@@ -19,15 +19,19 @@ from rich.text import Text
 
 from wherefrom.cli.arguments import (
     AgainstOption,
+    CandidatesOption,
     DeviceOption,
     HtmlOption,
     LevelOption,
     MethodsOption,
     MetricsOption,
     ModelOption,
+    MultiLabelOption,
     OpenOption,
     SpreadOption,
+    TemplateOption,
     app,
+    candidate_labels,
     check_data,
     check_names,
     check_open,
@@ -85,6 +89,9 @@ def run(
         str | None, typer.Option(help="The data set's labels in the model's words: 0=NEGATIVE,1=POSITIVE; or 'none'.")
     ] = None,
     spread: SpreadOption = None,
+    candidates: CandidatesOption = None,
+    template: TemplateOption = None,
+    multi_label: MultiLabelOption = False,
     engine: Annotated[str, typer.Option(help="local, or ray.")] = "local",
     workers: Annotated[
         int | None, typer.Option(help="How many work at once.", show_default="one a core; one on a GPU")
@@ -118,6 +125,7 @@ def run(
     check_names("method", methods)
     check_names("metric", metrics)
     check_second(metrics, against)
+    zero_shot = candidate_labels(candidates, template, multi_label=multi_label)
     label_names: Any = "none" if labels == "none" else _pairs(labels, "--labels")
     with _says_what_is_kept(out) as kept:
         _run(
@@ -135,6 +143,9 @@ def run(
                 "columns": _pairs(columns, "--columns"),
                 "labels": label_names,
                 "spread": spread,
+                "candidates": zero_shot.get("labels", ()),
+                "template": zero_shot.get("template"),
+                "multi_label": multi_label,
                 "device": device,
                 "engine": engine,
                 "workers": workers,

@@ -5,12 +5,21 @@ from __future__ import annotations
 import sys
 import threading
 import webbrowser
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from wherefrom.cli.arguments import app, examples, problems
+from wherefrom.cli.arguments import (
+    CandidatesOption,
+    MultiLabelOption,
+    TemplateOption,
+    app,
+    candidate_labels,
+    examples,
+    problems,
+)
 from wherefrom.errors import BadFile, BadOption
 
 PATIENCE = 1.5  # seconds in which a browser that is open already shows the page
@@ -42,12 +51,18 @@ def serve(
         str,
         typer.Option(help="Where to listen. Others than this machine reach it only by the token in its address."),
     ] = "127.0.0.1",
+    candidates: CandidatesOption = None,
+    template: TemplateOption = None,
+    multi_label: MultiLabelOption = False,
 ) -> None:
     """Open a page on which you try a text: hide words, compare methods, look inside."""
+    zero_shot = candidate_labels(candidates, template, multi_label=multi_label)
+    from wherefrom.explorer.loading import load_source
     from wherefrom.explorer.serve import ExplorerServer
 
     models, runs = split_sources(sources or [])
-    server = ExplorerServer(models, runs, host=host, port=port, patience=PATIENCE)
+    load = partial(load_source, **zero_shot)
+    server = ExplorerServer(models, runs, host=host, port=port, load=load, patience=PATIENCE)
     sys.stdout.write(f"The explorer: {server.address}\n")
     sys.stdout.flush()
     problems.print("Ctrl-C ends it.", style="dim")

@@ -26,6 +26,7 @@ app.add_typer(study, name="study", rich_help_panel="Look into a model")
     epilog=examples(
         "wherefrom study sparse --out study --data-dir data --quick",
         "wherefrom study sparse --out study --model embedded --texts sample:reviews --limit 50",
+        "wherefrom study sparse --out study --data-dir data --fine-tuned M6 --seeds 3 --quick",
     )
 )
 def sparse(
@@ -40,13 +41,20 @@ def sparse(
             show_default="this one",
         ),
     ] = Path(),
-    datasets: Annotated[str, typer.Option(help="Of sst, 20news, imdb, with commas.")] = "sst,20news,imdb",
+    datasets: Annotated[
+        str | None,
+        typer.Option(
+            help="Of sst, 20news, imdb, with commas; for --fine-tuned of hatexplain, esnli, movies, hummingbird, hoc.",
+            show_default="all three; for --fine-tuned hatexplain,esnli",
+        ),
+    ] = None,
     seeds: Annotated[int, typer.Option(help="How many times everything is trained.")] = 1,
     quick: Annotated[
         bool,
         typer.Option(
             "--quick",
-            help="Four classifiers a dataset (and twelve to choose the spread of vectors): no sweep, no adversary.",
+            help="Four classifiers a dataset (and twelve to choose the spread of vectors): no sweep, no adversary. For"
+            " --fine-tuned 25 short texts a data set, and models trained on a few thousand rows.",
         ),
     ] = False,
     model: Annotated[
@@ -59,11 +67,36 @@ def sparse(
             help="The texts for --model; sample:reviews is one.", show_default="sst2_dev.jsonl of the data folder"
         ),
     ] = None,
-    limit: Annotated[int | None, typer.Option(help="How many of them.", show_default="300, with --quick 100")] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            help="How many of them; for --fine-tuned, of each data set.",
+            show_default="300, with --quick 100; for --fine-tuned 100 and 25",
+        ),
+    ] = None,
+    fine_tuned: Annotated[
+        str | None,
+        typer.Option(
+            help="Instead: fine-tune these bases with softmax, 1.5-entmax and sparsemax attention, and judge it by what"
+            " people marked. M6, M3, folders or hub ids, with commas."
+        ),
+    ] = None,
 ) -> None:
     """Is sparse attention more interpretable? (Meister et al. 2021)"""
     if limit is not None and limit < 1:
         raise BadOption(f"--limit must be at least 1, not {limit}.")
+    if seeds < 1:
+        raise BadOption(f"--seeds must be at least 1, not {seeds}.")
+    if fine_tuned is not None:
+        if model is not None or texts is not None:
+            raise BadOption("--fine-tuned trains models of its own: name its data with --datasets, and no --model.")
+        from wherefrom.studies.sparse import fine_tuned as fine_tuned_study
+
+        bench = _bench(out, data_dir, quick, False, limit, None, 1)
+        asked = ",".join(fine_tuned_study.USUAL_DATASETS) if datasets is None else datasets
+        wanted, sets = _wanted(fine_tuned, asked, fine_tuned_study.DATASETS)
+        _write(fine_tuned_study.study(bench, wanted, sets, seeds), out)
+        return
     from wherefrom.studies.pages import markdown_tables
     from wherefrom.studies.sparse.page import check_extra, study_page
     from wherefrom.studies.sparse.study import make_folder, read_json
@@ -73,7 +106,7 @@ def sparse(
     check_extra()
     make_folder(out)
     if model is None:
-        names = list(dict.fromkeys(name.strip().lower() for name in datasets.split(",") if name.strip()))
+        names = _names((datasets or "sst,20news,imdb").lower())
         run_study(data_dir, out, datasets=names, seeds=seeds, quick=quick, track=_bar)
     else:
         from wherefrom.api import load
@@ -127,7 +160,7 @@ class StudyCommand(NamedTuple):
 
     name: str
     question: str  # the command's help
-    module: str  # in wherefrom.studies; its `study` makes the page, its DATASETS names what it can measure on
+    package: str  # in wherefrom.studies; its study.py makes the page, its paper.py names the data sets
     datasets: tuple[str, ...]
     smallest: str  # the data set of the example
     seeds: int = 1
@@ -145,14 +178,14 @@ STUDIES = (
     StudyCommand(
         "optimus",
         "Is attention, chosen for every decision, the more faithful? (Mylonas et al. 2023)",
-        "optimus_study",
+        "optimus",
         ("hatexplain", "ethos", "ais", "hoc", "movies", "hummingbird", "esnli"),
         smallest="hatexplain",
     ),
     StudyCommand(
         "alti",
         "Does ALTI find the tokens that were mixed in? (Ferrando et al. 2022)",
-        "alti_study",
+        "alti",
         ("sst2", "imdb", "yelp", "agreement"),
         smallest="sst2",
         seeds=5,
@@ -161,7 +194,7 @@ STUDIES = (
     StudyCommand(
         "mask-lrp",
         "Do positional and syntactic heads explain better? (Song et al. 2024)",
-        "mask_lrp_study",
+        "mask_lrp",
         ("sst2", "imdb", "yelp", "mnli", "qqp_duplicates", "squad1", "squad2"),
         smallest="sst2",
         seeds=5,
@@ -193,7 +226,7 @@ def _add_command(one: StudyCommand) -> None:
         if seeds < 1:
             raise BadOption(f"--seeds must be at least 1, not {seeds}.")
         wanted, names = _wanted(bases, datasets, one.datasets)
-        run_study = import_module(f"wherefrom.studies.{one.module}").study
+        run_study = import_module(f"wherefrom.studies.{one.package}.study").study
         _write(run_study(bench, wanted, names, seeds), out)
 
 
@@ -217,8 +250,8 @@ def every(
     ] = None,
 ) -> None:
     """All studies on one page: which method for which task, which metrics agree, what holds of each paper."""
-    from wherefrom.studies.all_study import study as put_together
-    from wherefrom.studies.all_study import write_into
+    from wherefrom.studies.overview.study import study as put_together
+    from wherefrom.studies.overview.study import write_into
     from wherefrom.studies.sparse.page import check_extra
     from wherefrom.studies.sparse.study import make_folder
 
@@ -258,8 +291,8 @@ def methods(
     workers: Workers = 1,
 ) -> None:
     """Which method for which task? Methods of every family by metrics that ask different things."""
-    from wherefrom.studies.methods_study import DATASETS
-    from wherefrom.studies.methods_study import study as run_study
+    from wherefrom.studies.methods import DATASETS
+    from wherefrom.studies.methods import study as run_study
 
     bench = _bench(out, data_dir, quick, full, texts, tokens, workers)
     wanted, names = _wanted(bases, datasets, DATASETS)
@@ -319,6 +352,9 @@ def _write(page: StudyPage, out: Path) -> None:
 
 
 def _bar(items: Sequence[Any], doing: str) -> Iterable[Any]:
-    from rich.progress import track
+    from wherefrom.progress import bar
 
-    return track(items, description=doing, console=Console(stderr=True), transient=True)
+    with bar(f"batches of {doing}") as moved:
+        for done, item in enumerate(items):
+            moved(done, len(items))
+            yield item

@@ -57,6 +57,8 @@ def example_of(row: Mapping[str, Any], *, where: str, number: int) -> Example:
         if text is None:
             raise BadFile(f"{where}: there is no text (its fields: {fields}). Name its field: --columns text=NAME.")
         raise BadFile(f"{where}: the text is empty or not a text.")
+    if isinstance(pair, list) and pair and all(isinstance(one, str) and one.strip() for one in pair):
+        pair = "\n".join(" ".join(one.split()) for one in pair)  # choices, one a line
     if pair is not None and (not isinstance(pair, str) or not pair.strip()):
         raise BadFile(f"{where}: the second text is empty or not a text.")
     for name, value in (("text", text), ("second text", pair), ("id", row.get("id")), ("label", row.get("label"))):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from math import exp, log
 from typing import Any
 
 from wherefrom.core.explanation import Explanation
@@ -13,6 +14,14 @@ from wherefrom.core.units import Span
 from wherefrom.errors import BadFile, BadOption
 
 FORMAT = 1
+
+
+def summed_note(count: int) -> str:
+    """What a reader of an explanation of a whole output has to know."""
+    return (
+        f"The scores of {count} generated tokens are added up, and the probability is their geometric mean, that of one"
+        " token; generate_and_explain gives each by itself."
+    )
 
 
 @dataclass(frozen=True)
@@ -105,17 +114,25 @@ class Generation:
         """The scores of all generated tokens added up: what the continuation as a whole came from.
 
         Returns:
-            An `Explanation` of the prompt; its probability is the product of the tokens' own.
+            An `Explanation` of the prompt, and of the generated tokens, which count as special; its probability is the
+            geometric mean of the tokens' own.
         """
-        summed = [sum(row[place] for row in self.scores) for place in range(len(self.tokens))]
-        chance = 1.0
-        for one in self.probabilities:
-            chance *= one
-        found = self._explanation(tuple(summed), self.continuation.strip(), chance, 0)
-        added = f"The sum over {len(self.generated)} generated tokens; generate_and_explain gives each by itself."
+        count = len(self.generated)
+        summed = [sum(row[place] for row in self.scores) for place in range(len(self.tokens) + count)]
+        pairs = zip(self.generated, self.versus, strict=True)
+        label, other = self.continuation.strip(), "".join(a if b is None else b for a, b in pairs).strip()
+        found = self._explanation(
+            tuple(summed),
+            f"{label} rather than {other}" if any(self.versus) else label,
+            exp(sum(map(log, self.probabilities)) / count) if min(self.probabilities) > 0 else 0.0,
+            count,
+        )
+        added = summed_note(count)
+        others = self.versus_ids or (None,) * count
         return replace(
             found,
-            notes=(*self.notes, added),
+            aims=tuple((a, b, step) for step, (a, b) in enumerate(zip(self.token_ids, others, strict=True))),
+            notes=(*self.notes, added) if count > 1 else self.notes,
             seconds=self.seconds,
             forwards=self.forwards,
             backwards=self.backwards,

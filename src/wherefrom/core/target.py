@@ -11,7 +11,8 @@ from wherefrom.errors import UnknownName
 if TYPE_CHECKING:
     from torch import Tensor
 
-# As plain data: index, versus, and where: whether it is an answer's end, or the position of a word that has a tag.
+# As plain data: index, versus, and where: whether it is an answer's end, or the position of a word that has a tag, or
+# that of one of several masks; or which token of a continuation it is.
 SavedTarget = tuple[int, int | None, bool | int | None]
 
 
@@ -105,6 +106,38 @@ class WordTag(Target):
         return chances.softmax(-1)[:, self.index]
 
 
+@dataclass(frozen=True)
+class MaskedWord(Target):
+    """What stands at one of several masks, or how much more likely it is than another. The logits of one mask stand
+    behind those of another: (row, mask * word).
+    """
+
+    mask: int = 0  # which of the masks, from 0
+    words: int = 0  # how many the vocabulary has
+    place: int = 0  # the position of the mask
+    alone: bool = False  # whether this mask was chosen, and not all of them
+
+    @property
+    def position(self) -> int | None:
+        return self.place
+
+    def saved(self) -> SavedTarget:
+        return self.index, self.versus, self.place
+
+    def score(self, logits: Tensor) -> Tensor:
+        return super().score(self._own(logits))
+
+    def probability(self, logits: Tensor) -> Tensor:
+        chances = self._own(logits).double()
+        if self.versus is not None:
+            return (chances[:, self.index] - chances[:, self.versus]).sigmoid()
+        return chances.softmax(-1)[:, self.index]
+
+    def _own(self, logits: Tensor) -> Tensor:
+        """(row, word)"""
+        return logits[:, self.mask * self.words : (self.mask + 1) * self.words]
+
+
 def written_value(value: float) -> str:
     """A predicted value in digits: two decimals, or three digits where these would hide it."""
     return f"{value:.2f}" if value == 0 or 0.1 <= abs(value) < 10_000 else f"{value:.3g}"
@@ -132,8 +165,9 @@ def resolve_target(
 
 @dataclass(frozen=True)
 class GeneratedToken(Target):
-    """One token of a continuation, or how much more likely it is than another. Its logits are (row, step * 3): of each
-    step the token's own logit, that of the other, and the logarithm of the sum over the vocabulary.
+    """One token of a continuation, or how much more likely it is than another. Its logits are (row, step * 4): of each
+    step the token's own logit, that of the other, the logarithm of the sum over the vocabulary, and the largest logit
+    of any other token.
     """
 
     step: int = 0
@@ -143,14 +177,39 @@ class GeneratedToken(Target):
     def position(self) -> int | None:
         return self.place
 
+    def saved(self) -> SavedTarget:
+        return self.index, self.versus, self.step
+
     def score(self, logits: Tensor) -> Tensor:
-        own, other, _ = self._parts(logits)
+        own, other, _, _ = self._parts(logits)
         return own if self.versus is None else own - other
 
     def probability(self, logits: Tensor) -> Tensor:
-        own, other, total = self._parts(logits.double())
+        own, other, total, _ = self._parts(logits.double())
         return (own - total).exp() if self.versus is None else (own - other).sigmoid()
 
-    def _parts(self, logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        own, other, total = logits[:, 3 * self.step : 3 * self.step + 3].unbind(-1)
-        return own, other, total
+    def likeliest(self, logits: Tensor) -> Tensor:
+        """Whether no other token is likelier. (row, step * 4) -> (row,) bool"""
+        own, _, _, best = self._parts(logits)
+        return own >= best
+
+    def _parts(self, logits: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        own, other, total, best = logits[:, 4 * self.step : 4 * self.step + 4].unbind(-1)
+        return own, other, total, best
+
+
+def joint_probability(targets: Sequence[Target], logits: Tensor) -> Tensor:
+    """Of all components of a target together. (row, class) -> (row,)
+
+    The product; of the tokens of an output their geometric mean, because a product of twenty would be nothing but
+    small, whatever is hidden.
+    """
+    each = [target.probability(logits) for target in targets]
+    if len(each) > 1 and all(isinstance(target, GeneratedToken) for target in targets):
+        logarithms = [one.log() for one in each]
+        mean: Tensor = sum(logarithms[1:], logarithms[0]) / len(each)
+        return mean.exp()
+    found = each[0]
+    for one in each[1:]:
+        found = found * one
+    return found

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from wherefrom.core.encoding import Encoding
 from wherefrom.explorer.questions import CodeQuestion
 from wherefrom.explorer.sheet import PageUnits
 
 
-def as_python(question: CodeQuestion, encoding: Encoding, source: str) -> str:
-    """A program that explains the text by the same methods, and asks about the same hidden words."""
+def as_python(question: CodeQuestion, encoding: Encoding, source: str, loading: Mapping[str, Any]) -> str:
+    """A program that explains the text by the same methods, and asks about the same hidden words.
+
+    loading: what else the model is loaded with.
+    """
+    more = "".join(f", {name}={value!r}" for name, value in loading.items())
     text = repr(question.text) if question.pair is None else repr((question.text, question.pair))
-    lines = ["import wherefrom", "", f"model = wherefrom.load({source!r})", f"text = {text}"]
+    lines = ["import wherefrom", "", f"model = wherefrom.load({source!r}{more})", f"text = {text}"]
     target = "" if question.spec is None else f", target={question.spec!r}"
     if question.methods:
         methods = f"[{', '.join(map(repr, question.methods))}]"
@@ -52,11 +57,17 @@ def _hidden(question: CodeQuestion, encoding: Encoding) -> Sequence[str]:
     ]
 
 
-def as_command(question: CodeQuestion, source: str) -> str:
+def as_command(question: CodeQuestion, source: str, loading: Mapping[str, Any]) -> str:
     """The methods as a command. Hidden words have none."""
     words = ["wherefrom", "compare", "--level", question.level]
     if source != "embedded":
         words += ["--model", source]
+    if "labels" in loading:
+        words += ["--candidates", ",".join(loading["labels"])]
+    if "template" in loading:
+        words += ["--template", loading["template"]]
+    if "multi_label" in loading:
+        words += ["--multi-label"]
     if question.methods:
         words += ["--methods", ",".join(question.methods)]
     if question.pair is not None:

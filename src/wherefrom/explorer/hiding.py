@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from torch import Tensor
 
 from wherefrom.case.asking import PendingAnswers
 from wherefrom.core.encoding import Encoding
-from wherefrom.core.target import Target
+from wherefrom.core.target import Target, joint_probability
 from wherefrom.errors import BadOption, NotSeen, WherefromError
 from wherefrom.explorer.answers import CachingAsker
 from wherefrom.explorer.limits import TooMuch
@@ -148,7 +147,7 @@ def _moved(service: ModelService, targets: Sequence[Target], logits: Tensor, cha
 
 
 def probability(targets: Sequence[Target], logits: Tensor) -> float:
-    return prod(float(target.probability(logits[None])[0]) for target in targets)
+    return joint_probability(targets, logits[None]).item()
 
 
 def answer_data(model: TextModel, targets: Sequence[Target], logits: Tensor, encoding: Encoding) -> dict[str, Any]:

@@ -41,10 +41,13 @@ class ShelvedModel:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-def load_source(source: Any) -> TextModel:
+def load_source(
+    source: Any, *, labels: Sequence[str] | None = None, template: str | None = None, multi_label: bool = False
+) -> TextModel:
+    """labels: candidates for models of entailment, as `wherefrom.load` takes them."""
     from wherefrom.model.loading import load_model
 
-    return load_model(source)
+    return load_model(source, labels=labels, template=template, several=multi_label)
 
 
 class Shelf:

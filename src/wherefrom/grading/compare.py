@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,12 +19,14 @@ from wherefrom.case.explain import ComponentCases, by_batches, cases_of, cases_t
 from wherefrom.case.memory import is_out_of_memory
 from wherefrom.case.passes import Passes
 from wherefrom.core.comparison import Comparison, Grade, Rationale
+from wherefrom.core.edits import EDITS, EditedText, TextUnits, same_units
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.explanation import Explanation
 from wherefrom.core.units import Level, Span
 from wherefrom.errors import BadOption, NotDefined, TextWithoutAnswer, UnknownName, WherefromError
 from wherefrom.grading.evidence import Evidence
 from wherefrom.grading.grade import ConfiguredMetric, GradingTask, grade
+from wherefrom.model.generating import asked_about_output, asked_again, check_target, several_tokens
 from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
 from wherefrom.registry import Configured, Method, Reference, all_methods, all_metrics, choose, find_method, options_of
@@ -183,6 +186,21 @@ class Gathered(NamedTuple):
 Elsewhere = Comparison | str  # what another model explains of one text; or why it explains nothing
 
 
+class EditedReading(NamedTuple):
+    """One text after a small edit, and what is explained of it."""
+
+    name: str  # of the edit
+    edits: list[EditedText]  # of the text and of its pair
+    found: Elsewhere
+
+
+class EditedReadings(NamedTuple):
+    """One text after every small edit that changes what the model reads."""
+
+    readings: list[EditedReading]
+    why: str  # there are none
+
+
 @dataclass(frozen=True)
 class Comparer:
     """What is compared, by what, and at which level."""
@@ -208,14 +226,21 @@ class Comparer:
         progress: called as questions are answered. explained_so_far: called before that, after every method of every
             batch of texts, with how many explanations there are, and how many there will be.
         """
-        shared = asker or Asker(self.model)
         for model in (self.model, *self.against):  # what cannot be explained is an error before anything runs
             for query in queries:
-                model.task.fixed_target(model, query.target)
-        elsewhere = [self._elsewhere(model, queries) for model in self.against if self._needs("second")]
+                check_target(model, query.target)
+        if any(several_tokens(self.model, query.target) for query in queries):
+            return self._of_outputs(queries, asker, progress, explained_so_far)
+        shared = asker or Asker(self.model)
+        elsewhere = [
+            self._explained_beside(model, queries, partial(_read_by, model))
+            for model in self.against
+            if self._needs("second")
+        ]
+        edited = self._edited(queries) if self._needs("edited") else []
 
         def work(places: Sequence[int]) -> dict[int, Gathered]:
-            return self._gathered(places, queries, shared, elsewhere, count)
+            return self._gathered(places, queries, shared, elsewhere, count, edited)
 
         explanations = 0
 
@@ -250,6 +275,36 @@ class Comparer:
             for number, one in enumerate(ordered)
         ]
 
+    def _of_outputs(
+        self,
+        queries: Sequence[Query],
+        asker: Asker | None,
+        progress: Progress | None,
+        explained_so_far: Progress | None,
+    ) -> list[Comparison]:
+        """The same where a target is a whole output: each text has its own, which the model is asked about."""
+        if self._needs("second"):
+            raise BadOption(
+                "Metrics that compare two models are not defined for whole outputs, which the two may cut into"
+                " different tokens: leave these metrics and --against (against=) out."
+            )
+        if self._needs("edited"):
+            raise BadOption("stability is not defined for whole outputs: an edited text may have another output.")
+        found: list[Comparison] = []
+        for number, query in enumerate(queries):
+            asked = replace(self, against=())
+            if several_tokens(self.model, query.target):
+                with torch.inference_mode(False):
+                    model, longer = asked_about_output(self.model, query.encoding, query.target)
+                asked, query = replace(asked, model=model), replace(query, encoding=longer, target=None)
+            own = Asker(asked.model)
+            found += asked.compare([query], asker=own, progress=progress)
+            if asker is not None:
+                asker.count_also(own)
+            if explained_so_far is not None:
+                explained_so_far((number + 1) * len(self.methods), len(queries) * len(self.methods))
+        return found
+
     def _over_pairs(
         self, graded: Sequence[list[Grade]], pairs: Sequence[Sequence[GradingTask]], asker: Asker
     ) -> list[list[Grade]]:
@@ -270,17 +325,35 @@ class Comparer:
             )
         return found
 
-    def _elsewhere(self, model: TextModel, queries: Sequence[Query]) -> list[Elsewhere]:
-        """What another model explains of the same texts by the same methods. A text that it cannot explain costs
-        nothing but itself.
+    def _explained_beside(
+        self, model: TextModel, queries: Sequence[Query], read: Callable[[Query], Query] | None = None
+    ) -> list[Elsewhere]:
+        """What another model explains of these texts, or the same one of others, by the same methods. A text that it
+        cannot read or explain costs nothing but itself.
         """
+        if not queries:
+            return []
         comparer = replace(self, model=model, metrics=(), against=(), check=False, skip=True)
         try:
-            return list(comparer.compare([_read_by(model, query) for query in queries]))
+            return list(comparer.compare([read(query) for query in queries] if read else queries))
         except Exception as error:
             if len(queries) == 1:
                 return [reason(error)]
-            return [self._elsewhere(model, [query])[0] for query in queries]
+            return [self._explained_beside(model, [query], read)[0] for query in queries]
+
+    def _edited(self, queries: Sequence[Query]) -> list[EditedReadings]:
+        """Every text after every small edit that changes what the model reads, explained by the same methods."""
+        made: list[tuple[int, str, list[EditedText], Query]] = []
+        for number, query in enumerate(queries):
+            made += [(number, *one) for one in _edits_of(self.model, query)]
+        found = self._explained_beside(self.model, [query for *_, query in made])
+        readings: list[list[EditedReading]] = [[] for _ in queries]
+        for (number, name, edits, _), explained_as in zip(made, found, strict=True):
+            readings[number].append(EditedReading(name, edits, explained_as))
+        return [
+            EditedReadings(own, "" if own else _why_not_edited(query))
+            for own, query in zip(readings, queries, strict=True)
+        ]
 
     def _checked(self, found: Gathered, asker: Asker) -> tuple[Explanation, ...]:
         """A text's explanations with their checks, where these are wanted. They ask after the metrics, so that what
@@ -299,6 +372,13 @@ class Comparer:
         self, explanations: Sequence[Explanation], query: Query, *, progress: Progress | None = None
     ) -> Comparison:
         """Grades of explanations of one text that are there already."""
+        outputs = {explanation.aims for explanation in explanations}
+        if several_tokens(self.model, None) or any(len(aims) > 1 for aims in outputs):
+            model, longer = asked_again(self.model, query.encoding, [one.aims for one in explanations])
+            if model is not self.model:
+                return replace(self, model=model).evaluate(
+                    explanations, replace(query, encoding=longer), progress=progress
+                )
         asker, started = Asker(self.model), time.perf_counter()
         with torch.inference_mode(False):
             passes = Passes(self.model, [query.encoding], asker)
@@ -332,7 +412,22 @@ class Comparer:
         others, missing = self._explain_others(explanation, cases)
         answer = self._answer(query, cases[0]) if self._needs("answer") else None
         graded = Evidence.of(explanation, others=others, rationale=query.rationale, answer=answer, missing=missing)
+        if self._needs("edited"):
+            graded = self._edited_again(graded, explanation, query)
         return GradingTask.of(cases, graded)
+
+    def _edited_again(self, evidence: Evidence, explanation: Explanation, query: Query) -> Evidence:
+        """The evidence with what the explanation's own method says of edited texts."""
+        try:
+            method = find_method(explanation.method)
+        except UnknownName as error:
+            return replace(evidence, missing={**evidence.missing, "edited": str(error)})
+        choice = Configured(explanation.method, method, _options_again(method, explanation))
+        comparer = replace(self, methods=[choice], level=explanation.level)
+        # What the model decides needs no name: an explanation's target need not be one that can be asked for.
+        target = None if explanation.target == explanation.prediction else explanation.target
+        readings = comparer._edited([replace(query, target=target if query.target is None else query.target)])[0]
+        return _with_edited(evidence, explanation, choice.asked, readings)
 
     def _saved_cases(self, explanation: Explanation, passes: Passes) -> list[Case]:
         """The cases of an explanation's own target."""
@@ -368,11 +463,13 @@ class Comparer:
         asker: Asker,
         elsewhere: Sequence[Sequence[Elsewhere]],
         count: Callable[[int], None],
+        edited: Sequence[EditedReadings] = (),
     ) -> dict[int, Gathered]:
         """Every method's explanations of texts that share their passes, and what there is to grade.
 
         elsewhere: what the other models explain of all texts. (other model, text)
         count: called after every method with how many texts it was asked about.
+        edited: all texts after small edits, where a metric compares with them. (text,)
         """
         passes = Passes(self.model, [queries[place].encoding for place in places], asker)
         for choice in self.methods:
@@ -392,6 +489,8 @@ class Comparer:
                 evidence = Evidence.of(
                     explanation, others=toward_others, rationale=query.rationale, answer=answer, missing=missing
                 )
+                if edited:
+                    evidence = _with_edited(evidence, explanation, choice.asked, edited[place])
                 pairs = [_compared_with(evidence, explanation, choice.asked, by[place]) for by in elsewhere]
                 first, *further = [GradingTask.of(cases[place], one) for one in pairs or [evidence]]
                 found[place].explanations[choice.asked] = explanation
@@ -469,6 +568,51 @@ def _second(explanation: Explanation, name: str, elsewhere: Elsewhere) -> tuple[
     if other.tokens != explanation.tokens:
         return None, f"the models cut the text into different {explanation.level}s; compare them by word"
     return other, ""
+
+
+def _edits_of(model: TextModel, query: Query) -> Iterator[tuple[str, list[EditedText], Query]]:
+    """Every small edit of a text, and of its pair at the same time, that changes what the model reads."""
+    encoding = query.encoding
+    if encoding.spans:
+        return
+    texts = [encoding.text] if encoding.pair is None else [encoding.text, encoding.pair]
+    for name, edit in EDITS.items():
+        edits = [edit(text) for text in texts]
+        if [one.text for one in edits] == texts:
+            continue
+        with suppress(WherefromError):  # a text that is not read any more, such as one that was nothing but a comma
+            again = model.encode(*(one.text for one in edits))
+            if again.input_ids != encoding.input_ids:
+                yield name, edits, Query(again, query.target)
+
+
+def _why_not_edited(query: Query) -> str:
+    if query.encoding.spans:
+        return "units of your own have no place in an edited text"
+    return "no small edit (case, punctuation, white space, order of a list) changes what the model reads"
+
+
+def _with_edited(evidence: Evidence, explanation: Explanation, name: str, edited: EditedReadings) -> Evidence:
+    """The evidence with the scores of the same units in edited texts, or why there are none."""
+    names, rows, whys = list[str](), list[list[float]](), dict[str, None]()
+    if edited.why:
+        whys[edited.why] = None
+    before = TextUnits(explanation.offsets, explanation.segment)
+    for one in edited.readings:
+        if isinstance(one.found, str) or name in one.found.failed:
+            why = one.found if isinstance(one.found, str) else one.found.failed[name]
+            whys[f"the edited text could not be explained: {why}"] = None
+            continue
+        other = one.found.explanations[one.found.names.index(name)]
+        if other.target != explanation.target or (other.value is None and other.prediction != explanation.prediction):
+            whys["the model decides otherwise about every edited text"] = None
+            continue
+        places = same_units(before, TextUnits(other.offsets, other.segment), one.edits)
+        names.append(one.name)
+        rows.append([np.nan if place is None else other.scores[place] for place in places])
+    if rows:
+        return replace(evidence, edited=np.asarray(rows, dtype=np.float64), edits=tuple(names))
+    return replace(evidence, missing={**evidence.missing, "edited": "; ".join(whys)})
 
 
 def mean_over_pairs(grades: Sequence[Grade]) -> Grade:

@@ -41,6 +41,8 @@ class Evidence:
     rationale: Flags | None = None  # (unit,): what people marked
     answer: Flags | None = None  # (unit,): the answer to a question
     second: Numbers | None = None  # (unit,): the scores by another model
+    edited: Numbers | None = None  # (edit, unit): the scores of edited texts; NaN for a unit that is not in one
+    edits: Sequence[str] = ()  # the names of these edits
     missing: Mapping[str, str] = field(default_factory=dict)  # the reason why one of these is not available
     unanswerable: bool = False  # whether it is known, or predicted, that the question has no answer
 
@@ -63,8 +65,8 @@ class Evidence:
             None if rationale is None else marked(explanation, rationale),
             None if answer is None else marked(explanation, answer),
             None if second is None else np.asarray(second.scores),
-            missing or {},
-            answer is not None and not any(answer),
+            missing=missing or {},
+            unanswerable=answer is not None and not any(answer),
         )
 
     @cached_property
@@ -107,7 +109,7 @@ class Evidence:
         keep[np.arange(len(self)), self.real] = False
         return keep
 
-    def need(self, name: Literal["others", "rationale", "answer", "second"]) -> Numbers:
+    def need(self, name: Literal["others", "rationale", "answer", "second", "edited"]) -> Numbers:
         """What the scores are compared with, special tokens included; raises NotDefined where it is missing."""
         found: Numbers | None = getattr(self, name)
         if found is None:
@@ -171,6 +173,7 @@ WITHOUT = {
     "rationale": "no rationale was given (rationale=, or --rationale)",
     "answer": "there is no answer to look for: it is for question answering",
     "second": "it compares two models, and only one was given (against=, or --against)",
+    "edited": "no edited text was explained",
 }
 
 

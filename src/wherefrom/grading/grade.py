@@ -18,7 +18,7 @@ from wherefrom.case.spread import PendingSpread, note_spread
 from wherefrom.core.arrays import Flags, Numbers
 from wherefrom.core.comparison import Grade
 from wherefrom.core.encoding import Encoding
-from wherefrom.core.target import Target
+from wherefrom.core.target import Target, joint_probability
 from wherefrom.core.units import Level
 from wherefrom.errors import BadOption, MissingToken, ModelFailed, NotDefined
 from wherefrom.grading.evidence import Answers, Evidence, Measured
@@ -104,7 +104,7 @@ class Questions:
 
 def _probability(targets: Sequence[Target], logits: Tensor) -> Numbers:
     """Of all parts of a target together. (row, class) -> (row,)"""
-    found: Numbers = torch.stack([target.probability(logits) for target in targets]).prod(0).cpu().numpy()
+    found: Numbers = joint_probability(targets, logits).cpu().numpy()
     return found
 
 

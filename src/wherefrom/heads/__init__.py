@@ -1,6 +1,10 @@
-"""Which heads look at a fixed distance, and which at syntax: found in a corpus, kept in a file, used as masks."""
+"""Which heads look at a fixed distance, and which at syntax: found in a corpus, kept in a file, used as masks. Or which
+heads relevance had better go through: searched on texts.
+"""
 
 from wherefrom.heads.find import find_heads
 from wherefrom.heads.head_map import HeadMap
+from wherefrom.heads.search import search_heads
+from wherefrom.heads.searched_heads import SearchedHeads
 
-__all__ = ["HeadMap", "find_heads"]
+__all__ = ["HeadMap", "SearchedHeads", "find_heads", "search_heads"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from wherefrom.errors import BadOption
 from wherefrom.heads.head_map import ByHead, HeadCounts, HeadKind, HeadMap, by_head
+from wherefrom.heads.searched_heads import SearchedHeads, load_heads
 from wherefrom.model.fingerprint import known_fingerprint
 from wherefrom.model.text_model import TextModel
 
@@ -23,7 +24,8 @@ def mask_of(
     random: int | None = None,
     seed: int = 0,
 ) -> ByHead:
-    """The mask that a head map, its file or plain numbers stand for, checked against the model. (layer, head)
+    """The mask that a head map, searched heads, a file of either or plain numbers stand for, checked against the
+    model. (layer, head)
 
     only, counts: which heads of a head map, and how they count.
     corrupt: switch on this share of the heads that the mask leaves out, drawn by `seed`.
@@ -32,18 +34,21 @@ def mask_of(
     if corrupt and random is not None:
         raise BadOption("A mask is corrupted (corrupt=) or drawn at random (random=), not both.")
     if isinstance(heads, (str, Path)):
-        heads = HeadMap.load(heads)
+        heads = load_heads(heads)
+    if isinstance(heads, HeadMap | SearchedHeads) and heads.fingerprint != known_fingerprint(model):
+        raise BadOption(
+            f"These heads were found in another model ({heads.model}) than the one that is explained."
+            " Other weights have other heads: run 'wherefrom heads' on this model."
+        )
     if isinstance(heads, HeadMap):
-        if heads.fingerprint != known_fingerprint(model):
-            raise BadOption(
-                f"These heads were found in another model ({heads.model}) than the one that is explained."
-                " Other weights have other heads: run 'wherefrom heads' on this model."
-            )
         heads = heads.mask(counts=counts, only=only)
     elif only != "all" or counts != "capped":
         raise BadOption(
-            "only= and counts= choose among the heads of a head map: give heads= a file of 'wherefrom heads'."
+            "only= and counts= choose among the heads of a head map: give heads= a file of 'wherefrom heads' that was"
+            " not searched."
         )
+    elif isinstance(heads, SearchedHeads):
+        heads = heads.mask
     try:
         mask = by_head(heads.tolist() if hasattr(heads, "tolist") else heads)
     except (TypeError, ValueError) as error:

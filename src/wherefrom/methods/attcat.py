@@ -6,7 +6,8 @@ The option `layers` says how layers come together: `sum` is the paper's Eq. 12; 
 `rollout` is what the paper sets beside it in Fig. 4. That is a product of matrices, of which the paper gives no
 formula. Here a layer's matrix is M^l[query, i] = mean_h A^l[query, i] * CAT^l_i, the impact before the mean over
 queries is taken, each row divided by the sum of its absolute values; the scores are the mean over queries of
-prod_l (0.5 I + 0.5 M^l), as attention rollout has it.
+prod_l (0.5 I + 0.5 M^l), as attention rollout has it. Of a model with an encoder and a decoder, tokens of the source
+receive the encoder's attention, those of the output the decoder's self-attention up to the deciding position.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import torch
 from torch import Tensor
 
 from wherefrom.case.case import Case
+from wherefrom.case.stacks import read_so_far, stack_attention
+from wherefrom.errors import BadOption
 from wherefrom.methods.cat import cat
 from wherefrom.registry import method
 
@@ -29,6 +32,11 @@ def attcat(
     layers: Literal["sum", "rollout", "last"] = "sum",
 ) -> Tensor:
     impact = cat(case, hidden=hidden)  # (layer, token)
+    if case.model.task.two_stacks:
+        if layers == "rollout":
+            raise BadOption("attcat:layers=rollout follows one stack of layers, and there are two: take layers=sum.")
+        weighted = _received(case) * impact
+        return weighted[-1] if layers == "last" else weighted
     if layers == "rollout":
         return _rollout(torch.stack([layer.probs.mean(0) for layer in case.capture.attention]) * impact[:, None])
     received = torch.stack([layer.probs.mean((0, 1)) for layer in case.capture.attention])  # (layer, token)
@@ -44,3 +52,15 @@ def _rollout(matrices: Tensor) -> Tensor:
     for share in shares.flip(0):  # one row, from the top layer down
         rows = rows @ (0.5 * residual + 0.5 * share)
     return rows
+
+
+def _received(case: Case) -> Tensor:
+    """What each token receives in each layer of its own stack. (layer, token)"""
+    found, so_far = stack_attention(case), read_so_far(case)
+    length = so_far.stop - so_far.start
+    received = found.encoder[0].new_zeros(max(len(found.encoder), len(found.decoder)), len(case.encoding))
+    for layer, probs in enumerate(found.encoder):
+        received[layer, : so_far.start] = probs.mean((0, 1))
+    for layer, probs in enumerate(found.decoder):
+        received[layer, so_far.start :] = probs[:, :length].mean((0, 1))
+    return received

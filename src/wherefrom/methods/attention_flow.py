@@ -4,7 +4,8 @@ widths.
 The layers are a graph: node (l, i) is token i after l blocks, and a pipe of width 0.5 A + 0.5 I (mean over heads) leads
 from (l + 1, i) to (l, j). A token's score is the maximum flow between the top node of the deciding position and its own
 node at the bottom. One maximum-flow problem per token, each over every pipe: the time grows with the third power of the
-length, so that a long text is refused unless it is told to be `patient`.
+length, so that a long text is refused unless it is told to be `patient`. Of a model with an encoder and a decoder every
+attention is a layer of the graph, as in `attention_rollout`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from scipy.sparse.csgraph import maximum_flow
 from torch import Tensor
 
 from wherefrom.case.case import Case
+from wherefrom.case.stacks import mixed_sublayers
 from wherefrom.errors import BadOption
 from wherefrom.registry import method
 
@@ -29,9 +31,7 @@ UNIT = 2**30  # the solver takes whole numbers: all that leaves one node, as a 3
     family="attention", signed=False, per_class=False, reads="attention", paper="Abnar & Zuidema 2020, arXiv:2005.00928"
 )
 def attention_flow(case: Case, *, patient: bool = False) -> Tensor:
-    layers = [
-        0.5 * probs.mean(0) + 0.5 * torch.eye(len(case.encoding)).to(probs) for probs in case.attention(scores=False)
-    ]
+    layers = mixed_sublayers(case) if case.model.task.two_stacks else _mixed_layers(case)
     widths = torch.stack(layers).double().cpu().numpy()  # (layer, query, key)
     depth, tokens, _ = widths.shape
     if depth * tokens**3 > MOST and not patient:
@@ -50,3 +50,10 @@ def attention_flow(case: Case, *, patient: bool = False) -> Tensor:
     graph = coo_array((width, (start, end)), shape=(source + 1, source + 1)).tocsr()
     flows = [maximum_flow(graph, source, token).flow_value / UNIT for token in range(tokens)]
     return torch.tensor(flows, dtype=torch.float64)
+
+
+def _mixed_layers(case: Case) -> list[Tensor]:
+    """Every layer's attention, the mean over heads, and the residual, half and half. (query, key) each"""
+    return [
+        0.5 * probs.mean(0) + 0.5 * torch.eye(len(case.encoding)).to(probs) for probs in case.attention(scores=False)
+    ]

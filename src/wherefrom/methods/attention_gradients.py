@@ -1,6 +1,7 @@
 """Attention gradients: how the score would change if the deciding position looked more at a token, in the last layer.
 
-The deciding position's row of mean_h dy/dA^L.
+The deciding position's row of mean_h dy/dA^L. Of a model with an encoder and a decoder, L is the decoder's last layer:
+its cross-attention to the source, and beside it its attention to the output so far.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from wherefrom.case.case import Case
+from wherefrom.case.stacks import joint_gradients
 from wherefrom.registry import method
 
 
@@ -19,4 +21,5 @@ from wherefrom.registry import method
     paper="Qiang et al. 2022 (AttCAT), 'Grads'",
 )
 def attention_gradients(case: Case) -> Tensor:
-    return case.read(case.last_attention_gradient.mean(0))
+    two = case.model.task.two_stacks
+    return case.read((joint_gradients(case)[-1] if two else case.last_attention_gradient).mean(0))

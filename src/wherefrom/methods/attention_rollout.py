@@ -1,6 +1,9 @@
 """Attention rollout: how much of each token reaches the deciding position if attention and residual mix half and half.
 
 R = prod_l (0.5 I + 0.5 mean_h A^l), the deciding position's row. Only that row is carried, from the top layer down.
+
+Of a model with an encoder and a decoder every attention is a factor: the encoder's, which mix the source, and of every
+decoder layer first its self-attention, which mixes the output, then its cross-attention, which brings the source in.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ import torch
 from torch import Tensor
 
 from wherefrom.case.case import Attribution, Case
+from wherefrom.case.stacks import mixed_sublayers
 from wherefrom.methods.contributions import carried
 from wherefrom.registry import method
 
@@ -17,6 +21,9 @@ from wherefrom.registry import method
     family="attention", signed=False, per_class=False, reads="attention", paper="Abnar & Zuidema 2020, arXiv:2005.00928"
 )
 def attention_rollout(case: Case) -> Attribution:
+    if case.model.task.two_stacks:
+        steps = mixed_sublayers(case)
+        return carried(case, len(steps), lambda step, rows: steps[step][rows])
     layers = case.attention(scores=False)
     residual = torch.eye(len(case.encoding)).to(case.embeddings)
 

@@ -2,7 +2,8 @@
 layers.
 
 The deciding position's row of sum_l mean_h (dy/dA^l * A^l). With relu=True only positive gradients count, as in
-Grad-SAM.
+Grad-SAM. Of a model with an encoder and a decoder, the layers of the decoder: cross-attention to the source, and beside
+it attention to the output so far.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import torch
 
 from wherefrom.case.case import Attribution, Case
+from wherefrom.case.stacks import joint_products
 from wherefrom.registry import method
 
 
@@ -21,5 +23,7 @@ from wherefrom.registry import method
     paper="Barkan et al. 2021 (Grad-SAM), arXiv:2204.11073",
 )
 def attention_x_gradient(case: Case, *, relu: bool = False) -> Attribution:
-    rows = [case.read(weighted) for weighted in case.attention_x_gradients(positive=relu)]
+    two = case.model.task.two_stacks
+    layers = joint_products(case, positive=relu) if two else case.attention_x_gradients(positive=relu)
+    rows = [case.read(weighted) for weighted in layers]
     return Attribution(torch.stack(rows), signed=not relu)  # (layer, token)

@@ -1,6 +1,7 @@
 """CAM: how the score would rise if every position looked more at a token, in the last layer.
 
-relu(mean over heads and queries of dy/dA^L).
+relu(mean over heads and queries of dy/dA^L). Of a model with an encoder and a decoder, L is the decoder's last layer,
+its cross-attention beside its self-attention, and the queries are the output up to the deciding position.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from wherefrom.case.case import Case
+from wherefrom.case.stacks import joint_gradients, read_so_far
 from wherefrom.registry import method
 
 
@@ -19,4 +21,6 @@ from wherefrom.registry import method
     paper="Zhou et al. 2016, arXiv:1512.04150",
 )
 def cam(case: Case) -> Tensor:
+    if case.model.task.two_stacks:
+        return joint_gradients(case)[-1][:, read_so_far(case)].mean((0, 1)).relu()
     return case.last_attention_gradient.mean((0, 1)).relu()

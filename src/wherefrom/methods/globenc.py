@@ -38,12 +38,15 @@ def globenc(case: Case) -> Attribution:
     # With D^l the row sums of N^l ... N^1, the rows of (D^l)^-1 N^l D^(l-1) sum to one, and their product is that of
     # the N, scaled.
     holdings = [torch.ones_like(layers[0].scale[:, 0])]  # what each position was handed before each layer: (key,)
+    lengths: list[Tensor] = []  # of all layers but the last, of which only a row or two will be read
     for layer in layers[:-1]:
-        handed = layer.lengths(layer.everywhere) @ holdings[-1]
+        lengths.append(layer.lengths(layer.everywhere))
+        handed = lengths[-1] @ holdings[-1]
         holdings.append(handed / handed.mean())
 
     def measure(layer: int, rows: Tensor) -> Tensor:
-        return layers[layer].lengths(rows) * holdings[layer]
+        found = lengths[layer][rows] if layer < len(lengths) else layers[layer].lengths(rows)
+        return found * holdings[layer]
 
     found = carried(case, len(layers), measure)
     scores = found.scores.sum(0) if found.scores.ndim == 2 else found.scores

@@ -8,17 +8,35 @@ every combination fits into the budget, each is asked once and nothing is random
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from wherefrom.case.case import Attribution, Case
 from wherefrom.errors import BadOption
-from wherefrom.methods.occlusion import FillOption
-from wherefrom.methods.surrogate import budget, every_part, fit_surrogate, hideable, needed
+from wherefrom.methods.occlusion import FillOption, hidden_by
+from wherefrom.methods.surrogate import budget, every_part, fit_surrogate, hideable, left_of, needed
 from wherefrom.registry import method
 
 NARROWEST = 0.05  # below, every sample's weight is as good as zero
 WIDEST = 1e6  # above, all samples weigh alike, or all scores are zero
+
+
+def asks(case: Case, options: Mapping[str, Any]) -> None:
+    """The samples, which do not depend on what the model answers."""
+    kept = samples_of(case, options["samples"], options["seed"])
+    if kept.shape[1]:
+        hide = hidden_by(case, options["fill"])
+        case.announce_questions(left_of(case, kept), hide)
+
+
+def samples_of(case: Case, samples: int | None, seed: int) -> Tensor:
+    """Which of the units that can be hidden are left. (sample, unit) bool"""
+    units = int(hideable(case).sum())
+    most = budget("lime", samples, units)
+    return every_part(units) if most >= 2**units else _drawn(units, most, seed)
 
 
 @method(
@@ -28,6 +46,7 @@ WIDEST = 1e6  # above, all samples weigh alike, or all scores are zero
     reads="answers",
     paper="Ribeiro et al. 2016, arXiv:1602.04938",
     scores_units=True,
+    asks=asks,
 )
 def lime(
     case: Case,
@@ -44,10 +63,8 @@ def lime(
             f" 0 to {WIDEST:g}, not width={width} and ridge={ridge}."
         )
     captum, linear_models = needed("lime")
-    hide = case.model.usual_fill() if fill == "auto" else fill
-    units = int(hideable(case).sum())
-    most = budget("lime", samples, units)
-    kept = every_part(units) if most >= 2**units else _drawn(units, most, seed)
+    hide = hidden_by(case, fill)
+    kept = samples_of(case, samples, seed)
     linear = linear_models.SkLearnRidge(alpha=ridge * len(kept)) if ridge else linear_models.SkLearnLinearRegression()
     near = captum.get_exp_kernel_similarity_function("cosine", kernel_width=width)
     found = fit_surrogate(case, hide, kept, near, linear, captum)

@@ -1,8 +1,8 @@
 """Mask-LRP: how much of each token reaches the deciding position through the heads that look at positions or syntax.
 
 As `transatt`, with relevance leaving each block only through the heads of the mask. `heads` is a file written by
-`wherefrom heads`, what `wherefrom.heads.find_heads` gives, or one number a head: (layer, head); without it all heads
-count, which is `transatt`.
+`wherefrom heads`, what `wherefrom.heads.find_heads` or `search_heads` gives, or one number a head: (layer, head);
+without it all heads count, which is `transatt`.
 
 only: of a head map, the positional or the syntactic heads alone. counts: whether a head that is kept for several
     reasons counts once (capped) or for each (sum, Eq. 6 as it is written).

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import torch
 
@@ -12,6 +13,16 @@ from wherefrom.registry import method
 FillOption = Literal["auto", "mask", "unk", "pad", "eos", "delete"]
 
 
+def asks(case: Case, options: Mapping[str, Any]) -> None:
+    """One unit hidden at a time."""
+    case.announce_questions(~case.units, hidden_by(case, options["fill"]))
+
+
+def hidden_by(case: Case, fill: FillOption) -> str:
+    """The fill that was asked for, or the one that is usual for the model."""
+    return case.model.usual_fill() if fill == "auto" else fill
+
+
 @method(
     family="perturbation",
     signed=True,
@@ -19,9 +30,10 @@ FillOption = Literal["auto", "mask", "unk", "pad", "eos", "delete"]
     reads="answers",
     paper="Zeiler & Fergus 2014, arXiv:1311.2901",
     scores_units=True,
+    asks=asks,
 )
 def occlusion(case: Case, *, fill: FillOption = "auto") -> Attribution:
-    hide = case.model.usual_fill() if fill == "auto" else fill
+    hide = hidden_by(case, fill)
     everything = torch.ones_like(case.units[:1])
     lost = case.ask(everything, hide) - case.ask(~case.units, hide)  # (unit,)
     return Attribution(lost, params={"fill": hide})

@@ -23,7 +23,16 @@ from typing import Any
 from wherefrom.case.case import Attribution, Case
 from wherefrom.errors import BadOption
 from wherefrom.optimus.fit import combination_of
-from wherefrom.optimus.search import Fallback, RawChoice, Select, chosen, faithfulness, search, weights_by
+from wherefrom.optimus.search import (
+    Fallback,
+    RawChoice,
+    Select,
+    announce_questions,
+    chosen,
+    faithfulness,
+    search,
+    weights_by,
+)
 from wherefrom.registry import Reads, method
 
 _NONE = "No combination scores above zero: hiding what it weighs most does not lower the probability. "
@@ -38,6 +47,12 @@ def reads_of(options: Mapping[str, Any]) -> set[Reads]:
     return {"answers", "attention" if options["raw"] == "A" else "scores"}
 
 
+def asks(case: Case, options: Mapping[str, Any]) -> None:
+    """What serves all combinations alike, for metrics whose questions do not depend on the weights."""
+    if options["combination"] is None:
+        announce_questions(case, faithfulness(options["metric"]))
+
+
 @method(
     family="attention",
     signed=False,
@@ -45,6 +60,7 @@ def reads_of(options: Mapping[str, Any]) -> set[Reads]:
     reads=reads_of,
     paper="Mylonas et al. 2023, Optimus, arXiv:2209.10876",
     scores_units=True,
+    asks=asks,
 )
 def optimus(
     case: Case,

@@ -49,6 +49,12 @@ def hideable(case: Case) -> Tensor:
     return ~(case.units & case.special).any(-1)
 
 
+def left_of(case: Case, kept: Tensor) -> Tensor:
+    """The tokens of the units that are left of those that can be hidden. (part, unit) bool -> (part, token) bool"""
+    tokens = case.units[hideable(case)].float()  # (unit, token)
+    return kept.to(tokens) @ tokens > 0
+
+
 def budget(method: str, samples: int | None, units: int) -> int:
     """How many parts are asked about, at most."""
     if samples is None:
@@ -73,8 +79,8 @@ def fit_surrogate(
     scores = torch.zeros(len(real), dtype=torch.float64)
     if not bool(real.any()):  # only a mask, or nothing but special tokens
         return Surrogate(scores, 1.0, ())
-    tokens, weights = case.units[real].float(), []
-    told = case.ask(kept.to(tokens) @ tokens > 0, fill)  # (part,), all at once, before captum comes to it
+    weights: list[float] = []
+    told = case.ask(left_of(case, kept), fill)  # (part,), all at once, before captum comes to it
 
     def parts(*_: Any, **__: Any) -> Iterator[Tensor]:
         yield from kept[:, None].long()

@@ -215,6 +215,17 @@ def find_stacks(network: PreTrainedModel) -> tuple[list[nn.Module], list[nn.Modu
     return encoder, decoder, cross
 
 
+def find_stack_blocks(network: PreTrainedModel) -> tuple[list[nn.Module], list[nn.Module]]:
+    """The blocks of an encoder and of a decoder, layer by layer: what the paths to their attentions go through."""
+    find_stacks(network)  # raises where they are not known
+    known = stacks_of(network.config.model_type)
+    assert known is not None
+    encoder, decoder = (
+        list(_walk(network.base_model, f"{path.partition('.*')[0]}.*")) for path in (known.encoder, known.decoder)
+    )
+    return encoder, decoder
+
+
 class _Projection(nn.Module):
     """The projection behind the heads, where a model keeps it as a parameter. (hidden, head, size)"""
 

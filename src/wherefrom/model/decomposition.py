@@ -194,13 +194,14 @@ def _with_own(matrix: Tensor, rows: Tensor, own: Tensor) -> Tensor:
 
 @torch.no_grad()
 def decompose(
-    block: Block, x: Tensor, probs: Tensor, value: Tensor, *, second_norm: bool = False
+    block: Block, x: Tensor, probs: Tensor, value: Tensor, *, second_norm: bool = False, summed: Tensor | None = None
 ) -> BlockContributions:
     """A block's parts from what was recorded of it. x (token, hidden), probs (head, query, key), value (head, key,
     size)
 
     `second_norm` carries them on through the norm behind the MLP, at the scale that norm really has; the MLP's own
     addition belongs to no token. Only in post blocks does the stream pass a second norm; elsewhere nothing changes.
+    `summed` is what that norm received, where it was recorded: the MLP then need not run again.
     """
     attended = block.attend(probs, value)
     mixed = block.mixed(x, attended)
@@ -224,7 +225,7 @@ def decompose(
                 " MobileBERT's: what each token brought is not followed through these. Take norms or alti."
             )
         if second_norm:
-            summed = mixed + block.through_mlp(mixed)
+            summed = mixed + block.through_mlp(mixed) if summed is None else summed
             parts = _through(block.mlp_norm, parts, summed, block.mlp_norm(summed))
     elif not isinstance(block.attention_after, nn.Identity):
         behind = _through(block.attention_after, parts, attended, block.attention_after(attended))

@@ -26,6 +26,7 @@ from transformers.utils import logging as transformers_logging
 from transformers.utils.hub import cached_file
 
 from wherefrom.errors import BadOption, UnknownName, WherefromError, WrongModel
+from wherefrom.model.device import DeviceSpec, device_named, move
 from wherefrom.model.sentence_encoder import (
     is_sentence_encoder,
     parts_of_encoder,
@@ -42,7 +43,6 @@ EMBEDDED = "embedded"
 SIMILARITY = EmbeddingSimilarity().name
 UNREAD = "pooler."  # weights of some encoders that the pooling of hidden states does not read
 
-DeviceSpec = str | torch.device
 DtypeSpec = str | torch.dtype
 
 
@@ -84,7 +84,7 @@ def _load(
 ) -> TextModel:
     precision = _dtype(dtype)
     if device is not None:
-        _device(device)
+        device_named(device)
     if pooling is not None:
         pooling_named(pooling)
     if isinstance(source, str | os.PathLike):
@@ -98,7 +98,7 @@ def _load(
         source = tuple(pair)
     bound = bound or _reranker(source)
     network, tokenizer = _given(source, labels)
-    if (device is not None and _device(device) != network.device) or (
+    if (device is not None and device_named(device) != network.device) or (
         precision is not None and precision != network.dtype
     ):
         raise WrongModel(
@@ -119,13 +119,6 @@ def _pooled(model: TextModel, pooling: str | None) -> TextModel:
     if pooling is not None and not isinstance(model.task, EmbeddingSimilarity):
         raise BadOption(f"pooling is how texts become embeddings; {model.name} is made for {model.task.name}.")
     return model
-
-
-def _device(asked: DeviceSpec) -> torch.device:
-    try:
-        return torch.device(asked)
-    except (RuntimeError, TypeError) as error:
-        raise BadOption(f"There is no device {asked!r}. Take cpu, cuda, mps or another that torch knows.") from error
 
 
 def _dtype(asked: DtypeSpec | None) -> torch.dtype | None:
@@ -319,11 +312,7 @@ ADAPTED = {"SEQ_CLS": "classification", "CAUSAL_LM": "causal_lm", "QUESTION_ANS"
 def _moved(network: PreTrainedModel, device: DeviceSpec | None) -> PreTrainedModel:
     if device is None:
         return network
-    try:
-        network.to(device)  # type: ignore[arg-type]  # transformers' signature leaves devices out; moves it in place
-    except Exception as error:  # AssertionError, RuntimeError and others, by the build of torch and by the device
-        first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        raise BadOption(f"The model cannot be moved to the device {str(device)!r}: {first}") from error
+    move(network, device)
     return network
 
 

@@ -47,6 +47,7 @@ class Recording:
     outputs: list[Tensor] = field(default_factory=list)
     attention: list[Attention] = field(default_factory=list)
     blocks: list[nn.Module] = field(default_factory=list)
+    before_norms: list[Tensor] = field(default_factory=list)  # what the norms that were named received
     # What the heads read, where attention is one step of the backward pass: an `AttentionStep`, or torch's own kernel.
     contexts: list[Tensor] = field(default_factory=list)
 
@@ -236,13 +237,14 @@ def recording(
     outputs: Sequence[nn.Module] | None = None,
     tokens_first: bool = False,
     scores: bool = True,
+    norms: Sequence[nn.Module] = (),
 ) -> Iterator[Recording]:
     """Within this context the given blocks and their attention are recorded, layer by layer; `hook` may replace what it
     is called with.
 
     outputs: the modules that give the blocks' outputs, where these are not the blocks themselves.
     tokens_first: whether the blocks' tensors are (token, row, size); they are recorded as (row, token, size).
-    Without scores it takes half the memory.
+    norms: modules whose input is recorded, too. Without scores it takes half the memory.
     """
     record, thread = Recording(), threading.get_ident()
     begins = dict(zip(blocks if outputs is None else outputs, blocks, strict=True))
@@ -272,7 +274,13 @@ def recording(
         turned = found.transpose(0, 1)  # so that what was recorded is on the way to the logits
         return (turned, *out[1:]) if isinstance(out, tuple) else turned
 
+    def received(_: nn.Module, args: tuple[Any, ...]) -> None:
+        if threading.get_ident() == thread and args:
+            record.before_norms.append(args[0].transpose(0, 1) if tokens_first else args[0])
+
     with ExitStack() as hooks:
+        for norm in dict.fromkeys(norms):
+            hooks.callback(norm.register_forward_pre_hook(received).remove)
         for end, block in begins.items():
             hooks.callback(block.register_forward_pre_hook(before, with_kwargs=True).remove)
             hooks.callback(end.register_forward_hook(after).remove)

@@ -21,6 +21,7 @@ from wherefrom.core.family import DecisionPosition
 from wherefrom.core.target import Target
 from wherefrom.errors import BadOption, EmptyText, MissingToken, ModelFailed, ModelIsTraining, NotSeen, WrongModel
 from wherefrom.model.anatomy import Anatomy, Block, dissect
+from wherefrom.model.device import put
 from wherefrom.model.prefix import Prefix, empty_cache
 from wherefrom.model.tasks import TASKS, TargetSpec, Task
 from wherefrom.model.tasks.call import NetworkCall
@@ -249,7 +250,7 @@ class TextModel:
         pad = self.network.config.get_text_config().pad_token_id
 
         def full(rows: Sequence[Sequence[int]], filler: int) -> Tensor:
-            return torch.tensor([[*row, *[filler] * (longest - len(row))] for row in rows], device=self.device)
+            return put([[*row, *[filler] * (longest - len(row))] for row in rows], self.device)
 
         inputs = {"input_ids": full(ids, pad or 0), "attention_mask": full([[1] * len(row) for row in ids], 0)}
         if types[0] is not None:
@@ -360,8 +361,9 @@ class TextModel:
         with self._embeddings_are(call), only, self._words_only_at(positions):
             output = self.network(**given)
         if self.vocabulary_head is not None and positions is not None:
-            # one position was computed, and stands for all of them; the others are never looked at
-            output.logits = output.logits.expand(-1, inputs["input_ids"].shape[1], -1)
+            # only what is read was computed, and stands alone
+            here = torch.arange(output.logits.shape[1], device=positions.device)
+            positions = torch.zeros_like(positions) if positions.ndim == 1 else here.expand_as(positions)
         return self.task.logits(output, inputs, positions)
 
     @contextmanager
@@ -404,7 +406,7 @@ class TextModel:
         the others are never looked at again.
         """
         block = self._last_block
-        if block is None or positions is None:
+        if block is None or positions is None or positions.ndim > 1:
             yield
             return
         with _runs_only_at(block.mlp[0], positions):
@@ -548,11 +550,14 @@ class TextModel:
 
 @contextmanager
 def _runs_only_at(module: nn.Module, positions: Tensor) -> Iterator[None]:
-    """Within this context a module is given one position of each row, and so gives one."""
-    rows, thread = torch.arange(len(positions), device=positions.device), threading.get_ident()
+    """Within this context a module is given these positions of each row, and so gives no others. (row,), or (row,
+    position) where it is more than one
+    """
+    rows, thread = torch.arange(len(positions), device=positions.device)[:, None], threading.get_ident()
+    read = positions.reshape(len(positions), -1)  # (row, position)
 
     def narrow(_: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        return (args[0][rows, positions].unsqueeze(1), *args[1:]) if threading.get_ident() == thread else None
+        return (args[0][rows, read], *args[1:]) if threading.get_ident() == thread else None
 
     handle = module.register_forward_pre_hook(narrow)
     try:

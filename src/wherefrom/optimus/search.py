@@ -257,15 +257,17 @@ def shared_answers(case: Case, aims: Sequence[TargetComponents], metric: Configu
     return [questions.answers(metric, aim, case.logits, logits) for aim in aims]
 
 
-def ask_together(cases: Sequence[Case], metric: ConfiguredMetric) -> None:
-    """Put the questions about several texts in full batches, where they are known before the candidates are: whoever
-    asks them afterwards finds the answers there.
-    """
-    if not metric.choice.row.grades_many:
-        return
-    for case in cases:
+def announce_questions(case: Case, metric: ConfiguredMetric) -> None:
+    """Note what is asked about a text, where that is known before the candidates are."""
+    if metric.choice.row.grades_many:
         with suppress(NotDefined):  # said when this text is searched
             _questions(case, metric)
+
+
+def ask_together(cases: Sequence[Case], metric: ConfiguredMetric) -> None:
+    """Put the questions about several texts in full batches: whoever asks them afterwards finds the answers there."""
+    for case in cases:
+        announce_questions(case, metric)
     cases[0].passes.asker.run()
 
 

@@ -37,6 +37,7 @@ from wherefrom.model.tasks import TASKS
 from wherefrom.progress import OnProgress
 from wherefrom.studies.data import SETS, Rows, Splits, StudySet, drawn, first_that_fit, study_splits, write_part
 from wherefrom.studies.fine_tuning import fine_tune, measure
+from wherefrom.studies.sparse.projected_attention import SOFTMAX, attention_by
 
 if TYPE_CHECKING:
     import pandas
@@ -103,6 +104,7 @@ class StudyModel(NamedTuple):
     scores: dict[str, float]
     rows: int | None  # that it was trained on; None where it came trained
     seconds: float  # of training
+    attention: str = SOFTMAX  # the projection that it was trained with, and has to be asked with
 
 
 def _together(frames: Sequence[pandas.DataFrame]) -> pandas.DataFrame:
@@ -126,6 +128,10 @@ class StudyRuns:
     def explanations(self) -> Iterator[dict[str, Any]]:
         for block in self.blocks:
             yield from block.rows("explanations")
+
+    @property
+    def texts(self) -> int:
+        return int(self.scores["example"].nunique())
 
     @property
     def errors(self) -> int:
@@ -152,6 +158,11 @@ class StudyRuns:
 
         detail: take this of the metric's details instead of its value.
         """
+        found: Numbers = self.by_example(metric, methods, detail).to_numpy(dtype=np.float64)
+        return found
+
+    def by_example(self, metric: str, methods: Sequence[str], detail: str = "") -> pandas.DataFrame:
+        """The same with the examples' names, so that texts of two runs can be held against each other."""
         rows = self.scores[self.scores["metric"] == metric]
         values = rows["value"]
         if detail:
@@ -160,8 +171,7 @@ class StudyRuns:
         wide = rows.assign(value=values).pivot_table(
             index="example", columns="method", values="value", aggfunc="mean", dropna=False
         )
-        found: Numbers = wide.reindex(columns=list(methods)).to_numpy(dtype=np.float64)
-        return found
+        return wide.reindex(columns=list(methods))
 
 
 @dataclass(frozen=True)
@@ -180,35 +190,37 @@ class StudyBench:
             self._splits[name] = study_splits(name, self.data_dir)
         return self._splits[name]
 
-    def model(self, name: str, base: StudyBase, seed: int = 0) -> StudyModel:
-        """The model for a data set, trained if it is not there yet, and measured on texts that it has not seen."""
+    def model(self, name: str, base: StudyBase, seed: int = 0, attention: str = SOFTMAX) -> StudyModel:
+        """The model for a data set, trained if it is not there yet, and measured on texts that it has not seen.
+
+        attention: the projection that makes attention of its scores, in training and ever after.
+        """
         wanted = SETS[SETS[name].trained_on]
         if wanted.task == "next_word":
             return StudyModel(base.name, base.folder, {}, None, 0.0)
-        if base.sentiment and wanted.name == "sst2":
+        if base.sentiment and wanted.name == "sst2" and attention == SOFTMAX:
             source, rows, seconds = base.sentiment, None, 0.0
         else:
-            source, rows, seconds = self._trained(wanted, base, seed)
+            source, rows, seconds = self._trained(wanted, base, seed, attention)
         held_out = drawn(self.splits(name).test, MEASURED_ON)
-        scores = self._measured(source, held_out, SETS[name])
-        return StudyModel(base.name, source, scores, rows, seconds)
+        scores = self._measured(source, held_out, SETS[name], attention)
+        return StudyModel(base.name, source, scores, rows, seconds, attention)
 
-    def _trained(self, wanted: StudySet, base: StudyBase, seed: int) -> tuple[str, int, float]:
+    def _trained(self, wanted: StudySet, base: StudyBase, seed: int, attention: str) -> tuple[str, int, float]:
         start = base.folder
-        if wanted.start:
-            first = SETS[wanted.start]
-            start = base.folder if base.sentiment and first.name == "sst2" else self._trained(first, base, seed)[0]
+        if wanted.start and not (base.sentiment and wanted.start == "sst2"):
+            start = self._trained(SETS[wanted.start], base, seed, attention)[0]
         assert wanted.task != "next_word"
         rows, recipe = wanted.training(self.splits(wanted.name).train, quick=self.size.quick)
-        label = f"{wanted.name}-{base.name}"
+        label = f"{wanted.name}-{base.name}{_suffix(attention)}"
         with self.watch(f"steps of training {label}") as moved:
             found = fine_tune(
                 start, rows, wanted.task, wanted.labels, seed, self.out / "models", name=label, recipe=recipe,
-                on_progress=moved,
+                attention=attention, on_progress=moved,
             )  # fmt: skip
         return str(found.folder), found.rows, found.seconds
 
-    def _measured(self, source: str, rows: Rows, one: StudySet) -> dict[str, float]:
+    def _measured(self, source: str, rows: Rows, one: StudySet, attention: str) -> dict[str, float]:
         folder = source if source != "embedded" else StudyBase.read("M3").folder
         kept = self.out / "scores" / f"{_digest([folder, [row['id'] for row in rows], one.name])}.json"
         if kept.is_file():
@@ -217,7 +229,7 @@ class StudyBench:
         labels = load(source).labels if one.task in ("one_label", "several_labels") else []
         if source == "embedded":
             rows = [{**row, "label": row["label"].upper()} for row in rows]
-        found = measure(folder, rows, one.task, labels)
+        found = measure(folder, rows, one.task, labels, attention=attention)
         kept.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(kept, json.dumps(found), "accuracy of a model")
         return found
@@ -244,6 +256,20 @@ class StudyBench:
         """How many texts of a data set are taken at most, and how many tokens the longest may have."""
         own = SETS[name].quick_texts
         return own if self.size.quick and own is not None else (self.size.texts, self.size.tokens)
+
+    def facts(
+        self, models: Mapping[SetAndBase, StudyModel], found: Mapping[SetAndBase, Sequence[StudyRuns]]
+    ) -> list[str]:
+        """What was trained, how good it is, on how many texts was measured, and how long that took. Of the runs of one
+        data set and base, the first is that whose texts are counted.
+        """
+        every = [runs for several in found.values() for runs in several]
+        return [
+            *model_facts(models),
+            self.texts_fact({key: several[0].texts for key, several in found.items()}),
+            f"{seconds_of(found) / 60:.0f} minutes of measuring on {provenance(0)['machine']}, one thread;"
+            f" {sum(runs.errors for runs in every)} errors.",
+        ]
 
     def texts_fact(self, counts: Mapping[tuple[str, str], int]) -> str:
         """How many texts of each data set and base were measured on, and how long they may be."""
@@ -272,7 +298,10 @@ class StudyBench:
         rows = self.texts(name, model, self.size.texts)
         if not rows:
             raise BadOption(f"No text of {name} has at most {self.limits(name)[1]} tokens.")
-        label = f"{name}-{model.base}" + (f"-seed{seed}" if seed else "") + ("" if level == "token" else f"-{level}")
+        label = f"{name}-{model.base}{_suffix(model.attention)}"
+        label += (f"-seed{seed}" if seed else "") + ("" if level == "token" else f"-{level}")
+        # A projection belongs to the model in memory, so such a run works in this process alone.
+        loaded = model.source if model.attention == SOFTMAX else open_model(model)
         blocks = []
         for start in range(0, len(rows), BLOCK):
             block = rows[start : start + BLOCK]
@@ -281,18 +310,22 @@ class StudyBench:
             write_part(block, file)
             plan = RunPlan(
                 data=str(file),
-                model=model.source,
+                model=loaded,
                 methods=list(methods),
                 metrics=list(metrics),
                 level=level,
                 target=target,
-                workers=self.workers,
+                workers=self.workers if model.attention == SOFTMAX else 1,
                 examples_per_part=5,
             )
             digest = _digest([ids, model.source, list(methods), list(metrics), target])
             folder = self.out / "runs" / f"{label}-{start // BLOCK:03d}-{digest}"
             with self.watch(f"texts of {label}, block {start // BLOCK + 1} of {-(-len(rows) // BLOCK)}") as moved:
-                blocks.append(run(plan, folder, on_progress=moved))
+                if isinstance(loaded, str):
+                    blocks.append(run(plan, folder, on_progress=moved))
+                else:
+                    with attention_by(loaded.text_model.network, model.attention):
+                        blocks.append(run(plan, folder, on_progress=moved))
         return StudyRuns(blocks)
 
     def kept(self, name: str, key: Any, compute: Callable[[], Any]) -> Any:
@@ -310,7 +343,12 @@ class StudyBench:
 
 
 def open_model(model: StudyModel) -> Model:
+    """The model without its projection: what is asked of it stands within `attention_by`."""
     return load(model.source)
+
+
+def _suffix(attention: str) -> str:
+    return "" if attention == SOFTMAX else f"-{attention.replace(':', '')}"
 
 
 def provenance(seconds: float) -> dict[str, Any]:
@@ -322,6 +360,11 @@ def provenance(seconds: float) -> dict[str, Any]:
         "machine": f"{platform.machine()}, {os.cpu_count()} processors",
         "seconds": round(seconds, 1),
     }
+
+
+def seconds_of(found: Mapping[SetAndBase, Sequence[StudyRuns]]) -> float:
+    """How long the runs of all data sets took."""
+    return sum(runs.seconds for several in found.values() for runs in several)
 
 
 def model_facts(models: Mapping[tuple[str, str], StudyModel]) -> list[str]:

@@ -39,6 +39,8 @@ from transformers.utils import logging as transformers_logging
 from wherefrom.core.files import read_json, replacing, write_atomically
 from wherefrom.errors import BadFile, BadOption, UnknownName, WrongModel
 from wherefrom.progress import OnProgress
+from wherefrom.studies.sparse.projected_attention import SOFTMAX, attention_by
+from wherefrom.studies.sparse.projections import Projection
 
 VERSION = 1  # part of every digest: raise it when what is trained changes
 TrainingTask = Literal["one_label", "several_labels", "answer", "two_words"]
@@ -98,6 +100,7 @@ def fine_tune(
     name: str = "model",
     recipe: FineTuning | None = None,
     validation: Sequence[Row] = (),
+    attention: str = SOFTMAX,
     on_progress: OnProgress | None = None,
 ) -> TrainedModel:
     """Train a base model for a task, or give back the one that was trained before.
@@ -114,6 +117,9 @@ def fine_tune(
         name: the beginning of the name of its folder.
         recipe: how it is trained.
         validation: rows that the finished model is measured on.
+        attention: the projection that makes attention of its scores while the model is trained and measured: softmax,
+            sparsemax, entmax:1.5, ... The folder holds the weights alone: whoever asks the model later has to project
+            its attention again (`attention_by`).
         on_progress: called with (steps done, all steps).
 
     Example:
@@ -127,6 +133,7 @@ def fine_tune(
     if task in ("one_label", "several_labels") and len(labels) < 2:
         raise BadOption("A classifier needs the names of at least two labels.")
     recipe = recipe or FineTuning()
+    attention = str(Projection.parse(attention))  # raises where there is none of that name, and spells it one way
     found = {
         "version": VERSION,
         "base": _fingerprint(os.fspath(base)),
@@ -135,14 +142,16 @@ def fine_tune(
         "task": task,
         "labels": list(labels),
         "seed": seed,
-    }
+    } | ({} if attention == SOFTMAX else {"attention": attention})  # softmax is not named: digests stay what they were
     folder = Path(out) / f"{name}-{_digest(found)[:12]}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadFile(f"The folder {folder} could not be made: {error.strerror or error}.") from error
     with FileLock(folder.with_name(f".{folder.name}.lock")):
-        return _trained(os.fspath(base), rows, task, labels, seed, folder, recipe, validation, on_progress, found)
+        return _trained(
+            os.fspath(base), rows, task, labels, seed, folder, recipe, validation, attention, on_progress, found
+        )
 
 
 def _trained(
@@ -154,6 +163,7 @@ def _trained(
     folder: Path,
     recipe: FineTuning,
     validation: Sequence[Row],
+    attention: str,
     on_progress: OnProgress | None,
     made_of: dict[str, Any],
 ) -> TrainedModel:
@@ -163,7 +173,8 @@ def _trained(
         tokenizer = AutoTokenizer.from_pretrained(base)
         network = _network(base, task, labels, seed)
         kept = _read_rows(rows, task, labels, tokenizer, recipe.longest)
-        seconds = _train(network, tokenizer, kept, task, seed, recipe, folder / CHECKPOINT, on_progress)
+        with attention_by(network, attention):
+            seconds = _train(network, tokenizer, kept, task, seed, recipe, folder / CHECKPOINT, on_progress)
         with without_notices():
             _save(network, AutoTokenizer.from_pretrained(base), folder / "model")
         known = {**made_of, "rows": len(kept), "seconds": round(seconds, 1), "scores": {}}
@@ -171,53 +182,100 @@ def _trained(
         (folder / CHECKPOINT).unlink(missing_ok=True)
     measured_on = _digest([_plain(row) for row in validation]) if validation else ""
     if validation and measured_on not in known["scores"]:
-        found = measure(folder / "model", validation, task, labels)
+        found = measure(folder / "model", validation, task, labels, attention=attention)
         known["scores"][measured_on] = found
         _keep(record, known)
     return TrainedModel(folder / "model", known["scores"].get(measured_on, {}), known["rows"], known["seconds"])
 
 
 def measure(
-    folder: str | os.PathLike[str], rows: Sequence[Row], task: TrainingTask, labels: Sequence[str], longest: int = 512
+    folder: str | os.PathLike[str],
+    rows: Sequence[Row],
+    task: TrainingTask,
+    labels: Sequence[str],
+    longest: int = 512,
+    *,
+    attention: str = SOFTMAX,
 ) -> dict[str, float]:
     """How good a trained model is on rows that it was not trained on.
 
     accuracy and macro F1 for labels (several labels: accuracy of single yes/no answers, and `all_right` the share of
     rows where all are right); exact match and token F1 for answers; accuracy for two words.
     """
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    with without_notices():
-        network: PreTrainedModel = _NETWORKS[task].from_pretrained(folder).eval()
-    longest = min(longest, _longest(network, tokenizer))
     if task == "answer":
-        return _measured_answers(network, tokenizer, rows, longest)
-    kept = _read_rows(rows, task, labels, tokenizer, longest)
-    order = sorted(range(len(kept)), key=lambda i: len(kept[i].inputs["input_ids"]))
-    said: list[Tensor] = [torch.empty(0)] * len(kept)
-    with torch.inference_mode(), _HeadAtMask(network, task) as place_masks:
-        for start in range(0, len(order), 32):
-            cut = order[start : start + 32]
-            batch = _batch([kept[i] for i in cut], tokenizer, task)
-            place_masks(batch.goal)
-            for i, row in zip(cut, _logits(network, batch, task), strict=True):
-                said[i] = row
-    logits = torch.stack(said)
+        network, tokenizer, longest = _to_be_asked(folder, task, longest)
+        with attention_by(network, attention):
+            return _measured_answers(network, tokenizer, rows, longest)
+    logits, goals = _answered(folder, rows, task, labels, longest, attention)
     if task == "two_words":
         return {"accuracy": float((logits.argmax(-1) == 0).double().mean())}
     if task == "one_label":
-        gold = torch.tensor([int(row.goal[0]) for row in kept])
+        gold = goals[:, 0].long()
         predicted = logits.argmax(-1)
         right = {"accuracy": float((predicted == gold).double().mean())}
         return right | {
             "macro_f1": _macro_f1(functional.one_hot(predicted, len(labels)), functional.one_hot(gold, len(labels)))
         }
-    truth = torch.tensor([row.goal for row in kept]).long()
+    truth = goals.long()
     answers = (logits > 0).long()
     return {
         "accuracy": float((answers == truth).double().mean()),
         "all_right": float((answers == truth).all(-1).double().mean()),
         "macro_f1": _macro_f1(answers, truth),
     }
+
+
+def right_by_row(
+    folder: str | os.PathLike[str],
+    rows: Sequence[Row],
+    task: TrainingTask,
+    labels: Sequence[str],
+    longest: int = 512,
+    *,
+    attention: str = SOFTMAX,
+) -> list[bool]:
+    """Of every row, whether the model's label is right (several labels: all of them), so that two models can be
+    compared text by text.
+    """
+    if task not in ("one_label", "several_labels"):
+        raise BadOption(f"Right and wrong row by row is known of labels, not of the task {task}.")
+    logits, goals = _answered(folder, rows, task, labels, longest, attention)
+    if task == "one_label":
+        return [bool(one) for one in logits.argmax(-1) == goals[:, 0].long()]
+    return [bool(one) for one in ((logits > 0).long() == goals.long()).all(-1)]
+
+
+def _to_be_asked(
+    folder: str | os.PathLike[str], task: TrainingTask, longest: int
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, int]:
+    """A trained network, its tokenizer, and how many tokens of a text are read."""
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    with without_notices():
+        network: PreTrainedModel = _NETWORKS[task].from_pretrained(folder).eval()
+    return network, tokenizer, min(longest, _longest(network, tokenizer))
+
+
+def _answered(
+    folder: str | os.PathLike[str],
+    rows: Sequence[Row],
+    task: TrainingTask,
+    labels: Sequence[str],
+    longest: int,
+    attention: str,
+) -> tuple[Tensor, Tensor]:
+    """What a trained network says to every row, and what is right. (row, output), (row, goal)"""
+    network, tokenizer, longest = _to_be_asked(folder, task, longest)
+    kept = _read_rows(rows, task, labels, tokenizer, longest)
+    order = sorted(range(len(kept)), key=lambda i: len(kept[i].inputs["input_ids"]))
+    said: list[Tensor] = [torch.empty(0)] * len(kept)
+    with torch.inference_mode(), attention_by(network, attention), _HeadAtMask(network, task) as place_masks:
+        for start in range(0, len(order), 32):
+            cut = order[start : start + 32]
+            batch = _batch([kept[i] for i in cut], tokenizer, task)
+            place_masks(batch.goal)
+            for i, row in zip(cut, _logits(network, batch, task), strict=True):
+                said[i] = row
+    return torch.stack(said), torch.tensor([row.goal for row in kept])
 
 
 def _macro_f1(predicted: Tensor, gold: Tensor) -> float:

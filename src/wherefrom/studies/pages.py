@@ -32,6 +32,9 @@ class StudyPicture(NamedTuple):
     note: str = ""
 
 
+BASES = "M6 is all-MiniLM-L6-v2 (six layers, twelve heads), M3 the three-layer sentiment model that Wherefrom ships."
+
+
 @dataclass(frozen=True)
 class StudyPage:
     """Everything that a study has found."""
@@ -46,6 +49,7 @@ class StudyPage:
     missing: list[str] = field(default_factory=list)  # what was not reached
     contradictions: list[str] = field(default_factory=list)  # of the paper with itself
     made: dict[str, Any] = field(default_factory=dict)
+    intervals: str = "the bootstrap's 95% interval over texts"  # what the square brackets of the tables are
 
 
 def cell(found: Estimate | None, paper: float | str | None = None) -> StudyCell:
@@ -109,7 +113,7 @@ def markdown_page(page: StudyPage) -> str:
         ]
     parts += [
         "## The tables",
-        "Ours with the bootstrap's 95% interval; in brackets the paper's number, of another model and other texts.",
+        f"Ours with {page.intervals}; in round brackets the paper's number, of another model and other texts.",
         markdown_tables(page.tables).rstrip(),
     ]
     if page.pictures:

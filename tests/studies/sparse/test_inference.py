@@ -11,8 +11,8 @@ from tiny_models import make_model, tiny
 
 from wherefrom.case.case import make_cases
 from wherefrom.errors import BadFile, BadOption
-from wherefrom.studies.sparse.at_inference import projected
 from wherefrom.studies.sparse.inference import examine, project_at_inference, read_texts
+from wherefrom.studies.sparse.projected_attention import projected
 from wherefrom.studies.sparse.projections import Projection
 
 ROWS = [("a good film, not dull", 1), ("the plot was bad, very bad", 0), ("fine acting", 1)]

@@ -42,8 +42,10 @@ from wherefrom.model.relevance.rules import (
     Form,
     Rule,
 )
-from wherefrom.model.relevance.steps import LinearStep, RuleStep
+from wherefrom.model.relevance.steps import LINEAR, KernelStep, LinearStep, RuleStep
 
+# Names of functions of the row `move` that take one tensor and numbers, and leave the precision as it is.
+MOVES = {"view", "reshape", "transpose", "permute", "contiguous", "unsqueeze", "squeeze", "flatten", "dropout"}
 CASTS = {Tensor.float, Tensor.double, Tensor.half, Tensor.bfloat16}
 Arguments = tuple[Any, ...]
 Options = dict[str, Any]
@@ -72,6 +74,12 @@ class RelevanceMode(TorchFunctionMode):
         if name == "__get__" and not isinstance(found := func(*args), Tensor):
             return found  # a shape, a device
         first = args[0] if args else None
+        if name in MOVES and not kwargs and type(first) is Tensor and not self.changed:
+            # Most calls: a tensor that only changes its shape. What follows would come to the same.
+            if not depends(first):
+                return func(*args)
+            if not (self.passive or is_held(first) or any(isinstance(x, (Tensor, list, tuple)) for x in args[1:])):
+                return self._moved(func, first, args[1:])
         args = self._current(args)
         kwargs = {key: self._current(x) for key, x in kwargs.items()} if kwargs else kwargs
         if first_that_depends(args) is None and first_that_depends(kwargs.values()) is None:
@@ -80,6 +88,12 @@ class RelevanceMode(TorchFunctionMode):
         if name in OUT_OF_PLACE:
             self.changed[id(first)] = (first, result)
         return result
+
+    def _moved(self, func: Any, x: Tensor, settings: Arguments) -> Any:
+        """A function of one tensor and of numbers, whose gradient is the rule."""
+        if not self.double:
+            return func(x, *settings)
+        return paired(func(graph_tensor(x), *settings), func(in_double(x), *settings))
 
     def _dispatched(self, func: Any, name: str, args: Arguments, kwargs: Options) -> Any:
         """A function of something that depends on the input."""
@@ -271,6 +285,8 @@ class RelevanceMode(TorchFunctionMode):
     def _affine(self, name: str, x: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
         """x @ matrix + bias as one step, with a constant matrix and a constant bias."""
         inner, exact = graph_tensor(x), None
+        if self.state.gradient_rules and LINEAR.only_gradient:
+            return _affine(inner, matrix, bias)
         with torch.no_grad():
             if self.double:
                 exact = _affine(in_double(x), self._matrix_in_double(matrix), None if bias is None else bias.double())
@@ -303,12 +319,9 @@ class RelevanceMode(TorchFunctionMode):
         which keeps no probabilities, where only modified gradients go back through it.
         """
         if self.state.gradient_rules and not depends(attn_mask):
-            names, place = ("attending", "attending", "attended"), self.layer if layer is None else layer
+            place = self.layer if layer is None else layer
             with torch._C.DisableTorchFunction():
-                query, key, value = (
-                    self._stepped(BY_KIND[name], (place, name), x.detach(), x) if depends(x) else x
-                    for name, x in zip(names, (query, key, value), strict=True)
-                )
+                query, key, value = KernelStep.apply(self.state, place, query, key, value)  # type: ignore[no-untyped-call]
                 context = functional.scaled_dot_product_attention(
                     query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
                 )

@@ -474,5 +474,6 @@ OUT_OF_PLACE: Mapping[str, Callable[..., Tensor]] = {
 # expert at a time, so that the rule of a sum would have to know what is still to come.
 WAYS_OUT: Mapping[str, str] = {
     "index_add_": "It computes its experts one after the other; have them computed together, which gives the same:"
-    ' network.set_experts_implementation("batched_mm").'
+    ' network.set_experts_implementation("batched_mm").',
+    "cosine_similarity": "Take integrated_gradients, or a method that only asks, such as occlusion.",
 }

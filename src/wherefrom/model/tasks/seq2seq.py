@@ -7,6 +7,7 @@ each row is taken apart again.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +15,20 @@ import torch
 from torch import Tensor
 
 from wherefrom.core.encoding import Encoding
-from wherefrom.core.target import GeneratedToken, Target
+from wherefrom.core.target import GeneratedToken, SavedTarget, Target
 from wherefrom.core.units import Span
-from wherefrom.errors import MissingToken, NotDefined, WherefromError, WrongModel
+from wherefrom.errors import MissingToken, WherefromError, WrongModel
 from wherefrom.model.tasks.call import NetworkCall
-from wherefrom.model.tasks.continuation import kept_logits, targets_of_steps
+from wherefrom.model.tasks.continuation import (
+    decided_output,
+    kept_logits,
+    no_other_output,
+    output_notes,
+    restored_output,
+    targets_of_steps,
+    whole_output,
+)
+from wherefrom.model.tasks.task import TargetSpec
 from wherefrom.model.tasks.tokens import TokenTask
 
 if TYPE_CHECKING:
@@ -38,6 +48,12 @@ class Seq2Seq(TokenTask):
     two_stacks: bool = True
     tokens: tuple[int, ...] = ()
     versus: tuple[int | None, ...] = ()
+    label: str = ""
+    never: tuple[int, ...] = ()  # tokens that the model's own settings forbid, so that it never decides for them
+
+    @property
+    def bound(self) -> str:
+        return repr((self.tokens, self.versus)) if self.tokens else ""
 
     def asked_at(self, model: TextModel, text: str, span: Span) -> str:
         del model, span
@@ -80,7 +96,7 @@ class Seq2Seq(TokenTask):
         return len(output_start(model)) + len(self.tokens)
 
     def logits(self, output: Any, inputs: dict[str, Tensor], positions: Tensor | None) -> Tensor:
-        """(row, word), or of a continuation (row, step * 3)"""
+        """(row, word), or of a continuation (row, step * 4)"""
         del inputs, positions
         if not self.tokens:
             first: Tensor = output.logits[:, -1]
@@ -88,7 +104,7 @@ class Seq2Seq(TokenTask):
         rows, length, _ = output.logits.shape
         places = torch.arange(length - 1 - len(self.tokens), length - 1, device=output.logits.device)
         each = torch.arange(rows, device=output.logits.device)[:, None]
-        return kept_logits(output.logits, each, places.expand(rows, -1), self.tokens, self.versus)
+        return kept_logits(output.logits, each, places.expand(rows, -1), self.tokens, self.versus, self.never)
 
     def positions(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
         del model, inputs
@@ -98,14 +114,51 @@ class Seq2Seq(TokenTask):
         """The target of every step. first: the position that the first one is read at."""
         return targets_of_steps(self.tokens, self.versus, labels, first)
 
-    def asked_about(self, tokens: tuple[int, ...], versus: tuple[int | None, ...]) -> Seq2Seq:
+    def asked_about(
+        self, tokens: tuple[int, ...], versus: tuple[int | None, ...], label: str, never: tuple[int, ...]
+    ) -> Seq2Seq:
         """The same, asked about these tokens."""
-        return replace(self, tokens=tokens, versus=versus)
+        return replace(self, tokens=tokens, versus=versus, label=label, never=never)
+
+    def fixed_target(self, model: TextModel, spec: TargetSpec) -> Target | None:
+        if not self.tokens:
+            return super().fixed_target(model, spec)
+        no_other_output(model, spec)
+        return None
+
+    def targets(self, model: TextModel, spec: TargetSpec, logits: Tensor, encoding: Encoding) -> Sequence[Target]:
+        if not self.tokens:
+            return super().targets(model, spec, logits, encoding)
+        no_other_output(model, spec)
+        return whole_output(self, self.label, encoding)
+
+    def restored(
+        self, model: TextModel, label: str, saved: Sequence[SavedTarget], logits: Tensor, encoding: Encoding
+    ) -> Sequence[Target]:
+        if not self.tokens:
+            return super().restored(model, label, saved, logits, encoding)
+        return restored_output(self, label, saved, encoding)
 
     def predicted(self, model: TextModel, logits: Tensor, encoding: Encoding) -> Target:
+        if not self.tokens:
+            return super().predicted(model, logits, encoding)
+        return self.targets(model, None, logits, encoding)[0]
+
+    def decided(
+        self, model: TextModel, logits: Tensor, encoding: Encoding, targets: Sequence[Target]
+    ) -> Sequence[Target]:
+        if not self.tokens:
+            return super().decided(model, logits, encoding, targets)
+        return decided_output(logits, targets)
+
+    def probabilities(self, model: TextModel, logits: Tensor, target: Target) -> dict[str, float]:
+        return {} if self.tokens else super().probabilities(model, logits, target)
+
+    def notes(self, model: TextModel, logits: Tensor, encoding: Encoding, targets: Sequence[Target]) -> tuple[str, ...]:
+        del model, logits, encoding
         if self.tokens:
-            raise NotDefined("an output was given, so that nothing is predicted")
-        return super().predicted(model, logits, encoding)
+            return output_notes(targets)
+        return ("This explains the token that the output begins with; generate_and_explain gives every token of it.",)
 
 
 def with_decoder_tokens(model: TextModel, encoding: Encoding, tokens: tuple[int, ...]) -> Encoding:

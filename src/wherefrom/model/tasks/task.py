@@ -96,6 +96,10 @@ class Task(Protocol):
     def bound(self) -> str:
         """What this task was told beside its name and decides answers, such as candidate labels; nothing, mostly."""
 
+    @property
+    def loading(self) -> dict[str, Any]:
+        """What `wherefrom.load` was told beside the model, to be told it again; nothing, mostly."""
+
     def labels(self, model: TextModel) -> list[str]:
         """The names of the model's classes."""
 
@@ -127,8 +131,13 @@ class Task(Protocol):
     def logits(self, output: Any, inputs: dict[str, Tensor], positions: Tensor | None) -> Tensor:
         """The logits of a model's output, at the positions that `positions` gave."""
 
+    def own_logits(self, model: TextModel, logits: Tensor, ids: Sequence[int]) -> Tensor:
+        """What belongs to one row, of its logits in a batch of longer rows."""
+
     def positions(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
-        """The position that each row's decision is read at; None where all are. (row,)"""
+        """The position that each row's decision is read at; None where all are. (row,); (row, mask) where rows have
+        several.
+        """
 
     def first_read(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
         """The first position of each row that is read, so that a causal model need not compute those in front of it
@@ -188,6 +197,10 @@ class SingleRow:
     def bound(self) -> str:
         return ""
 
+    @property
+    def loading(self) -> dict[str, Any]:
+        return {}
+
     def labels(self, model: TextModel) -> list[str]:
         config = model.network.config
         named: dict[Any, str] = {**(config.id2label or {})}
@@ -210,6 +223,10 @@ class SingleRow:
     def first_read(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
         del model, inputs
         return None
+
+    def own_logits(self, model: TextModel, logits: Tensor, ids: Sequence[int]) -> Tensor:
+        del model
+        return logits if logits.ndim == 1 else logits[..., : len(ids)]
 
     def read(self, model: TextModel, text: str, pair: str | None) -> Encoding:
         return tokenized(model, text, pair, model.limit)

@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
 from wherefrom.core.encoding import Encoding
-from wherefrom.core.target import SavedTarget, Target, WordTag
+from wherefrom.core.target import SavedTarget, Target, WordTag, joint_probability
 from wherefrom.core.units import Span
 from wherefrom.errors import BadOption, NotDefined, UnknownName, WherefromError
 from wherefrom.model.tasks.classification import two_of
@@ -293,7 +292,7 @@ def _words(encoding: Encoding) -> list[TaggedWord]:
 
 def _chance(targets: Sequence[Target], logits: Tensor) -> float:
     """The probability that all of these words have their tags."""
-    return prod(target.probability(logits[None]).item() for target in targets)
+    return joint_probability(targets, logits[None]).item()
 
 
 def _prefix(label: str) -> str:

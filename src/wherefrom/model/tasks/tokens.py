@@ -38,8 +38,8 @@ class TokenTask(SingleRow):
         if spec is None:
             return None
         if isinstance(spec, tuple):
-            return rather_than(*(_token_target(model, part) for part in two_of(spec)))
-        return _token_target(model, spec)
+            return rather_than(*(token_target(model, part) for part in two_of(spec)))
+        return token_target(model, spec)
 
     def targets(self, model: TextModel, spec: TargetSpec, logits: Tensor, encoding: Encoding) -> Sequence[Target]:
         return [self.fixed_target(model, spec) or self.predicted(model, logits, encoding)]
@@ -51,7 +51,7 @@ class TokenTask(SingleRow):
         return found or self.targets(model, label, logits, encoding)
 
     def predicted(self, model: TextModel, logits: Tensor, _encoding: Encoding) -> Target:
-        return _token_target(model, int(logits.argmax()))
+        return token_target(model, int(logits.argmax()))
 
     def decided(
         self, model: TextModel, logits: Tensor, encoding: Encoding, targets: Sequence[Target]
@@ -88,7 +88,8 @@ class TokenTask(SingleRow):
         return frozenset()
 
 
-def _token_target(model: TextModel, spec: str | int) -> Target:
+def token_target(model: TextModel, spec: str | int) -> Target:
+    """A token of the vocabulary, by its text or its number."""
     if isinstance(spec, int):
         if not 0 <= spec < len(model.tokenizer):
             raise UnknownName(f"There is no token {spec}: the vocabulary has {len(model.tokenizer)}.")

@@ -48,6 +48,11 @@ class ZeroShot(Classification):
     def bound(self) -> str:
         return repr((self.candidates, self.template, self.several))
 
+    @property
+    def loading(self) -> dict[str, Any]:
+        told = {"template": self.template} if self.template != TEMPLATE else {}
+        return {"labels": list(self.candidates), **told, **({"multi_label": True} if self.several else {})}
+
     def labels(self, model: TextModel) -> list[str]:
         del model
         return list(self.candidates)

@@ -23,9 +23,9 @@ from wherefrom.errors import BadFile, BadOption
 from wherefrom.methods.saliency import saliency
 from wherefrom.model.text_model import TextModel
 from wherefrom.studies.decomposition import scores_of
-from wherefrom.studies.sparse.at_inference import projected
 from wherefrom.studies.sparse.data import by_length, labelled_texts
 from wherefrom.studies.sparse.measures import agreement, normalised_entropy
+from wherefrom.studies.sparse.projected_attention import projected
 from wherefrom.studies.sparse.projections import Projection
 from wherefrom.studies.sparse.study import make_folder, number, provenance, read_json, write_json
 from wherefrom.studies.sparse.training import Track, silently

@@ -237,6 +237,10 @@ def sparse_page(results: Mapping[str, Any]) -> StudyPage:
         tables=shown,
         claims=judged(results),
         contradictions=[f"{title} {words}" for title, words in paper.CONTRADICTIONS],
-        missing=["Projections other than softmax, sparsemax and sparsegen; pretrained word vectors."],
+        missing=[
+            *(f"{title}: not measured." for name, title in paper.DATASETS.items() if name not in results["datasets"]),
+            "Projections other than softmax, sparsemax and sparsegen; pretrained word vectors.",
+        ],
         made=made,
+        intervals="Student's 95% interval over seeds in square brackets, and ± the standard deviation over texts",
     )

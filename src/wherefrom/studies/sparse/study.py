@@ -97,11 +97,7 @@ def choose_spreads(
                 for projection in PROJECTIONS:
                     architecture = Architecture(encoder, projection, alignment, size=size, spread=spread)
                     folder = TrainingRun(name, architecture, recipe).folder(runs, dataset.fingerprint)
-                    title = f"{name} {encoder} {projection} spread {spread:g}"
-
-                    def with_title(items: Sequence[Any], doing: str, title: str = title) -> Any:
-                        return track(items, f"{title}: {doing}")
-
+                    with_title = titled(track, f"{name} {encoder} {projection} spread {spread:g}")
                     _, history = train(dataset, architecture, recipe, folder, track=with_title)
                     scores.setdefault(spread, []).append(max(epoch.rank for epoch in history))
             best = max(scores, key=lambda spread: [sum(part) for part in zip(*scores[spread], strict=True)])
@@ -180,8 +176,10 @@ def study(
     make_folder(out / "runs")
     spreads, tried = choose_spreads(loaded, out / "runs", epochs=epochs, size=size, track=track)
     rows = []
-    for run in plan(datasets, seeds, spreads, quick=quick, epochs=epochs, size=size):
-        rows.append(perform(run, loaded[run.dataset], out / "runs", track))
+    planned = plan(datasets, seeds, spreads, quick=quick, epochs=epochs, size=size)
+    for count, run in enumerate(planned, start=1):
+        counted = titled(track, f"classifier {count} of {len(planned)}")
+        rows.append(perform(run, loaded[run.dataset], out / "runs", counted))
     results = {
         "quick": quick,
         "seeds": seeds,
@@ -195,6 +193,11 @@ def study(
     }
     write_json(out / "results.json", results)
     return results
+
+
+def titled(track: Track[Any], title: str) -> Track[Any]:
+    """The same track, which says first what the work belongs to."""
+    return lambda items, doing: track(items, f"{title}: {doing}")
 
 
 def provenance(seconds: float) -> dict[str, Any]:
@@ -214,10 +217,7 @@ def perform(run: TrainingRun, dataset: StudyDataset, runs: Path, track: Track[An
     kept = folder / f"measures-{run.left_out}-{run.for_intermediates}.json"
     if kept.is_file():
         return read_json(kept)
-
-    def with_title(items: Sequence[Any], doing: str) -> Any:
-        return track(items, f"{run.title}: {doing}")
-
+    with_title = titled(track, run.title)
     if run.adversary is None:
         model, history = train(dataset, run.architecture, run.recipe, folder, track=with_title)
     else:

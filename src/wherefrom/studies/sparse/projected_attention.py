@@ -1,4 +1,4 @@
-"""Another projection in the place of the softmax in a trained model's attention, at inference.
+"""Another projection in the place of the softmax in a model's attention, while it answers and while it is trained.
 
 Every softmax inside the model's attention is replaced by a projection, through torch's own override point. Nothing is
 changed on the model, and nothing is left on it.
@@ -14,11 +14,19 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
+from transformers import PreTrainedModel
 
 from wherefrom.errors import NotSeen
-from wherefrom.model.recording import explicit_attention
+from wherefrom.model.anatomy import dissect
+from wherefrom.model.recording import attention_probabilities
 from wherefrom.model.text_model import TextModel
 from wherefrom.studies.sparse.projections import Projection
+
+SOFTMAX = "softmax"
+NOTHING_PROJECTED = (
+    "No softmax was seen inside the model's attention, so nothing was projected."
+    " Load it with attn_implementation='eager'."
+)
 
 
 class ProjectedAttention(TorchFunctionMode):
@@ -29,7 +37,8 @@ class ProjectedAttention(TorchFunctionMode):
     def __init__(self, modules: Sequence[nn.Module], projection: Projection) -> None:
         super().__init__()
         self.modules, self.projection = modules, projection
-        self.calls = 0
+        self.entered = 0  # how often one of the modules was called
+        self.calls = 0  # how often something was projected
         self._thread = threading.get_ident()
         self._inside = 0
         self._hooks = ExitStack()
@@ -48,6 +57,7 @@ class ProjectedAttention(TorchFunctionMode):
     def _enter(self, *_: Any) -> None:
         if threading.get_ident() == self._thread:
             self._inside += 1
+            self.entered += 1
 
     def _leave(self, *_: Any) -> None:
         if threading.get_ident() == self._thread:
@@ -58,11 +68,19 @@ class ProjectedAttention(TorchFunctionMode):
         if not self._inside:
             return func(*args, **kwargs)
         if func is functional.scaled_dot_product_attention:
-            record, _ = explicit_attention(*args, **kwargs)
-            return self._project(record.scores, record.probs.dtype) @ record.value
+            return self._attend(*args, **kwargs)
         if getattr(func, "__name__", "") == "softmax":
             return self._softmax(*args, **kwargs)
         return func(*args, **kwargs)
+
+    def _attend(
+        self, query: Tensor, key: Tensor, value: Tensor, attn_mask: Any = None, dropout_p: float = 0.0, *args: Any,
+        **kwargs: Any,
+    ) -> Tensor:  # fmt: skip
+        """scaled_dot_product_attention with its weights projected; with its dropout, where the model is trained."""
+        record = attention_probabilities(query, key, value, attn_mask, 0.0, *args, **kwargs)
+        weights = self._project(record.scores, record.probs.dtype)
+        return functional.dropout(weights, dropout_p, training=dropout_p > 0) @ record.value
 
     def _softmax(self, scores: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
         if dim not in (-1, scores.ndim - 1):
@@ -84,7 +102,19 @@ def projected(model: TextModel, projection: Projection) -> Iterator[ProjectedAtt
     with ProjectedAttention(modules, projection) as mode:
         yield mode
     if not mode.calls:
-        raise NotSeen(
-            "No softmax was seen inside the model's attention, so nothing was projected."
-            " Load it with attn_implementation='eager'."
-        )
+        raise NotSeen(NOTHING_PROJECTED)
+
+
+@contextmanager
+def attention_by(network: PreTrainedModel, written: str) -> Iterator[None]:
+    """Within this context a network's attention is what the projection of that name makes of it, such as sparsemax or
+    entmax:1.5; with softmax it is the network's own. The network may be trained, or not be called at all.
+    """
+    if written == SOFTMAX:
+        yield
+        return
+    projection = Projection.parse(written)
+    with ProjectedAttention([block.attention for block in dissect(network).blocks], projection) as mode:
+        yield
+    if mode.entered and not mode.calls:
+        raise NotSeen(NOTHING_PROJECTED)

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from wherefrom.core.arrays import Numbers
-from wherefrom.studies.bench import StudyBase, StudyBench, StudyModel, StudyRuns, model_facts, provenance
+from wherefrom.studies.bench import SetAndBase, StudyBase, StudyBench, StudyModel, StudyRuns, provenance, seconds_of
 from wherefrom.studies.claims import Claim, Estimate, JudgedClaim, Statistic, estimate, mean_of
 from wherefrom.studies.data import SETS
-from wherefrom.studies.pages import StudyCell, StudyPage, StudyTable, cell
+from wherefrom.studies.pages import BASES, StudyCell, StudyPage, StudyTable, cell
 
 # A task, the name of its file in `model/tasks`, and the data sets that it is measured on.
 TASKS = {
@@ -47,15 +47,15 @@ GROUPS: dict[str, dict[str, float]] = {
 }
 METRICS = tuple(metric for group in GROUPS.values() for metric in group)
 BESIDE = "auprc"  # what people marked: shown, not counted, as a model need not decide as people do
-Ranked = Mapping[tuple[str, str], StudyRuns]
+Ranked = Mapping[SetAndBase, StudyRuns]
 
 
 def study(bench: StudyBench, bases: Sequence[StudyBase], datasets: Sequence[str]) -> StudyPage:
     """Train, run, and put together the page."""
     for name in datasets:
         bench.splits(name)  # all of them first, so that a missing file is reported before hours of work
-    models: dict[tuple[str, str], StudyModel] = {}
-    found: dict[tuple[str, str], StudyRuns] = {}
+    models: dict[SetAndBase, StudyModel] = {}
+    found: dict[SetAndBase, StudyRuns] = {}
     for base in bases:
         for name in datasets:
             if base.causal != (SETS[name].task == "next_word"):
@@ -68,30 +68,24 @@ def study(bench: StudyBench, bases: Sequence[StudyBase], datasets: Sequence[str]
 
 def page_of(
     bench: StudyBench,
-    models: Mapping[tuple[str, str], StudyModel],
+    models: Mapping[SetAndBase, StudyModel],
     found: Ranked,
     datasets: Sequence[str],
 ) -> StudyPage:
-    seconds = sum(runs.seconds for runs in found.values())
-    lost = sum(runs.errors for runs in found.values())
+    alone = {key: [runs] for key, runs in found.items()}
     measured = {name for name, _ in found}
     return StudyPage(
         name="methods",
         title="Which method for which task",
-        about=(
-            "Methods of every family, measured alike on every task by metrics that ask different things. M6 is"
-            " all-MiniLM-L6-v2 (six layers, twelve heads), M3 the three-layer sentiment model that Wherefrom ships."
-        ),
+        about=(f"Methods of every family, measured alike on every task by metrics that ask different things. {BASES}"),
         facts=[
-            *model_facts(models),
-            bench.texts_fact({key: int(runs.scores["example"].nunique()) for key, runs in found.items()}),
-            f"{seconds / 60:.0f} minutes of measuring on {provenance(0)['machine']}, one thread; {lost} errors.",
+            *bench.facts(models, alone),
             "What is explained is what the model predicts; special tokens are never ranked.",
         ],
         tables=tables(found),
         claims=judged(found),
         missing=[f"{name}: not measured." for name in DATASETS if name not in measured or name not in datasets],
-        made=provenance(seconds),
+        made=provenance(seconds_of(alone)),
     )
 
 
@@ -108,7 +102,7 @@ class TaskChoice:
     alike: tuple[str, ...]  # cheap methods whose mean rank is not clearly worse
 
 
-def of_task(found: Ranked, task: str) -> dict[tuple[str, str], StudyRuns]:
+def of_task(found: Ranked, task: str) -> dict[SetAndBase, StudyRuns]:
     return {key: runs for key, runs in found.items() if key[0] in TASKS[task][1]}
 
 

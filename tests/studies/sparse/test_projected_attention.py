@@ -10,7 +10,7 @@ from tiny_models import FAMILIES, make_model, tiny
 from wherefrom.case.case import Case, make_cases
 from wherefrom.errors import NotSeen
 from wherefrom.model.text_model import TextModel
-from wherefrom.studies.sparse.at_inference import ProjectedAttention, projected
+from wherefrom.studies.sparse.projected_attention import ProjectedAttention, projected
 from wherefrom.studies.sparse.projections import Projection
 
 TEXTS = ["a good film, not dull", "the plot was bad"]

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import platform
 import signal
+import sys
 import threading
 import warnings
 from collections import Counter, deque
@@ -308,9 +309,8 @@ def merge_on_ray(group: Sequence[StoredParts], folder: Path, at: str | None) -> 
     """Merge tables where the workers are, so that what is in a storage does not pass through this machine. What is in
     the run's folder, and what is left when the cluster is gone, is merged here.
     """
-    import ray
-
-    if at is None or any(one.at is None for one in group) or not ray.is_initialized():
+    ray: Any = sys.modules.get("ray")  # which has been imported wherever there is a cluster
+    if at is None or any(one.at is None for one in group) or ray is None or not ray.is_initialized():
         return merge_tables(group, folder, at)
     task: Any = ray.remote(num_cpus=0)(merge_tables)  # a CPU of its own it might wait for until the run is over
     found: StoredParts = ray.get(task.remote(group, folder, at))

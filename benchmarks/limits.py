@@ -6,6 +6,9 @@ ratio is that of the least times, and behind it stand the quartiles of the ratio
 far a process of its own grows beyond the loaded model, the least and the most of several.
 
     python benchmarks/limits.py [--repeats 7] [--only relevance memory ...]
+
+The section `long` runs every method once in a process that may take 6 GB beyond the loaded model: what does not fit is
+refused, which the table says. The section `peers` prints shap and lxt beside ours where they are installed.
 """
 
 from __future__ import annotations
@@ -22,19 +25,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
-from importlib import resources
+from importlib import import_module, resources
 from pathlib import Path
 from typing import Any
 
 import torch
 from captum.attr import IntegratedGradients, Saliency
-from tokenizers import Tokenizer, models, pre_tokenizers
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from torch import Tensor
 from transformers import (
     AutoTokenizer,
+    BertConfig,
     BertForSequenceClassification,
     LlamaConfig,
     LlamaForCausalLM,
+    ModernBertConfig,
+    ModernBertForSequenceClassification,
     PreTrainedTokenizerFast,
 )
 
@@ -82,7 +88,7 @@ def decoder(layers: int, size: int = 576) -> Model:
         "num_attention_heads": size // 64,
         "num_key_value_heads": size // 192,
         "vocab_size": len(vocabulary),
-        "max_position_embeddings": 2048,
+        "max_position_embeddings": 4096,
         "tie_word_embeddings": True,
         "pad_token_id": 0,
         "bos_token_id": None,
@@ -91,9 +97,39 @@ def decoder(layers: int, size: int = 576) -> Model:
     return wherefrom.load((LlamaForCausalLM(LlamaConfig(**shape)).eval(), tokenizer))
 
 
+def encoder(kind: str, layers: int, size: int) -> Model:
+    """A classifier with random weights in the shape of ModernBERT or of BERT, with as many layers as there is time
+    for.
+    """
+    vocabulary = {word: number for number, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS[:996]])}
+    reader = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    reader.pre_tokenizer = pre_tokenizers.Whitespace()
+    ends = [("[CLS]", 2), ("[SEP]", 3)]
+    reader.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
+    marks = {"unk_token": "[UNK]", "pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=reader, **marks)
+    torch.manual_seed(0)
+    shape: dict[str, Any] = {
+        "num_hidden_layers": layers,
+        "hidden_size": size,
+        "num_attention_heads": size // 64,
+        "vocab_size": len(vocabulary),
+        "max_position_embeddings": 8192,
+        "pad_token_id": 0,
+        "num_labels": 2,
+    }
+    if kind == "bert":
+        config = BertConfig(**shape, intermediate_size=4 * size)
+        return wherefrom.load((BertForSequenceClassification(config).eval(), tokenizer))
+    ids: dict[str, Any] = {"bos_token_id": None, "eos_token_id": None, "cls_token_id": 2, "sep_token_id": 3}
+    modern = ModernBertConfig(**shape, **ids, intermediate_size=size * 3 // 2)
+    return wherefrom.load((ModernBertForSequenceClassification(modern).eval(), tokenizer))
+
+
 def text_of(model: Model, length: int) -> str:
     """A text of so many tokens."""
-    words = WORDS if model.text_model.task.name == "causal_lm" else ["film", "plot", "great", "dull", "acting", "warm"]
+    own = len(model.text_model.encode("w7 w7")) == len(model.text_model.encode("w7")) + 1  # one token, one word
+    words = WORDS[:996] if own else ["film", "plot", "great", "dull", "acting", "warm"]
     special = sum(model.text_model.encode("film").special)
     return " ".join((words * length)[: length - special])
 
@@ -271,11 +307,44 @@ def memory(repeats: int) -> None:
             )
 
 
+# One method of every family. Perturbation goes row by row: it takes as much memory as a forward pass.
+LONG_METHODS = ("saliency", "attn_lrp", "attention_rollout", "attcat", "alti", "lrp", "integrated_gradients")
+LONG: dict[str, tuple[Callable[[], Model], int]] = {
+    "BERT, 12 layers of 768, 512 tokens": (partial(encoder, "bert", 12, 768), 512),
+    "ModernBERT's, 6 layers of 384, 2,048 tokens": (partial(encoder, "modernbert", 6, 384), 2048),
+    "ModernBERT's, 6 layers of 384, 8,192 tokens": (partial(encoder, "modernbert", 6, 384), 8192),
+    "30-layer decoder, 1,024 tokens": (partial(decoder, 30), 1024),
+    "30-layer decoder, 4,096 tokens": (partial(decoder, 30), 4096),
+}
+MOST = 6 * 2**30  # bytes that a process of this section may take beyond the loaded model
+
+
+def long_texts(_: int) -> None:
+    for shape in LONG:
+        print(f"\n### {shape}, once each\n\n| what | CPU seconds over f+b | MB | MB over f+b |\n|---|---:|---:|---:|")
+        base: tuple[float, float] | None = None
+        for what in ("f+b", *LONG_METHODS):
+            command = [sys.executable, __file__, "--one", shape, what]
+            ran = subprocess.run(command, check=False, capture_output=True, text=True)
+            if ran.returncode:
+                last = (ran.stderr.strip().splitlines() or [f"ended by signal {-ran.returncode}"])[-1]
+                print(f"| {what} | refused: {last.partition(': ')[2] or last} | | |", flush=True)
+                continue
+            grown, spent = (float(one) for one in ran.stdout.split())
+            base = (spent, grown) if what == "f+b" else base
+            ratios = ("", "") if base is None else (f"{spent / base[0]:.2f}", f"{grown / base[1]:.2f}")
+            print(f"| {what} | {ratios[0]} | {grown:,.0f} | {ratios[1]} |", flush=True)
+
+
 def one_growth(shape: str, what: str) -> None:
-    make, length, _ = MEMORY[shape]
+    make, length = MEMORY[shape][:2] if shape in MEMORY else LONG[shape]
     model = make()
+    if shape in LONG:
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + MOST, used + MOST))
     text = text_of(model, length)
-    run = forward_and_backward(model, text) if what == "f+b" else explaining(model, text, what)
+    options = {"steps": 10} if what == "integrated_gradients" else {}
+    run = forward_and_backward(model, text) if what == "f+b" else explaining(model, text, what, **options)
     forward(model, text_of(model, 8))()  # what torch sets up once is not counted
     gc.collect()
     Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts anew
@@ -288,6 +357,76 @@ def high_water() -> float:
     """Megabytes at the peak. Not getrusage's ru_maxrss: a child inherits that from whoever started it."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
+
+
+# Lists, and peers
+
+
+def lists(repeats: int) -> None:
+    """A list of short texts, against the same texts one by one."""
+    model = minilm()
+    words = ["film", "plot", "great", "dull", "acting", "warm", "the", "a", "not", "was"]
+    texts = [" ".join(words[(number * 7 + place * 3) % 10] for place in range(4 + number % 11)) for number in range(24)]
+    runs: dict[str, Run] = {}
+    for name, options in LISTED.items():
+        runs[name] = partial(model.explain, texts, name, **options)
+        runs[f"{name}, one by one"] = partial(_one_by_one, model, texts, name, options)
+    lines = [Line(name, f"{name}, one by one") for name in LISTED]
+    show("24 texts of 6 to 16 tokens, MiniLM", lines, turns(runs, max(2, repeats // 3)))
+
+
+LISTED: dict[str, dict[str, Any]] = {
+    "occlusion": {},
+    "optimus": {},
+    "kernel_shap": {"samples": 32},
+    "lime": {"samples": 32},
+}
+
+
+def _one_by_one(model: Model, texts: list[str], name: str, options: dict[str, Any]) -> None:
+    for text in texts:
+        model.explain(text, name, **options)
+
+
+def peers(repeats: int) -> None:
+    """Other libraries at the same job, where they are installed: shap's exact Kernel SHAP at the same budget, and lxt's
+    AttnLRP, if it imports beside this transformers.
+    """
+    model, length, budget = minilm(), 16, 64
+    text = text_of(model, length)
+    runs: dict[str, Run] = {"f+b": forward_and_backward(model, text)}
+    runs["kernel_shap"] = explaining(model, text, "kernel_shap", samples=budget)
+    runs |= {name: captum_runs(model, text)[name] for name in ("captum's saliency",)}
+    lines = [Line("kernel_shap", "f+b"), Line("captum's saliency", "f+b")]
+    try:
+        runs["shap's KernelExplainer"] = _shap_run(model, text, budget)
+        lines += [Line("shap's KernelExplainer", "f+b"), Line("kernel_shap", "shap's KernelExplainer")]
+    except ImportError as error:
+        print(f"\nshap: {error}")
+    try:
+        import_module("lxt.efficient")
+    except Exception as error:  # whatever a version made for another transformers raises
+        print(f"\nlxt: {type(error).__name__}: {error}")
+    show(f"Peers, MiniLM, {length} tokens, a budget of {budget}", lines, turns(runs, repeats))
+
+
+def _shap_run(model: Model, text: str, budget: int) -> Run:
+    numpy, shap = import_module("numpy"), import_module("shap")
+    reader = model.text_model
+    encoding = reader.encode(text)
+    ids, real = torch.tensor(encoding.input_ids), ~torch.tensor(encoding.special)
+    units = int(real.sum())
+
+    @torch.no_grad()
+    def answers(kept: Any) -> Any:
+        rows = ids.repeat(len(kept), 1)
+        rows[:, real] = torch.where(torch.from_numpy(kept > 0.5), rows[:, real], reader.filler(reader.usual_fill()))
+        parts = rows.split(max(1, reader.batch_tokens // rows.shape[1]))
+        found = [reader.network(input_ids=part, attention_mask=torch.ones_like(part)).logits[:, 1] for part in parts]
+        return torch.cat(found).numpy()
+
+    explainer = shap.KernelExplainer(answers, numpy.zeros((1, units)))
+    return lambda: explainer.shap_values(numpy.ones((1, units)), nsamples=budget, silent=True)
 
 
 # Start-up
@@ -344,6 +483,9 @@ SECTIONS: dict[str, Callable[[int], None]] = {
     "optimus": optimus,
     "causal": causal,
     "memory": memory,
+    "long": long_texts,
+    "lists": lists,
+    "peers": peers,
     "start_up": start_up,
 }
 

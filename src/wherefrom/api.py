@@ -242,7 +242,7 @@ class Model:
 
         Returns:
             Of a multi-label model all labels that are likelier than not, or the likeliest if none is; else the
-            likeliest alone.
+            likeliest alone; of a model with an encoder and a decoder, its output.
 
         Example:
             ```python
@@ -250,6 +250,9 @@ class Model:
             ```
         """
         model, encoding = self.text_model, self._read(text)
+        if several_tokens(model, None):
+            with torch.inference_mode(False):
+                model, encoding = asked_about_output(model, encoding, None)
         (cases,) = make_cases(model, [encoding], [None])
         logits = cases[0].logits
         found = model.task.predicted_labels(model, logits, encoding)
@@ -583,6 +586,8 @@ class Model:
     def _read(self, text: Any, units: Iterable[ChosenSpan] | None = None) -> Encoding:
         parts = (text,) if isinstance(text, str) else text
         if not (isinstance(parts, tuple) and len(parts) in (1, 2) and all(isinstance(part, str) for part in parts)):
+            if isinstance(parts, Mapping) and "role" in parts:
+                raise BadOption("The messages of a chat are explained by generate_and_explain(messages).")
             given = "" if isinstance(parts, tuple) else f", not {type(parts).__name__}"
             raise BadOption(
                 f"A text is a str, or a (text, pair) tuple of two str{given}; several of them come in a list."

@@ -180,6 +180,21 @@ def test_other_tasks_spans_and_pairs() -> None:
     assert spans.level == "span"
 
 
+def test_an_entity_becomes_another_or_is_refused() -> None:
+    """Toward a tag of the same words; of other words there is nothing that could become it."""
+    model = Model(make_model("bert", task="token_classification", dtype=torch.float64))
+    text = "the film was bad"
+    decided = model.flip(text)
+    word, _, kind = decided.decision.partition(": ")
+    others = [label for label in model.labels if label != kind]
+    found = [model.flip(text, to=f"{word}: {label}") for label in others]
+    assert {one.becomes for one in found} <= {None, *(f"{word}: {label}" for label in others)}
+    assert (decided.becomes is None) == all(one.becomes is None for one in found)
+    other = next(one for one in text.split() if one != word)
+    with pytest.raises(BadOption, match="about other words than the decision"):
+        model.flip(text, to=f"{other}: {kind}")
+
+
 def test_what_cannot_be_asked() -> None:
     model = Model(additive_model(good=1.0))
     with pytest.raises(EmptyText, match="one word"):

@@ -424,6 +424,7 @@ def test_whole_outputs_are_compared(model: Model) -> None:
     generated = model.compare(SOURCE, ["saliency"], ["aopc"])
     assert generated.explanations[0].target == model.generate_and_explain(SOURCE).continuation.strip()
     assert generated.explanations[0].prediction == generated.explanations[0].target
+    assert model.predicted(SOURCE) == [generated.explanations[0].target]
     with pytest.raises(BadOption, match="compare two models"):
         model.compare(SOURCE, ["saliency"], ["spearman"], against=model)
 
@@ -510,6 +511,9 @@ def test_what_is_refused(model: Model) -> None:
             verb((SOURCE, SOURCE), "saliency")
     with pytest.raises(BadOption, match="no pair or messages"):
         model.generate_and_explain([{"role": "user", "content": "film"}])
+    chat: Any = [{"role": "user", "content": "film"}]
+    with pytest.raises(BadOption, match="by generate_and_explain"):
+        model.explain(chat, "saliency")
     with pytest.raises(EmptyText, match="output is empty"):
         model.generate_and_explain(SOURCE, continuation="")
     with pytest.raises(BadOption, match="given as text"):

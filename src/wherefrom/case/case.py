@@ -207,6 +207,14 @@ class Case:
         n = len(self.encoding)
         return [self._of_row(part)[:, :n, :n] for part in found]
 
+    @property
+    def block_inputs(self) -> list[Tensor]:
+        """What every block was given, and what the last one gave, in the pass that modified gradients go back through.
+        (token, hidden) each
+        """
+        record = self._record("modified_gradient")
+        return [part[self.row, : len(self.encoding)].detach() for part in (*record.inputs, record.outputs[-1])]
+
     def heads(self, *, double: bool) -> tuple[int, int]:
         """How many layers, and how many heads in each, relevance goes through."""
         layers = [layer.probs for layer in self._record("relevance_double" if double else "relevance").attention]

@@ -189,7 +189,14 @@ def find_flip(
     if by_scores and choice is not None:
         passes.announce(choice.row.needs(choice.options))
     cases = cases_of(passes, [0], [None], level)[0]
-    wanted = None if to is None else model.task.targets(model, to, cases[0].logits, encoding)[0]
+    aims = [] if to is None else model.task.targets(model, to, cases[0].logits, encoding)
+    wanted = aims[0] if aims else None
+    places = [{target.position for target in own} for own in (aims, [case.target for case in cases])]
+    if aims and model.task.answers_by_position and places[0] != places[1]:
+        raise BadOption(
+            f"{aims[0].label!r} is about other words than the decision {cases[0].target.label!r}, the surest that is"
+            " made: name what these words should become."
+        )
     decision = Decision(model, encoding, [case.target for case in cases], cases[0].logits, wanted)
     if model.task.decided(model, decision.logits, encoding, decision.targets)[0].label != decision.label:
         raise BadOption(f"The model does not decide for {decision.label!r} here, nor for anything that could change.")

@@ -257,7 +257,7 @@ class Passes:
         if kind == "embeddings":
             with torch.enable_grad():
                 return ForwardPass(self.model.logits(self.inputs, self.count, self.leaf))
-        if kind == "modified_gradient" and (self.model.task.two_stacks or self.model.task.several_rows is not None):
+        if kind == "modified_gradient" and self.records_no_layer:
             return self._to_words()
         if self.model.task.two_stacks:
             raise NotSeen(TWO_STACKS)
@@ -267,6 +267,11 @@ class Passes:
             attend = fused_attention if kind == "graph" else explicit_attention
             record, logits = self._record(self.leaf, attend=attend, scores=kind in ("scores", "gradients"))
             return ForwardPass(logits, record)
+
+    @property
+    def records_no_layer(self) -> bool:
+        """Whether modified gradients can be followed to the words alone: there are two stacks, or several rows."""
+        return self.model.task.two_stacks or self.model.task.several_rows is not None
 
     def _to_words(self) -> ForwardPass:
         """The forward pass that modified gradients go back through to the words, whatever stands between: two stacks,
@@ -465,7 +470,8 @@ class TargetedPasses:
         """What the rules carry from every row's own target to `at`, with a batch in front."""
         self._check_heads(propagation)
         need: Reads = "relevance_double" if propagation.double else "relevance"
-        if need == "relevance" and propagation.rules != "zplus" and at in ("words", "blocks") and trace is None:
+        cheaper = at == "words" or (at == "blocks" and not self.passes.records_no_layer)
+        if need == "relevance" and propagation.rules != "zplus" and cheaper and trace is None:
             need = "modified_gradient"  # so little is read that a cheaper pass may do
         made = self.passes.forward(need)
         record, state = made.recording, made.state

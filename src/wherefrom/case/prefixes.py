@@ -39,6 +39,7 @@ ONE_PASS = frozenset(
         "integrated_gradients",
         "kernel_shap",
         "lime",
+        "logit_contributions",
         "lrp",
         "mask_lrp",
         "norms",

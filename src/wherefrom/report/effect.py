@@ -20,7 +20,12 @@ SATURATED = 0.99  # above this probability, or as far below one half, the logit 
 ROUNDING = 1e-6  # of the largest score, or of a logit: what single precision cannot tell apart
 
 # Scores that share out the target's logit, or are changes of it: their sum says how far the logit could move.
-LOGITS = frozenset({"integrated_gradients", "lrp", "attn_lrp", "cp_lrp", "occlusion", "lime", "kernel_shap"})
+LOGITS = frozenset(
+    {
+        *("integrated_gradients", "lrp", "attn_lrp", "cp_lrp", "logit_contributions"),
+        *("occlusion", "lime", "kernel_shap"),
+    }
+)
 # Derivatives of the logit times what they belong to. They say what a small change does, which is less than what hiding
 # a word does; so the model's own answers count where the explanation was checked.
 DERIVATIVES = frozenset({"input_x_gradient", "cat", "attcat", "attention_x_gradient", "attention_gradients"})

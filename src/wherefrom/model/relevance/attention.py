@@ -151,7 +151,7 @@ def _through_softmax(rules: RuleSet, to_probs: Tensor, probs: Tensor, scores: Te
     """
     if rules == "zplus":
         return ratio(to_probs, scores).mul_(0.5)
-    if rules == "cp_lrp":  # the probabilities are held fixed
+    if rules in ("cp_lrp", "local_linear"):  # the probabilities are held fixed
         return None
     weighted = to_probs.mul_(probs)
     back = weighted.addcmul_(probs, weighted.sum(-1, keepdim=True), value=-1)

@@ -6,6 +6,8 @@ The rule sets:
 - zplus: relevance. It starts as one at the target's logit and every operation shares what it receives among its
   operands by the z+ rules, so that the sum is conserved.
 - attn_lrp, cp_lrp: a modified gradient; times the input it is relevance (Achtibat et al. 2024; Ali et al. 2022).
+- local_linear: the gradient, with what cp_lrp holds fixed (attention, deviations, routing) held fixed and nothing else
+  changed: activations and gates have their own derivatives.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from torch import Tensor
 
 from wherefrom.model.relevance.zplus import ratio
 
-RuleSet = Literal["gradient", "zplus", "attn_lrp", "cp_lrp"]
+RuleSet = Literal["gradient", "zplus", "attn_lrp", "cp_lrp", "local_linear"]
 MaskVariant = Literal["paper", "published"]
 
 

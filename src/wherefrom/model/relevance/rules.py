@@ -79,6 +79,11 @@ class Rule:
         """Whether the modified gradients are the gradient here, so that they need no step."""
         return self.attn_lrp is gradient and self.cp_lrp is gradient
 
+    @property
+    def local_linear(self) -> Share:
+        """No column of its own: cp_lrp's rule where that holds something fixed, else the gradient."""
+        return self.cp_lrp if self.cp_lrp in (no_gradient, fixed_deviation, fixed_mean_square) else gradient
+
     def share(self, rules: RuleSet) -> Share:
         """The column of a rule set."""
         return gradient if rules == "gradient" else COLUMNS[rules](self)
@@ -88,6 +93,7 @@ COLUMNS: Mapping[str, Callable[[Rule], Share]] = {
     "zplus": lambda rule: rule.zplus,
     "attn_lrp": lambda rule: rule.attn_lrp,
     "cp_lrp": lambda rule: rule.cp_lrp,
+    "local_linear": lambda rule: rule.local_linear,
 }
 
 

@@ -31,11 +31,13 @@ import torch
 from wherefrom import load
 from wherefrom.benchmark.datasets import DataSet
 from wherefrom.benchmark.plan import RunPlan
+from wherefrom.benchmark.receipts import examples_kept
 from wherefrom.benchmark.run import run
-from wherefrom.benchmark.store import MANIFEST, read_manifest
+from wherefrom.benchmark.store import MANIFEST, Store, read_manifest
 from wherefrom.core.files import UNFINISHED
 
 WRITE = "write_bytes"
+SHARD = "scores/00000-00001.parquet"  # both parts of the run
 OPERATIONS: tuple[tuple[Any, str], ...] = (
     (Path, WRITE),
     (os, "fsync"),
@@ -105,8 +107,10 @@ def attempt(
     if child == 0:
         try:
             time.perf_counter = lambda: 0.0
+            started: list[int] = []
             operations = Operations(folder, moment) if count or moment is not None else None
-            run(RunPlan(**settings), folder)
+            run(RunPlan(**settings), folder, on_progress=lambda done, _: started.append(done))
+            folder.with_name("started.json").write_text(str(started[0]))
             if moment is not None:
                 die()
             if operations is not None:
@@ -144,13 +148,24 @@ def content(folder: Path) -> dict[str, bytes]:
     return found
 
 
-def receipts(folder: Path) -> dict[str, int]:
-    return {path.name: path.stat().st_mtime_ns for path in folder.glob("receipts/[0-9]*.json")}
+def uncompacted(settings: dict[str, Any], folder: Path) -> dict[str, bytes]:
+    """The files of the undisturbed run before its parts become a shard."""
+    child = os.fork()
+    if child == 0:
+        time.perf_counter = lambda: 0.0
+        Store.compact = lambda *_: None  # type: ignore[method-assign]
+        run(RunPlan(**settings), folder)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    if status:
+        sys.exit(f"the run whose parts stay parts ended with {status}")
+    return content(folder)
 
 
 def kill_everywhere(
     settings: dict[str, Any],
     whole: dict[str, bytes],
+    parts: dict[str, bytes],
     folder: Path,
     prepare: Callable[[], None] = lambda: None,
     *,
@@ -159,6 +174,7 @@ def kill_everywhere(
 ) -> Counter[str]:
     """Kill the run at each of its operations, every time from the beginning. How often it was killed, by the moment.
 
+    whole: the files of the undisturbed run. parts: those that it had before its parts became a shard.
     prepare: makes the folder as it is before the run, where there is something.
     until: the first operation of this name is the last that is tried.
     damaged: files that are damaged before the run; they are whole after it.
@@ -176,15 +192,15 @@ def kill_everywhere(
         attempt(settings, folder, (number, when))
         where = f"killed {when} {name}, operation {number} of {len(operations)}"
         for file, found in content(folder).items():
-            if not Path(file).name.startswith(UNFINISHED) and file not in damaged and found != whole[file]:
+            if not Path(file).name.startswith(UNFINISHED) and file not in damaged and found != (whole | parts)[file]:
                 sys.exit(f"{where}: {file} is neither whole nor missing")
-        done = receipts(folder)
+        kept = examples_kept(folder)
         attempt(settings, folder, None)
         found_now = content(folder)
         if found_now != whole:
             other = sorted(file for file in found_now.keys() | whole if found_now.get(file) != whole.get(file))
             sys.exit(f"{where}: {other} is not as in the undisturbed run")
-        if not damaged and {file: receipts(folder)[file] for file in done} != done:
+        if not damaged and int(folder.with_name("started.json").read_text()) != kept:
             sys.exit(f"{where}: a part was made twice")
         if damaged and len(list((folder / "aside").iterdir())) != 4:
             sys.exit(f"{where}: not everything of the damaged part was set aside")
@@ -202,18 +218,18 @@ def main() -> None:
     out = Path(settings.pop("out")).resolve()
     undisturbed, folder = out / "undisturbed", out / "killed"
     attempt(settings, undisturbed, None)
-    whole = content(undisturbed)
+    whole, parts = content(undisturbed), uncompacted(settings, out / "uncompacted")
 
     def with_damage() -> None:
         """A finished run, but one file was cut short, and a writer left its unfinished files behind."""
         shutil.copytree(undisturbed, folder)
-        cut = folder / "scores" / "00001.parquet"
+        cut = folder / SHARD
         cut.write_bytes(cut.read_bytes()[:100])
         for parent in (folder, folder / "receipts"):
             (parent / f"{UNFINISHED}0123456789ab").write_bytes(b"{")
 
-    fresh = kill_everywhere(settings, whole, folder)
-    repair = kill_everywhere(settings, whole, folder, with_damage, until=WRITE, damaged=("scores/00001.parquet",))
+    fresh = kill_everywhere(settings, whole, parts, folder)
+    repair = kill_everywhere(settings, whole, parts, folder, with_damage, until=WRITE, damaged=(SHARD,))
     print(json.dumps({"fresh": fresh, "repair": repair, "files": len(whole)}))
 
 

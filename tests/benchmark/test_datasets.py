@@ -460,6 +460,15 @@ def test_what_is_wrong_is_said_with_its_line(write: Write, name: str) -> None:
         DataSet(str(write(file, content))).checked()
 
 
+def test_ids_whose_short_digests_are_alike(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only eight bytes of each id are kept; where these are alike, the ids decide."""
+    monkeypatch.setattr("wherefrom.benchmark.datasets._short_digest", lambda _: 7)
+    rows = [{"id": name, "text": "a film"} for name in ("one", "two", "three")]
+    assert DataSet(str(write("x.jsonl", rows))).checked()[0] == 3
+    with pytest.raises(BadFile, match=r"line 4: the id 'two' is used already, at line 2"):
+        DataSet(str(write("y.jsonl", [*rows, rows[1]]))).checked()
+
+
 def test_what_is_wrong_with_a_layout(write: Write, tmp_path: Path) -> None:
     squad = {
         "data": [

@@ -29,10 +29,12 @@ def test_killed_at_every_operation_on_the_folder(tmp_path: Path, model_folder: P
     done = subprocess.run(program, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(done.stdout.splitlines()[-1])
-    assert told["files"] == 1 + 4 * PARTS
-    # Every file is written, flushed and given its name, which is flushed as well. Four files of a part are set aside.
-    fresh, repair, written = told["fresh"], told["repair"], 1 + 4 * PARTS
+    assert told["files"] == 1 + 4  # the parts have become a shard
+    # Every file is written, flushed and given its name, which is flushed as well. Four files of a shard are set aside,
+    # and those of the parts are removed once they are in a shard.
+    fresh, repair, written = told["fresh"], told["repair"], 1 + 4 * PARTS + 4
     assert fresh["before write_bytes"] == fresh["half write_bytes"] == fresh["before replace"] == written
     assert fresh["before fsync"] == 2 * written
+    assert fresh["before unlink"] == 4 * PARTS
     assert fresh["at end"] == 1
     assert (repair["before unlink"], repair["before replace"]) == (2, 4)

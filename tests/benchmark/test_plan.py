@@ -42,6 +42,7 @@ def test_there_and_back(tmp_path: Path) -> None:
         template="It is {}.",
         multi_label=True,
         address="auto",
+        storage="s3://bucket/run",
         strict=True,
         examples_per_part=5,
     )

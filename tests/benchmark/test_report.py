@@ -16,8 +16,9 @@ import pytest
 from rich.console import Console
 
 from wherefrom.benchmark import Run, RunPlan
+from wherefrom.benchmark.parts import Part
 from wherefrom.benchmark.statistics import Energy, Interval, Standing
-from wherefrom.benchmark.store import Part, new_manifest, open_store
+from wherefrom.benchmark.store import new_manifest, open_store
 from wherefrom.benchmark.summary import Summary, ranks_over_data_sets, summarise, with_distinct_names
 from wherefrom.benchmark.words import WordChoice
 from wherefrom.cli import main as cli
@@ -389,7 +390,7 @@ def test_the_commands(command: Any, tmp_path: Path, model_folder: Path, texts: P
     assert re.fullmatch(r"by the first part: about [\d,]+ forward passes and .+ for the other 2 examples", line)
     assert "6 examples" in done.out
     assert "0 examples with errors" in done.out
-    (tmp_path / "run" / "scores" / "00001.parquet").write_bytes(b"")
+    (tmp_path / "run" / "scores" / "00000-00001.parquet").write_bytes(b"")
     failed = command("report", str(tmp_path / "run"))
     assert failed.code == 1
     assert "was cut short or changed" in failed.err

@@ -27,11 +27,13 @@ from wherefrom.benchmark.columns import rationale_of
 from wherefrom.benchmark.datasets import DataSet
 from wherefrom.benchmark.engines import RayWorker, on_ray
 from wherefrom.benchmark.estimate import CostEstimate
+from wherefrom.benchmark.parts import Part
 from wherefrom.benchmark.plan import RunPlan
+from wherefrom.benchmark.receipts import Damage
 from wherefrom.benchmark.run import PARTS_PER_WINDOW, OnDamage, chunks
 from wherefrom.benchmark.run import run as run_plan
 from wherefrom.benchmark.statistics import winners
-from wherefrom.benchmark.store import Damage, FolderInUse, FolderTaken, Part, open_store, read_manifest
+from wherefrom.benchmark.store import FolderInUse, FolderTaken, open_store, read_manifest
 from wherefrom.benchmark.worker import Worker
 from wherefrom.case.case import Case
 from wherefrom.case.passes import Passes
@@ -271,7 +273,7 @@ def test_an_error_on_ray_comes_back_as_one_line(tmp_path: Path, model_folder: Pa
     worker = RayWorker(RunPlan("", str(model_folder), ["random"], ["entropy"], strict=True))
     assert worker.start() is None
     good, bad = Example("1", "a fine film"), Example("2", "\u0007", where="x, line 2")
-    first, second = worker.compute([good]), worker.compute([bad])
+    first, second = worker.compute((0, [good])), worker.compute((1, [bad]))
     assert isinstance(first, Part)
     assert [row["example"] for row in first.scores] == ["1"]
     assert isinstance(second, WherefromError)
@@ -297,12 +299,11 @@ def test_a_part_lets_its_passes_go(model_folder: Path) -> None:
 def test_damage_is_made_good(undisturbed: Run, tmp_path: Path, model_folder: Path, texts: Path) -> None:
     folder = tmp_path / "run"
     run(str(texts), folder, **settings(model_folder))
-    (folder / "scores" / "00001.parquet").write_bytes(b"PAR1")
-    (folder / "receipts" / "00002.json").write_text("{")
+    (folder / "scores" / "00000-00003.parquet").write_bytes(b"PAR1")
     seen: list[Damage] = []
     same_tables(run(str(texts), folder, **settings(model_folder), on_damage=seen.append), undisturbed)
-    assert [damage.number for damage in seen] == [1, 2]
-    assert len(list((folder / "aside").iterdir())) == 8  # three tables and a receipt of each
+    assert [(damage.number, damage.parts) for damage in seen] == [(0, 4)]
+    assert len(list((folder / "aside").iterdir())) == 4  # three tables and a receipt
 
 
 @pytest.mark.parametrize(

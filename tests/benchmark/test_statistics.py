@@ -18,6 +18,7 @@ from wherefrom.benchmark.statistics import (
     bootstrap,
     costs,
     curves,
+    in_blocks,
     leaderboard,
     winners,
 )
@@ -214,3 +215,22 @@ def test_costs_by_hand() -> None:
 def test_operations_that_won() -> None:
     rows = [explanation("optimus", [0.0], params=json.dumps({"winner": name})) for name in ("mean", "mean", "product")]
     assert winners([*rows, explanation("attcat", [0.0])]) == {"optimus": {"mean": 2, "product": 1}}
+
+
+def test_very_many_examples_are_drawn_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums stay what they are, and the interval is as wide as that of a mean is by theory."""
+    monkeypatch.setattr("wherefrom.benchmark.statistics.BLOCKS", 1000)
+    values = np.random.default_rng(3).normal(size=(20_003, 2)) * [1.0, 5.0] + [0.0, 2.0]
+    values[::3, 1] = np.nan
+    np.testing.assert_array_equal(in_blocks(values[:1000], 0), values[:1000])
+    blocks = in_blocks(values, 0)
+    assert blocks.shape == (1000, 2)
+    np.testing.assert_allclose(blocks[:, 0].sum(), values[:, 0].sum())
+    np.testing.assert_allclose(in_blocks(np.ones((20_003, 1)), 0).sum(), 20_003)
+    for column, interval in enumerate(bootstrap(values)):
+        known = values[~np.isnan(values[:, column]), column]
+        assert interval is not None
+        middle, reach = (interval.low + interval.high) / 2, (interval.high - interval.low) / 2
+        error = known.std(ddof=1) / np.sqrt(len(known))
+        assert middle == pytest.approx(known.mean(), abs=0.3 * error)
+        assert reach == pytest.approx(1.96 * error, rel=0.15)

@@ -17,6 +17,7 @@ import pytest
 from benchmark.films import TEXTS
 from wherefrom.benchmark import Run
 from wherefrom.benchmark.engines import REPLACEMENTS, WorkerLost, WorkerReplaced, in_processes
+from wherefrom.benchmark.parts import Part
 from wherefrom.benchmark.plan import RunPlan
 from wherefrom.benchmark.run import run
 from wherefrom.core.example import Example
@@ -85,6 +86,7 @@ def work_while_killing(plan: RunPlan, count: int, *, always: bool) -> list[int]:
     """The numbers of the parts that come back, while workers are killed: one of them, or all after every part."""
     before, seen = set(children()), list[int]()
     for number, part in in_processes(plan, iter(chunks(count)), 2):
+        assert isinstance(part, Part)
         assert [row["example"] for row in part.explanations] == [str(number)]
         victims = [worker for worker in children() if worker not in before]
         for worker in victims if always else victims[: not seen]:

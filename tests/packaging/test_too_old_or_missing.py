@@ -18,7 +18,8 @@ import wherefrom
 from wherefrom.api import Model
 from wherefrom.benchmark.engines import on_ray
 from wherefrom.benchmark.formats import read_hub, read_hugging_face, read_parquet
-from wherefrom.benchmark.store import Run, schemas
+from wherefrom.benchmark.store import Run
+from wherefrom.benchmark.tables import schemas
 from wherefrom.benchmark.thermostat import read_thermostat
 from wherefrom.core.comparison import Comparison
 from wherefrom.errors import MissingExtra, TooOld, WherefromError

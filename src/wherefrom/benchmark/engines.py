@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import platform
 import signal
+import sys
 import threading
 import warnings
 from collections import Counter, deque
@@ -16,17 +17,21 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
+from wherefrom.benchmark.parts import Part, PartInStorage, store_tables
 from wherefrom.benchmark.plan import RunPlan
-from wherefrom.benchmark.store import Part
+from wherefrom.benchmark.receipts import StoredParts
+from wherefrom.benchmark.shards import merge_tables
 from wherefrom.benchmark.worker import BadExample, Worker
 from wherefrom.core.example import Example
 from wherefrom.errors import MissingExtra, WherefromError
 
 Chunk = tuple[int, Sequence[Example]]  # a part's number and its examples
 OnShares = Callable[[Mapping[int, float]], None]  # called with the shares that are done of the parts in work
-FinishedParts = Generator[tuple[int, Part], None, None]  # as they are finished, in any order
+FinishedPart = Part | PartInStorage  # the second where workers write their tables themselves
+FinishedParts = Generator[tuple[int, FinishedPart], None, None]  # as they are finished, in any order
 AHEAD = 2  # chunks in the queue of each worker: enough that none is idle, few enough that memory stays small
 LOOK = 0.5  # seconds between two looks at how far the workers are
 REPLACEMENTS = 3  # how often a run goes on after a worker process was lost
@@ -55,7 +60,12 @@ def here(plan: RunPlan, chunks: Iterable[Chunk], moved: OnShares | None = None) 
     """In this process."""
     worker = Worker(plan)
     for number, examples in chunks:
-        yield number, worker(examples, moved and partial(_move_one, moved, number))
+        yield number, _finished(plan, number, worker(examples, moved and partial(_move_one, moved, number)))
+
+
+def _finished(plan: RunPlan, number: int, part: Part) -> FinishedPart:
+    """What a worker hands over: its rows, or where it has written them."""
+    return part if plan.storage is None else store_tables(part, number, Path(), str(plan.storage))
 
 
 def _move_one(moved: OnShares, number: int, share: float) -> None:
@@ -70,8 +80,8 @@ def in_processes(plan: RunPlan, chunks: Iterable[Chunk], workers: int, moved: On
     shares: MutableSequence[float] = context.RawArray("d", AHEAD * workers)
     due: deque[Chunk] = deque()  # drawn from the data set, and not done
     while True:
-        running: dict[Future[Part], Chunk] = {}
-        places: dict[Future[Part], int] = {}
+        running: dict[Future[FinishedPart], Chunk] = {}
+        places: dict[Future[FinishedPart], int] = {}
         pool = ProcessPoolExecutor(workers, context, _start_worker, (plan, shares))
         try:
             while True:
@@ -80,7 +90,7 @@ def in_processes(plan: RunPlan, chunks: Iterable[Chunk], workers: int, moved: On
                     place = min(set(range(AHEAD * workers)) - set(places.values()))
                     shares[place] = 0.0
                     with _interrupts_held():
-                        submitted = pool.submit(_compute, due[0][1], place)
+                        submitted = pool.submit(_compute, due[0], place)
                     running[submitted], places[submitted] = due[0], place
                     due.popleft()
                 if not running:
@@ -146,13 +156,15 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _compute(examples: Sequence[Example], place: int) -> Part:
+def _compute(chunk: Chunk, place: int) -> FinishedPart:
     assert _worker is not None
-    return _worker(examples, partial(_shares.__setitem__, place))
+    return _finished(_worker.plan, chunk[0], _worker(chunk[1], partial(_shares.__setitem__, place)))
 
 
 def on_ray(plan: RunPlan, chunks: Iterable[Chunk], workers: int, address: str | None = None) -> FinishedParts:
-    """On a Ray cluster: the one at `address`, or one of this machine's own. Parts come back here to be written."""
+    """On a Ray cluster: the one at `address`, or one of this machine's own. Parts come back here to be written, unless
+    the plan names a storage.
+    """
     try:
         import ray
         import ray.exceptions
@@ -248,7 +260,7 @@ class _RayStaff:
             for worker in self.ready:
                 if due and busy[worker] < AHEAD:
                     chunk = due.popleft()
-                    self.running[worker.compute.remote(chunk[1])] = (worker, chunk)
+                    self.running[worker.compute.remote(chunk)] = (worker, chunk)
                     busy[worker] += 1
 
     def _receive(self, reference: Any, due: deque[Chunk]) -> FinishedParts:
@@ -293,6 +305,18 @@ class _RayStaff:
             self.ray.kill(worker)
 
 
+def merge_on_ray(group: Sequence[StoredParts], folder: Path, at: str | None) -> StoredParts:
+    """Merge tables where the workers are, so that what is in a storage does not pass through this machine. What is in
+    the run's folder, and what is left when the cluster is gone, is merged here.
+    """
+    ray: Any = sys.modules.get("ray")  # which has been imported wherever there is a cluster
+    if at is None or any(one.at is None for one in group) or ray is None or not ray.is_initialized():
+        return merge_tables(group, folder, at)
+    task: Any = ray.remote(num_cpus=0)(merge_tables)  # a CPU of its own it might wait for until the run is over
+    found: StoredParts = ray.get(task.remote(group, folder, at))
+    return found
+
+
 class RayWorker:
     """A worker as an actor of Ray. Its errors are results: one that Ray carries back as an exception is a page long."""
 
@@ -307,8 +331,8 @@ class RayWorker:
             return WorkerLost(f"A worker on {platform.node()} cannot start: {error}")
         return None
 
-    def compute(self, examples: Sequence[Example]) -> Part | WherefromError:
+    def compute(self, chunk: Chunk) -> FinishedPart | WherefromError:
         try:
-            return self.worker(examples)
+            return _finished(self.plan, chunk[0], self.worker(chunk[1]))
         except WherefromError as error:
             return BadExample(str(error))

@@ -13,6 +13,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Literal
 
+from wherefrom.benchmark.storage import address_of
 from wherefrom.core.units import Level
 from wherefrom.errors import BadFile, BadOption, UnknownName
 
@@ -24,7 +25,7 @@ EXAMPLES_PER_PART = 16
 # multi-label model, or what the data set says.
 PREDICTED, ALL_PREDICTED, LABELLED = "predicted", "all-predicted", "label"
 # None of these changes a number: data are recognised by their content, and every engine gives the same parts.
-HOW = ("data_dir", "columns", "device", "engine", "workers", "address", "strict")
+HOW = ("data_dir", "columns", "device", "engine", "workers", "address", "storage", "strict")
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ class RunPlan:
         engine: local (this machine) or ray.
         workers: processes of one thread each; by default one a core, or one where the model is on a GPU or in memory.
         address: of a Ray cluster.
+        storage: where workers write their tables themselves, instead of handing them to the process that started the
+            run: a folder that all of them reach, or an address that fsspec knows, such as s3://bucket/run.
         strict: end at the first example that cannot be explained, instead of noting it.
         examples_per_part: how many examples are computed and stored together.
 
@@ -81,6 +84,7 @@ class RunPlan:
     engine: EngineName = "local"
     workers: int | None = None
     address: str | None = None
+    storage: str | PathLike[str] | None = None
     strict: bool = False
     examples_per_part: int = EXAMPLES_PER_PART
 
@@ -99,6 +103,8 @@ class RunPlan:
             raise BadOption(f"A part must hold at least 1 example, not {self.examples_per_part}.")
         if self.address is not None and self.engine != "ray":
             raise BadOption("An address is that of a Ray cluster: say --engine ray.")
+        if self.storage is not None:  # workers may be in other folders
+            object.__setattr__(self, "storage", address_of(self.storage))
 
     @property
     def folder(self) -> Path | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.stats import rankdata
 
-from wherefrom.benchmark.statistics import ROUNDS, Better, question_of
+from wherefrom.benchmark.statistics import BLOCKS, ROUNDS, Better, in_blocks, question_of
 from wherefrom.core.arrays import Numbers
 
 if TYPE_CHECKING:
@@ -76,16 +76,18 @@ def redrawn_ranks(
     ]
     rows = reduce(lambda one, other: one.union(other), (table.index for table in wide.values()))
     count = len(rows)
-    drawn = np.random.default_rng(seed).multinomial(count, [1 / count] * count, size=rounds).astype(np.float64)
+    units = min(count, BLOCKS)
+    drawn = np.random.default_rng(seed).multinomial(units, [1 / units] * units, size=rounds).astype(np.float64)
     by_question: dict[str, list[Numbers]] = {}
     above = dict.fromkeys(methods, 0)
     for metric, table in wide.items():
         values = table.reindex(index=rows, columns=methods).to_numpy(dtype=np.float64)  # (example, method)
-        means = _means(drawn, values)  # (round, method)
+        means = _means(drawn, values, seed)  # (round, method)
         sign = -1.0 if better[metric] == "higher" else 1.0
         by_question.setdefault(str(question_of(metric)), []).append(rankdata(sign * means, axis=1, nan_policy="omit"))
         if FLOOR in methods:
-            behind = sign * _means(drawn, values - values[:, [methods.index(FLOOR)]])  # below zero where it is better
+            beside = values - values[:, [methods.index(FLOOR)]]
+            behind = sign * _means(drawn, beside, seed)  # below zero where it is better
             for place, name in enumerate(methods):
                 known = behind[~np.isnan(behind[:, place]), place]
                 above[name] += bool(len(known) and np.quantile(known, 0.975) < 0)
@@ -93,13 +95,14 @@ def redrawn_ranks(
     return RedrawnRanks(tuple(methods), ranks, count, len(by_question), above, len(wide))
 
 
-def _means(drawn: Numbers, values: Numbers) -> Numbers:
-    """The mean of every column in every round, its NaN left out. (round, example), (example, column) -> (round,
-    column)
+def _means(drawn: Numbers, values: Numbers, seed: int) -> Numbers:
+    """The mean of every column in every round, its NaN left out. (round, example or block), (example, column) ->
+    (round, column)
     """
     known = ~np.isnan(values)
+    sums, counts = in_blocks(np.where(known, values, 0.0), seed), in_blocks(known.astype(np.float64), seed)
     with np.errstate(invalid="ignore"):
-        found: Numbers = (drawn @ np.where(known, values, 0.0)) / (drawn @ known.astype(np.float64))
+        found: Numbers = (drawn @ sums) / (drawn @ counts)
     return found
 
 

@@ -17,10 +17,22 @@ from typing import Any
 
 from wherefrom import __version__
 from wherefrom.benchmark.datasets import DataSet
-from wherefrom.benchmark.engines import Chunk, FinishedParts, OnShares, cores, here, in_processes, on_ray
+from wherefrom.benchmark.engines import (
+    Chunk,
+    FinishedPart,
+    FinishedParts,
+    OnShares,
+    cores,
+    here,
+    in_processes,
+    merge_on_ray,
+    on_ray,
+)
 from wherefrom.benchmark.estimate import WORTH_A_TRIAL, CostEstimate, OnEstimate
 from wherefrom.benchmark.plan import ALL_PREDICTED, LABELLED, PREDICTED, RunPlan
-from wherefrom.benchmark.store import MANIFEST, Damage, FolderTaken, Part, Run, new_manifest, open_store
+from wherefrom.benchmark.receipts import Damage
+from wherefrom.benchmark.shards import Merging, merge_tables
+from wherefrom.benchmark.store import MANIFEST, FolderTaken, Run, new_manifest, open_store
 from wherefrom.benchmark.worker import LabelNames, Worker, load_planned
 from wherefrom.core.example import Example
 from wherefrom.errors import BadFile, BadOption
@@ -75,7 +87,7 @@ def run(
             f"There is a run in {folder} already. Continue it with --resume, or choose another folder with --out."
         )
     prepared = _Prepared(plan)
-    with open_store(folder, prepared.manifest()) as store:
+    with open_store(folder, prepared.manifest(), prepared.storage, prepared.merging) as store:
         done, damaged = store.check()
         for damage in damaged:
             if on_damage is not None:
@@ -112,6 +124,7 @@ def run(
                         prepared.tell_cost(part, length / size, prepared.count - seen, workers, on_estimate)
                         on_estimate = None
                     moved({other: share for other, share in working.items() if other != number})
+        store.compact()
     return Run.load(folder)
 
 
@@ -250,7 +263,7 @@ class _Prepared:
         if part.passes:  # else it is one that cannot be explained, which the run will say
             tell(self._cost(examples, part.passes))
 
-    def tell_cost(self, part: Part, length: float, examples: int, workers: int, tell: OnEstimate) -> None:
+    def tell_cost(self, part: FinishedPart, length: float, examples: int, workers: int, tell: OnEstimate) -> None:
         """Tell what so many examples more will cost, by a part that is done and the mean length of its texts: parts
         hold texts of similar length, those of the first one the shortest.
         """
@@ -266,6 +279,16 @@ class _Prepared:
             passes * examples,
             None if seconds is None else seconds * examples,
         )
+
+    @property
+    def storage(self) -> str | None:
+        """Where tables are written, if it is not the run's folder."""
+        return None if self.plan.storage is None else str(self.plan.storage)
+
+    @property
+    def merging(self) -> Merging:
+        """What merges the tables of parts."""
+        return merge_on_ray if self.plan.engine == "ray" else merge_tables
 
     def workers(self, parts: int) -> int:
         """How many work at once."""

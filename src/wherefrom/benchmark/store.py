@@ -6,36 +6,47 @@
     aside/                   damaged files, kept so that their damage can be examined
 
 A part is done when its receipt is there and every file is as the receipt says. So a run may be killed at any moment.
+Parts that are done are merged into shards (shards.py), which have such files and receipts as well.
 """
 
 from __future__ import annotations
 
-import hashlib
-import io
 import json
 import os
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from wherefrom.benchmark.columns import EXPLANATION_COLUMNS
+from wherefrom.benchmark.parts import Part, PartInStorage, store_tables
 from wherefrom.benchmark.plan import RunPlan
+from wherefrom.benchmark.receipts import (
+    RECEIPTS,
+    Damage,
+    StoredParts,
+    alone_in,
+    checksum,
+    costs_in,
+    examined,
+    numbers_in,
+    read_receipt,
+    receipt_path,
+    write_receipt,
+)
+from wherefrom.benchmark.shards import PARTS_WAITING, SHARD_BYTES, Merging, groups, merge, merge_tables, remove
+from wherefrom.benchmark.tables import TABLES, arrow_and_parquet, joined, rows_of, schemas
 from wherefrom.benchmark.words import WordSummary, summarise_words
-from wherefrom.core.files import UNFINISHED, exists, json_text, named, reading, write_atomically
+from wherefrom.core.files import UNFINISHED, exists, json_text, named, write_atomically
 from wherefrom.errors import BadFile, MissingExtra
 
 if TYPE_CHECKING:
     import pandas
-    import pyarrow
 
 FORMAT = 3
-TABLES = ("explanations", "scores", "errors")
 MANIFEST = "manifest.json"
-OPTIONAL = {column.name for column in EXPLANATION_COLUMNS if column.optional}
 
 
 class FolderTaken(BadFile):
@@ -44,69 +55,6 @@ class FolderTaken(BadFile):
 
 class FolderInUse(BadFile):
     """Another process is running in the folder."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """The results of some examples: rows of each table, and what they cost."""
-
-    explanations: list[dict[str, Any]] = field(default_factory=list)
-    scores: list[dict[str, Any]] = field(default_factory=list)
-    errors: list[dict[str, Any]] = field(default_factory=list)
-    costs: Mapping[str, float] = field(default_factory=dict)  # examples, asked, distinct, rows, seconds
-    alone: list[dict[str, Any]] = field(
-        default_factory=list
-    )  # what each method costs for one of the examples when nothing is shared with other methods
-    passes: float = 0.0  # forward passes of one row, for methods and metrics: for an estimate, and not kept
-
-
-class Damage(NamedTuple):
-    """A part that cannot be trusted."""
-
-    number: int
-    why: str
-
-
-def schemas() -> dict[str, pyarrow.Schema]:
-    """The columns of every table; docs/running-a-benchmark.md says what they mean."""
-    arrow, _ = _arrow()
-    text, real = arrow.string(), arrow.float64()
-    types = {
-        "text": text,
-        "json": text,
-        "real": real,
-        "int": arrow.int32(),
-        "long": arrow.int64(),
-        "bool": arrow.bool_(),
-        "texts": arrow.list_(text),
-        "reals": arrow.list_(real),
-        "ints": arrow.list_(arrow.int32()),
-        "spans": arrow.list_(arrow.list_(arrow.int32(), 2)),
-    }
-    return {
-        "explanations": arrow.schema({column.name: types[column.type] for column in EXPLANATION_COLUMNS}),
-        "scores": arrow.schema(
-            {
-                "example": text,
-                "target": text,
-                "method": text,
-                "metric": text,
-                "value": real,
-                "why": text,
-                "details": text,
-            }
-        ),
-        "errors": arrow.schema({"example": text, "method": text, "where": text, "error": text}),
-    }
-
-
-def _arrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        import pyarrow.parquet as parquet
-    except ModuleNotFoundError as error:
-        raise MissingExtra("Storing a run", "bench") from error
-    return pyarrow, parquet
 
 
 def _pandas() -> Any:
@@ -120,8 +68,13 @@ def _pandas() -> Any:
 class Store:
     """A run's folder, open for writing. Only one process at a time has it (see `open_store`)."""
 
-    def __init__(self, folder: Path, manifest: Mapping[str, Any]) -> None:
-        self.folder, self.manifest = folder, manifest
+    def __init__(
+        self, folder: Path, manifest: Mapping[str, Any], at: str | None = None, merging: Merging = merge_tables
+    ) -> None:
+        """at: the storage that shards go to, where it is not the folder. merging: writes the tables of a shard."""
+        self.folder, self.manifest, self.at, self.merging = folder, manifest, at, merging
+        self._stored: dict[int, StoredParts] = {}  # by the number of the first part
+        self._waiting_parts = self._waiting_bytes = 0  # parts that came after the last merging
 
     @property
     def parts(self) -> int:
@@ -133,43 +86,63 @@ class Store:
         """
         for leftover in (*self.folder.glob(f"{UNFINISHED}*"), *self.folder.glob(f"*/{UNFINISHED}*")):
             leftover.unlink()
-        done, damaged = examined(self.folder, self.parts)
-        for damage in damaged:
-            self._set_aside(damage.number)
-        return done, damaged
+        found = examined(self.folder, self.parts)
+        for damage in found.damaged:
+            self._set_aside(damage)
+        for one in found.superseded:
+            remove(one, self.folder)
+        self._stored = {one.first: one for one in found.stored}
+        self._remove_unfinished_shards()
+        return {number for one in found.stored for number in one.numbers}, found.damaged
 
-    def write(self, number: int, part: Part) -> None:
+    def write(self, number: int, part: Part | PartInStorage) -> None:
         """Write the files first and the receipt last: a part without its receipt does not count."""
-        arrow, parquet = _arrow()
-        sums = {}
-        for table, schema in schemas().items():
-            content = io.BytesIO()
-            parquet.write_table(
-                arrow.Table.from_pylist(getattr(part, table), schema=schema), content, compression="zstd"
-            )
-            sums[table] = hashlib.sha256(content.getvalue()).hexdigest()
-            write_atomically(
-                _file(self.folder, table, number), content.getvalue(), f"part {number} of the run", durable=True
-            )
-        body = {"part": number, "sums": sums, "costs": dict(part.costs), "alone": part.alone}
-        receipt = json.dumps({"body": body, "sum": _sum(body)})
-        write_atomically(_receipt(self.folder, number), receipt, f"receipt of part {number}", durable=True)
+        kept = store_tables(part, number, self.folder, None) if isinstance(part, Part) else part
+        write_receipt(self.folder, kept.stored, [kept.costs], [kept.alone])
+        self._stored[number] = kept.stored
+        self._waiting_parts += 1
+        self._waiting_bytes += kept.stored.size
+        if self._waiting_parts >= PARTS_WAITING or self._waiting_bytes >= SHARD_BYTES:
+            self.compact()
 
-    def _set_aside(self, number: int) -> None:
+    def compact(self) -> None:
+        """Merge neighbouring parts into shards."""
+        for group in groups([self._stored[first] for first in sorted(self._stored)]):
+            shard = merge(group, self.folder, self.at, self.merging)
+            for one in group:
+                del self._stored[one.first]
+            self._stored[shard.first] = shard
+        self._waiting_parts = self._waiting_bytes = 0
+
+    def _remove_unfinished_shards(self) -> None:
+        """Remove tables of shards that have no receipt: of those that were being made when the run was killed."""
+        for table in TABLES:
+            for path in (self.folder / table).glob("[0-9]*-*.parquet"):
+                numbers = numbers_in(path.stem)
+                if numbers is not None and not receipt_path(self.folder, *numbers).exists():
+                    path.unlink()
+
+    def _set_aside(self, damage: Damage) -> None:
         away = self.folder / "aside"
         away.mkdir(exist_ok=True)
         stamp = time.time_ns()
+        one = StoredParts(damage.number, damage.number if damage.last is None else damage.last)
         # The receipt last: if this is interrupted, the part is found damaged again, and the rest of it is kept as well.
-        for name, file in [(table, _file(self.folder, table, number)) for table in TABLES] + [
-            ("receipt", _receipt(self.folder, number))
+        for name, file in [(table, self.folder / one.file(table)) for table in TABLES] + [
+            ("receipt", receipt_path(self.folder, one.first, one.last))
         ]:
             if file.exists() or file.is_symlink():
                 file.replace(away / f"{name}-{file.name}-{stamp}")
 
 
 @contextmanager
-def open_store(folder: Path, manifest: Mapping[str, Any]) -> Iterator[Store]:
-    """The folder of a new run, or of the same run as before. A second process and another configuration are refused."""
+def open_store(
+    folder: Path, manifest: Mapping[str, Any], at: str | None = None, merging: Merging = merge_tables
+) -> Iterator[Store]:
+    """The folder of a new run, or of the same run as before. A second process and another configuration are refused.
+
+    at: the storage that the tables go to, where it is not the folder. merging: writes the tables of a shard.
+    """
     from filelock import FileLock, Timeout
 
     lock = FileLock(folder / "lock")
@@ -184,12 +157,12 @@ def open_store(folder: Path, manifest: Mapping[str, Any]) -> Iterator[Store]:
     try:
         with _explaining_errors(folder):
             _check_or_write_manifest(folder, manifest)
-            for name in (*TABLES, "receipts", "aside"):
+            for name in (*TABLES, RECEIPTS, "aside"):
                 if (folder / name).is_symlink():
                     raise BadFile(f"{folder / name} is a link to elsewhere; a run is kept in its own folder alone.")
-            for name in (*TABLES, "receipts"):
+            for name in (*TABLES, RECEIPTS):
                 (folder / name).mkdir(exist_ok=True)
-        yield Store(folder, manifest)
+        yield Store(folder, manifest, at, merging)
     finally:
         lock.release()
 
@@ -243,8 +216,8 @@ def _short(value: object) -> str:
 def new_manifest(configuration: Mapping[str, Any], *, parts: int, facts: Mapping[str, Any]) -> dict[str, Any]:
     """The manifest of a run. configuration: everything that decides the numbers; facts: other things worth knowing."""
     plain = json.loads(json.dumps(configuration))  # as it will be read back
-    whole = {"wherefrom_run": FORMAT, "hash": _sum(plain), "parts": parts, "configuration": plain, **facts}
-    return whole | {"sum": _sum(json.loads(json.dumps(whole)))}
+    whole = {"wherefrom_run": FORMAT, "hash": checksum(plain), "parts": parts, "configuration": plain, **facts}
+    return whole | {"sum": checksum(json.loads(json.dumps(whole)))}
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -261,10 +234,10 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise BadFile(
             f"{path} was not written by this version of Wherefrom (its field 'wherefrom_run' is missing or another)."
         )
-    if found.get("hash") != _sum(found.get("configuration")):
+    if found.get("hash") != checksum(found.get("configuration")):
         raise BadFile(f"{path} is damaged: the hash is not that of the configuration.")
     # The hash says which run it is; the sum holds for the rest as well, such as how many parts make it complete.
-    if found.get("sum") != _sum({name: value for name, value in found.items() if name != "sum"}):
+    if found.get("sum") != checksum({name: value for name, value in found.items() if name != "sum"}):
         raise BadFile(f"{path} is damaged: its checksum does not match.")
     _check_fields(found, path)
     return found
@@ -285,108 +258,34 @@ def _check_fields(manifest: Mapping[str, Any], path: Path) -> None:
         raise BadFile(f"{path} is not the manifest of a run: {', '.join(wrong)} is missing or not what it should be.")
 
 
-def examined(folder: Path, parts: int) -> tuple[set[int], list[Damage]]:
-    """Which parts are done, and which are damaged: the files of every part are compared with its receipt."""
-    done, damaged = set[int](), list[Damage]()
-    for number in range(parts):
-        if not _receipt(folder, number).exists():
-            continue
-        try:
-            receipt = read_receipt(folder, number)
-            for table in TABLES:
-                file = _file(folder, table, number)
-                if not file.is_file():
-                    raise BadFile(f"{file} is missing")
-                with reading(file):
-                    content = file.read_bytes()
-                if hashlib.sha256(content).hexdigest() != receipt["sums"][table]:
-                    raise BadFile(f"{file} was cut short or changed")
-                _check_columns(content, table, file)
-        except BadFile as error:
-            damaged.append(Damage(number, str(error)))
-        else:
-            done.add(number)
-    return done, damaged
-
-
-def _check_columns(content: bytes, table: str, file: Path) -> None:
-    """A file may be as its receipt says and still be no table of a run, where somebody else made both."""
-    arrow, parquet = _arrow()
-    try:
-        columns = parquet.read_schema(io.BytesIO(content))
-    except arrow.ArrowException as error:
-        raise BadFile(f"{file} is not Parquet: {error}") from error
-    wanted = schemas()[table]
-    for name in OPTIONAL - set(columns.names):  # a run of an earlier version
-        if name in wanted.names:
-            wanted = wanted.remove(wanted.get_field_index(name))
-    if not columns.equals(wanted):
-        raise BadFile(f"{file} has other columns than the {table} of a run")
-
-
-def read_receipt(folder: Path, number: int) -> dict[str, Any]:
-    path = _receipt(folder, number)
-    try:
-        with reading(path):
-            found = json.loads(path.read_bytes())
-        body: dict[str, Any] = found["body"]
-        if found["sum"] != _sum(body) or body["part"] != number:
-            raise ValueError("its checksum does not match")
-        if (
-            {*TABLES} - body["sums"].keys()
-            or not isinstance(body["costs"], dict)
-            or not isinstance(body["alone"], list)
-        ):
-            raise ValueError("it does not hold what a receipt holds")
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise BadFile(f"{path} is damaged: {error}") from error
-    return body
-
-
-def examples_kept(folder: Path) -> int:
-    """How many examples the receipts in a folder speak of: quick, without looking at the tables."""
-    found = 0
-    for path in (folder / "receipts").glob("[0-9]*.json"):
-        with suppress(BadFile, ValueError):
-            found += int(read_receipt(folder, int(path.stem))["costs"].get("examples", 0))
-    return found
-
-
-def _sum(plain: Any) -> str:
-    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
-
-
-def _file(folder: Path, table: str, number: int) -> Path:
-    return folder / table / f"{number:05d}.parquet"
-
-
-def _receipt(folder: Path, number: int) -> Path:
-    return folder / "receipts" / f"{number:05d}.json"
-
-
 @dataclass(frozen=True)
 class Run:
     """A run in its folder, finished or not, with its tables as pandas frames. Reading changes nothing."""
 
     folder: Path
     manifest: Mapping[str, Any]
-    done: Sequence[int]  # parts
+    stored: Sequence[StoredParts]  # parts and shards, by number
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Run:
         path = Path(folder)
         manifest = read_manifest(path)
-        done, damaged = examined(path, int(manifest["parts"]))
-        if damaged:
+        found = examined(path, int(manifest["parts"]))
+        if found.damaged:
             raise BadFile(
-                f"{damaged[0].why}. Run 'wherefrom run' again with --out {path}: it"
+                f"{found.damaged[0].why}. Run 'wherefrom run' again with --out {path}: it"
                 " sets damaged parts aside and computes them again."
             )
-        return cls(path, manifest, sorted(done))
+        return cls(path, manifest, found.stored)
+
+    @property
+    def done(self) -> list[int]:
+        """The numbers of the parts that are there."""
+        return [number for one in self.stored for number in one.numbers]
 
     @property
     def finished(self) -> bool:
-        return len(self.done) == int(self.manifest["parts"])
+        return sum(len(one.numbers) for one in self.stored) == int(self.manifest["parts"])
 
     @property
     def name(self) -> str:
@@ -401,38 +300,40 @@ class Run:
     @cached_property
     def explanations(self) -> pandas.DataFrame:
         """One row an example, target and method."""
-        return self._frame("explanations")
+        return self.frame("explanations")
 
     @cached_property
     def scores(self) -> pandas.DataFrame:
         """One row an example, target, method and metric; `value` is NaN where the metric is not defined, and `why` says
         why.
         """
-        return self._frame("scores")
+        return self.frame("scores")
 
     @cached_property
     def errors(self) -> pandas.DataFrame:
         """Examples that could not be explained, and why."""
-        return self._frame("errors")
+        return self.frame("errors")
 
     @cached_property
     def costs(self) -> pandas.DataFrame:
         """One row a part: examples, asked, distinct, rows, seconds."""
-        return _pandas().DataFrame([{"part": number} | body["costs"] for number, body in self._receipts.items()])
+        return _pandas().DataFrame([{"part": number} | costs for number, costs, _ in self._receipts()])
 
     @cached_property
     def alone(self) -> pandas.DataFrame:
         """One row a part and method: what the method costs for one of the part's examples when nothing is shared."""
         rows = [
-            {"part": number, "examples": body["costs"]["examples"]} | row
-            for number, body in self._receipts.items()
-            for row in body["alone"]
+            {"part": number, "examples": costs["examples"]} | row
+            for number, costs, alone in self._receipts()
+            for row in alone
         ]
         return _pandas().DataFrame(rows, columns=["part", "examples", "method", "seconds", "forwards", "backwards"])
 
-    @cached_property
-    def _receipts(self) -> dict[int, dict[str, Any]]:
-        return {number: read_receipt(self.folder, number) for number in self.done}
+    def _receipts(self) -> Iterator[tuple[int, dict[str, float], list[dict[str, Any]]]]:
+        """Every part's number, what it cost, and what methods cost alone."""
+        for one in self.stored:
+            body = read_receipt(self.folder, one.first, one.last)
+            yield from zip(one.numbers, costs_in(body), alone_in(body), strict=True)
 
     def words(
         self, method: str | None = None, *, least: int = 2, fold_case: bool = True, stop_words: Collection[str] = ()
@@ -447,17 +348,34 @@ class Run:
         )
         return _pandas().DataFrame(found, columns=list(WordSummary._fields))
 
-    def rows(self, table: str, method: str | None = None) -> Iterator[dict[str, Any]]:
-        """The rows of a table as plain Python, or those of one method, part after part: None where there is nothing,
-        and no more memory than a part takes.
-        """
-        _, parquet = _arrow()
-        chosen = None if method is None else [("method", "==", method)]
-        for number in self.done:
-            yield from parquet.read_table(_file(self.folder, table, number), filters=chosen).to_pylist()
+    def rows(
+        self,
+        table: str,
+        method: str | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        examples: Collection[str] | None = None,
+    ) -> Iterator[dict[str, Any]]:
+        """The rows of a table as plain Python, part after part: None where there is nothing, and no more memory than a
+        few rows take.
 
-    def _frame(self, table: str) -> pandas.DataFrame:
-        arrow, parquet = _arrow()
+        method, examples: only the rows of this method and of these examples. columns: these alone; they must hold what
+        rows are chosen by.
+        """
+        chosen: dict[str, list[str]] = {} if method is None else {"method": [method]}
+        if examples is not None:
+            chosen["example"] = list(examples)
+        for one in self.stored:
+            with one.storage(self.folder).open(one.file(table)) as file:
+                yield from rows_of(file, columns, chosen)
+
+    def frame(self, table: str, columns: Sequence[str] | None = None) -> pandas.DataFrame:
+        """A table as a pandas frame, or only some of its columns, which takes less memory where there are many rows."""
+        _, parquet = arrow_and_parquet()
         _pandas()  # which Arrow would ask for only at the end
-        parts = [parquet.read_table(_file(self.folder, table, number)) for number in self.done]
-        return arrow.concat_tables([schemas()[table].empty_table(), *parts], promote_options="default").to_pandas()
+        nothing = schemas()[table].empty_table()
+        parts = [nothing if columns is None else nothing.select(list(columns))]
+        for one in self.stored:
+            with one.storage(self.folder).open(one.file(table)) as file:
+                parts.append(parquet.read_table(file, columns=None if columns is None else list(columns)))
+        return joined(parts).to_pandas()

@@ -32,11 +32,16 @@ from wherefrom.core.explanation import SMALL_GAP, Explanation
 from wherefrom.errors import BadFile, BadOption, UnknownName
 
 if TYPE_CHECKING:
+    import pandas
+
     from wherefrom.benchmark.store import Run
 
 SHOWN = 48  # examples that can be looked at: a third of them the most disputed, a third wrong, the rest from all over
 CHARACTERS = 20_000  # of all their texts; each is shown once for every method, so a page of more would be slow
 CURVES = ("aopc", "log_odds")
+# The columns that are read, because all of a large run would not fit into memory: for agreement, and for words.
+RANKED = ("example", "target", "method", "segment", "scores")
+WORDED = ("example", "target", "method", "signed", "level", "text", "pair", "segment", "offsets", "scores")
 
 
 @dataclass(frozen=True)
@@ -92,7 +97,8 @@ class Summary:
 
 def summarise(run: Run, energy: Energy | None = None, *, seed: int = 0, words: WordChoice | None = None) -> Summary:
     """words: which words are listed; by the method that is recommended unless given."""
-    if run.done and run.explanations.empty and not run.errors.empty:
+    explained = run.frame("explanations", ["example", "target", "label", "prediction", "predicted", "value"])
+    if run.done and explained.empty and not run.errors.empty:
         commonest, count = Counter(run.errors["error"]).most_common(1)[0]
         raise BadFile(
             f"No example of the run in {run.folder} could be explained, so there is nothing to report:"
@@ -105,15 +111,16 @@ def summarise(run: Run, energy: Energy | None = None, *, seed: int = 0, words: W
         )
     better: dict[str, Better] = {row["asked"]: row["better"] for row in run.manifest["metrics"]}
     metrics = [metric for metric in better if metric in set(run.scores["metric"])]
-    agreed = agreement(run.rows("explanations"), run.manifest["configuration"]["plan"]["methods"])
-    frame = run.explanations[["example", "label", "prediction", "predicted"]].drop_duplicates("example")
+    agreed = agreement(run.rows("explanations", columns=RANKED), run.manifest["configuration"]["plan"]["methods"])
+    frame = explained[["example", "label", "prediction", "predicted"]].drop_duplicates("example")
     labelled = frame[frame["label"].notna()]
     predicted = [  # runs of earlier versions have the likeliest label alone
         [likeliest] if every is None else list(every)
         for likeliest, every in zip(labelled["prediction"], labelled["predicted"], strict=True)
     ]
-    values = run.explanations.drop_duplicates(["example", "target"])["value"].dropna()
+    values = explained.drop_duplicates(["example", "target"])["value"].dropna()
     right = [_right(*pair) for pair in zip(labelled["label"], labelled["prediction"], strict=True)]
+    chosen = run.rows("explanations", columns=["method", "params"])
     found = Summary(
         name=run.name,
         manifest=run.manifest,
@@ -131,9 +138,9 @@ def summarise(run: Run, energy: Energy | None = None, *, seed: int = 0, words: W
         },
         costs=costs(run.alone, energy),
         agreement=agreed,
-        winners={method: counted.most_common() for method, counted in winners(run.rows("explanations")).items()},
+        winners={method: counted.most_common() for method, counted in winners(chosen).items()},
         gaps=_gaps(run),
-        disputed=_disputed(run, agreed),
+        disputed=_disputed(run, agreed, explained),
         redrawn=redrawn_ranks(run.scores[run.scores["metric"].isin(metrics)], better, seed=seed),
         errors=list(run.rows("errors")),
         counts={name: float(run.costs[name].sum()) for name in run.costs.columns if name != "part"},
@@ -147,30 +154,30 @@ def _words(run: Run, summary: Summary, choice: WordChoice) -> list[ClassWords]:
     told = recommend([summary.redrawn])
     ranked = [method for method in summary.ranks.methods if method != FLOOR]
     method = choice.method or (told.method if told else None) or next(iter(ranked), None)
-    return [] if method is None else list_words(run.rows("explanations", method), choice)
+    return [] if method is None else list_words(run.rows("explanations", method, columns=WORDED), choice)
 
 
 def _gaps(run: Run) -> dict[str, int]:
     """How many explanations of each method miss a part of what they should add up to, where any do."""
-    rows = run.explanations[run.explanations["gap"].notna()]
-    moved = [
-        max(sum(map(abs, scores)), abs(sum(scores) + gap))
-        for scores, gap in zip(rows["scores"], rows["gap"], strict=True)
-    ]
-    return dict(Counter(rows["method"][(rows["gap"].abs() > [SMALL_GAP * one for one in moved]).to_numpy()]))
+    known = run.frame("explanations", ["method", "gap"])
+    found = Counter[str]()
+    for method in known["method"][known["gap"].notna()].unique():
+        for row in run.rows("explanations", method, columns=["method", "gap", "scores"]):
+            scores, gap = row["scores"], row["gap"]
+            moved = None if gap is None else max(sum(map(abs, scores)), abs(sum(scores) + gap))
+            found[method] += moved is not None and abs(gap) > SMALL_GAP * moved
+    return {method: count for method, count in found.items() if count}
 
 
 def _right(label: str, predicted: str) -> bool:
     return predicted in (label, *label.split(", "))
 
 
-def _disputed(run: Run, agreed: MethodAgreement) -> list[Disputed]:
+def _disputed(run: Run, agreed: MethodAgreement, explained: pandas.DataFrame) -> list[Disputed]:
     """The examples that are shown: some on which methods agree least, some that the model gets wrong, some of all."""
     order = sorted(agreed.by_example, key=lambda key: agreed.by_example[key])
-    frame = run.explanations[["example", "target", "label", "prediction", "text"]].drop_duplicates(
-        ["example", "target"]
-    )
-    about = {(row.example, row.target): row for row in frame.itertuples()}
+    frame = explained[["example", "target", "label", "prediction"]].drop_duplicates(["example", "target"])
+    about = {(row.example, row.target): row for row in (frame.itertuples() if order else ())}
     labels = {key: about[key].label if isinstance(about[key].label, str) else None for key in order}
     wrong = {
         key: None if label is None else not _right(label, str(about[key].prediction)) for key, label in labels.items()
@@ -180,15 +187,20 @@ def _disputed(run: Run, agreed: MethodAgreement) -> list[Disputed]:
     rest = [key for key in order if key not in chosen]
     room = SHOWN - len(chosen)
     chosen |= dict.fromkeys(rest if len(rest) <= room else rest[:: -(-len(rest) // room)])
+    examples = {key[0] for key in chosen}
+    texts = {
+        (row["example"], row["target"]): row["text"]
+        for row in run.rows("explanations", columns=["example", "target", "text"], examples=examples)
+    }
     shown: set[tuple[str, str]] = set()
     characters = 0
     for key in chosen:
-        characters += len(about[key].text)
+        characters += len(texts[key])
         if not shown or characters <= CHARACTERS:
             shown.add(key)
     found: dict[tuple[str, str], list[Explanation]] = {key: [] for key in order if key in shown}
     marked: dict[tuple[str, str], Rationale | None] = {}
-    for row in run.rows("explanations"):
+    for row in run.rows("explanations", examples=examples):
         key = (row["example"], row["target"])
         if key in found:
             found[key].append(explanation_of(row))

@@ -95,9 +95,31 @@ class ClassWords(NamedTuple):
 
 @dataclass
 class _Occurrences:
-    scores: list[float] = field(default_factory=list)
-    by_text: dict[object, list[float]] = field(default_factory=lambda: defaultdict(list))
-    places: list[tuple[float, str]] = field(default_factory=list)
+    """What is known of a word so far, in memory that does not grow with the number of texts."""
+
+    count: int = 0
+    total: float = 0.0
+    positive: int = 0
+    negative: int = 0
+    texts: int = 0
+    mean: float = 0.0  # over texts, of the word's mean score within each
+    squares: float = 0.0  # of the distances of these from their mean, added up (Welford's algorithm)
+    heaviest: list[tuple[float, str]] = field(default_factory=list)  # the score and the text around it, largest first
+
+    def add(self, found: Sequence[tuple[float, str]]) -> None:
+        """The word's occurrences in one more text."""
+        scores = [score for score, _ in found]
+        self.count += len(scores)
+        self.total += sum(scores)
+        self.positive += sum(score > 0 for score in scores)
+        self.negative += sum(score < 0 for score in scores)
+        self.texts += 1
+        mean = sum(scores) / len(scores)
+        distance = mean - self.mean
+        self.mean += distance / self.texts
+        self.squares += distance * (mean - self.mean)
+        if len(self.heaviest) < EXAMPLES or max(map(abs, scores)) > abs(self.heaviest[-1][0]):
+            self.heaviest = sorted([*self.heaviest, *found], key=lambda one: -abs(one[0]))[:EXAMPLES]
 
 
 def summarise_words(
@@ -118,15 +140,14 @@ def summarise_words(
     ignored = {word.lower() if fold_case else word for word in stop_words}
     found: dict[tuple[str, str, str], _Occurrences] = defaultdict(_Occurrences)
     for row in rows:
+        own: dict[str, list[tuple[float, str]]] = defaultdict(list)
         for word, score, place in _scored_words(row):
             name = word.lower() if fold_case else word
-            if name in ignored or not any(character.isalnum() for character in name):
-                continue
-            one = found[row["target"], row["method"], name]
-            one.scores.append(score)
-            one.by_text[row["example"]].append(score)
-            one.places.append((score, place))
-    listed = [_summary(*key, one) for key, one in found.items() if len(one.by_text) >= least]
+            if name not in ignored and any(character.isalnum() for character in name):
+                own[name].append((score, place))
+        for name, places in own.items():  # an example, a target and a method have one row, so this is all of the text
+            found[row["target"], row["method"], name].add(places)
+    listed = [_summary(*key, one) for key, one in found.items() if one.texts >= least]
     return sorted(listed, key=lambda one: (one.target, one.method, -one.total, one.word))
 
 
@@ -136,21 +157,21 @@ def list_words(rows: Iterable[Mapping[str, Any]], choice: WordChoice) -> list[Cl
     rows: explanations by one method, as a run stores them.
     """
     signed = True
-    texts: dict[str, set[object]] = defaultdict(set)
+    texts: dict[str, int] = defaultdict(int)
 
     def seen() -> Iterator[Mapping[str, Any]]:
         nonlocal signed
         for row in rows:
             signed = signed and bool(row["signed"])
-            texts[row["target"]].add(row["example"])
+            texts[row["target"]] += 1
             yield row
 
     found: dict[tuple[str, str], list[WordSummary]] = defaultdict(list)
     listed = summarise_words(seen(), least=choice.least, fold_case=choice.fold_case, stop_words=choice.stop_words)
     for word in listed:
         found[word.target, word.method].append(word)
-    shown = sorted(found, key=lambda key: (-len(texts[key[0]]), key))[:CLASSES]
-    return [_listed(key, signed, len(texts[key[0]]), found[key]) for key in shown]
+    shown = sorted(found, key=lambda key: (-texts[key[0]], key))[:CLASSES]
+    return [_listed(key, signed, texts[key[0]], found[key]) for key in shown]
 
 
 def _listed(key: tuple[str, str], signed: bool, texts: int, found: Sequence[WordSummary]) -> ClassWords:
@@ -188,27 +209,23 @@ def _quantile(freedom: int) -> float:
 
 
 def _summary(target: str, method: str, word: str, one: _Occurrences) -> WordSummary:
-    means = [sum(part) / len(part) for part in one.by_text.values()]
-    mean = sum(means) / len(means)
     low = high = None
-    if len(means) > 1:
-        variance = sum((value - mean) ** 2 for value in means) / (len(means) - 1)
-        reach = _quantile(len(means) - 1) * math.sqrt(variance / len(means))
-        low, high = mean - reach, mean + reach
-    positive, negative = (sum(sign * score > 0 for score in one.scores) / len(one.scores) for sign in (1, -1))
-    heaviest = sorted(one.places, key=lambda place: -abs(place[0]))[:EXAMPLES]
+    if one.texts > 1:
+        variance = one.squares / (one.texts - 1)
+        reach = _quantile(one.texts - 1) * math.sqrt(variance / one.texts)
+        low, high = one.mean - reach, one.mean + reach
     return WordSummary(
         target,
         method,
         word,
-        len(one.scores),
-        len(one.by_text),
-        sum(one.scores),
-        mean,
+        one.count,
+        one.texts,
+        one.total,
+        one.mean,
         low,
         high,
-        positive,
-        negative,
-        positive > 0 and negative > 0,
-        tuple(place for _, place in heaviest),
+        one.positive / one.count,
+        one.negative / one.count,
+        one.positive > 0 and one.negative > 0,
+        tuple(place for _, place in one.heaviest),
     )

@@ -17,9 +17,9 @@ from typing import Any
 import torch
 
 from wherefrom.benchmark.columns import row_of
+from wherefrom.benchmark.parts import Part
 from wherefrom.benchmark.plan import ALL_PREDICTED, LABELLED, PREDICTED, RunPlan
 from wherefrom.benchmark.stages import ALONE, ASKING, EXPLAINING, OnShare, Stages
-from wherefrom.benchmark.store import Part
 from wherefrom.case.asking import Asker
 from wherefrom.case.case import make_cases
 from wherefrom.case.explain import explain_texts

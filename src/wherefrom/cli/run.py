@@ -48,8 +48,8 @@ from wherefrom.progress import bar
 
 if TYPE_CHECKING:
     from wherefrom.benchmark.estimate import CostEstimate
+    from wherefrom.benchmark.receipts import Damage
     from wherefrom.benchmark.statistics import Standing
-    from wherefrom.benchmark.store import Damage
     from wherefrom.benchmark.summary import Summary
 
 
@@ -99,6 +99,14 @@ def run(
     address: Annotated[
         str | None, typer.Option(help="A Ray cluster.", show_default="one of this machine's own")
     ] = None,
+    storage: Annotated[
+        str | None,
+        typer.Option(
+            help="Where workers write their tables themselves: a folder that all of them reach, or an address such as"
+            " s3://bucket/run.",
+            show_default="the folder of the run, by this process",
+        ),
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume/--no-resume", help="Go on with a run that is there already.")
     ] = True,
@@ -142,6 +150,7 @@ def run(
                 "engine": engine,
                 "workers": workers,
                 "address": address,
+                "storage": storage,
                 "strict": strict,
                 "examples_per_part": part,
             },
@@ -186,7 +195,7 @@ def _says_what_is_kept(out: Path) -> Iterator[_Kept]:
     except (KeyboardInterrupt, _Terminated) as stop:
         text = "stopped before the first example; the same command starts again."
         if kept.everything is not None:
-            from wherefrom.benchmark.store import examples_kept
+            from wherefrom.benchmark.receipts import examples_kept
 
             count = examples_kept(out)
             text = f"stopped: {count} of {kept.everything} examples are kept in {out}; the same command goes on."
@@ -245,7 +254,11 @@ def _left_out(counts: Any) -> str:
 
 def _warn_of_damage(damage: Damage) -> None:
     problems.print(
-        Text.assemble(("warning: ", "yellow"), f"{damage.why}. It was set aside, and the part is computed again."),
+        Text.assemble(
+            ("warning: ", "yellow"),
+            f"{damage.why}. It was set aside, and"
+            f" {'the part is' if damage.parts == 1 else f'its {damage.parts} parts are'} computed again.",
+        ),
         soft_wrap=True,
     )
 

@@ -237,7 +237,9 @@ def _run(plan: dict[str, Any], out: Path, *, resume: bool, kept: _Kept) -> None:
 
 
 def _tell_cost(estimate: CostEstimate) -> None:
-    print(estimate, file=sys.stderr, flush=True)  # which a bar that is on the screen moves out of the way for
+    # A bar that is on the screen moves out of its way. In one piece, so that an interrupt does not part it from its end.
+    sys.stderr.write(f"{estimate}\n")
+    sys.stderr.flush()
 
 
 def _left_out(counts: Any) -> str:

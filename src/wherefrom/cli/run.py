@@ -237,7 +237,7 @@ def _run(plan: dict[str, Any], out: Path, *, resume: bool, kept: _Kept) -> None:
 
 
 def _tell_cost(estimate: CostEstimate) -> None:
-    # A bar that is on the screen moves out of its way. In one piece, so that an interrupt does not part it from its end.
+    # A bar on the screen moves out of its way. In one piece, so that an interrupt does not part it from its end.
     sys.stderr.write(f"{estimate}\n")
     sys.stderr.flush()
 

@@ -371,14 +371,14 @@ def model_facts(models: Mapping[tuple[str, str], StudyModel]) -> list[str]:
     """Of every data set and base: what was trained, and how good it is."""
     found = []
     for (name, base), model in models.items():
-        trained = (
-            "as it is shipped" if model.rows is None else f"trained on {model.rows:,} rows in {model.seconds:.0f} s"
-        )
-        scores = ", ".join(f"{key.replace('_', ' ')} {value:.2f}" for key, value in model.scores.items())
-        note = f"; {SETS[name].note}" if SETS[name].note and model.rows is not None else ""
+        facts = ["as it came" if model.rows is None else f"trained on {model.rows:,} rows in {model.seconds:.0f} s"]
+        if model.scores:
+            facts.append(", ".join(f"{key.replace('_', ' ')} {value:.2f}" for key, value in model.scores.items()))
+        if SETS[name].note and model.rows is not None:
+            facts.append(SETS[name].note)
         own = SETS[name].trained_on
         by = "" if own == name else f" (the model of {own})"
-        found.append(f"{name}, {base}{by}: {trained}; {scores}{note}.")
+        found.append(f"{name}, {base}{by}: {'; '.join(facts)}.")
     return found
 
 

@@ -1,14 +1,16 @@
-"""What a run will cost, predicted by a model with five coefficients, beside what it does cost.
+"""What a run will cost, predicted by a model with six coefficients, beside what it does cost.
 
     python -m benchmarks.cost_model [--rows 48] [--repeats 3]
 
-    seconds = c + parts * a + examples * methods * b + tokens forward * f + tokens forward and backward * g
+    seconds = c + parts * a + examples * (e + methods * b) + tokens forward * f + tokens forward and backward * g
 
-a and b are measured on runs of a tiny model (the one of benchmarks/scale.py), where all else is next to nothing: of one
-method in parts of 8 and of 24, and of two methods. c is a run of one example by the cheapest method on the embedded
-model; f and g are those of its bare network, without a method or a metric. So no run that is predicted has a part in
-the coefficients. How many rows methods and metrics need is what the run counts: `wherefrom run` says it before it
-begins, by one example. CPU time of one thread, the least of several.
+a, b and e are measured on runs of a tiny model (the one of benchmarks/scale.py), where all else is next to nothing: of
+one method in parts of 8 and of 24, of two methods, and of one example. c is a run of one example by the cheapest method
+on the embedded model; f and g are those of its bare network, without a method or a metric: f in full batches, as the
+questions of all metrics are asked, g in batches of a part. So no run that is predicted has a part in the coefficients.
+How many tokens go through the model is counted in the run (`wherefrom run` says how many rows before it begins, by one
+example). Rows that metrics ask are cheaper than bare ones, because the last block runs only where the decision is read:
+by the factor that benchmarks/running.py has measured. CPU time of one thread, the least of several.
 """
 
 from __future__ import annotations
@@ -36,6 +38,26 @@ RUNS = [
     ("attcat,gae,saliency,random", "aopc,log_odds"),
     ("occlusion", "comprehensiveness"),
 ]
+
+
+ASKING = 1.35  # how many times as fast as a bare forward pass rows are asked (docs/running-a-benchmark.md, 2026-11-15)
+
+
+class Tokens:
+    """Tokens that go through a model, with a graph and without."""
+
+    def __init__(self, network: Any) -> None:
+        self.counts = {True: 0, False: 0}
+        network.register_forward_pre_hook(self._count, with_kwargs=True)
+
+    def _count(self, _: object, __: object, kwargs: dict[str, Any]) -> None:
+        self.counts[torch.is_grad_enabled()] += int(kwargs["attention_mask"].sum())
+
+    def drawn(self, times: int) -> tuple[float, float]:
+        """Without a graph and with one, of one of several equal runs; and begin anew."""
+        found = self.counts[False] / times, self.counts[True] / times
+        self.counts = {True: 0, False: 0}
+        return found
 
 
 def least(function: Callable[[], object], repeats: int) -> float:
@@ -75,16 +97,22 @@ class Runs:
 
 
 def bare(model: Any, texts: list[str], repeats: int) -> tuple[float, float]:
-    """Seconds of a token forward, and of a token forward and backward to the embeddings, in batches of 16 texts."""
+    """Seconds of a token forward in full batches, and of a token forward and backward to the embeddings, in batches of
+    16 texts.
+    """
     inner = model.text_model
     encoded = sorted((inner.encode(text).input_ids for text in texts), key=len)
     batches = [encoded[start : start + 16] for start in range(0, len(encoded), 16)]
     padded = [inner.padded(batch, [(0,) * len(row) for row in batch]) for batch in batches]
     tokens = sum(map(len, encoded))
+    many = [row for row in encoded for _ in range(8)]  # sorted by length, as they are
+    size = max(1, inner.batch_tokens // len(many[-1]))
+    groups = [many[start : start + size] for start in range(0, len(many), size)]
+    full = [inner.padded(group, [(0,) * len(row) for row in group]) for group in groups]
 
     def forward() -> None:
         with torch.no_grad():
-            for inputs in padded:
+            for inputs in full:
                 inner.network(**inputs)
 
     def backward() -> None:
@@ -96,7 +124,7 @@ def bare(model: Any, texts: list[str], repeats: int) -> tuple[float, float]:
 
     for parameter in inner.network.parameters():
         parameter.requires_grad_(False)
-    return least(forward, repeats) / tokens, least(backward, repeats) / tokens
+    return least(forward, repeats) / (8 * tokens), least(backward, repeats) / tokens
 
 
 def main() -> None:
@@ -117,31 +145,24 @@ def main() -> None:
         parts = -(-given.rows // 8) - -(-given.rows // 24)
         a = max(0.0, (small - large) / parts)
         b = (two - large) / given.rows
+        one, _ = runs.seconds(tiny, "random", "entropy", limit=1)
+        e = max(0.0, (large - one - a * -(-given.rows // 24)) / given.rows - b)
         model = wherefrom.load("embedded")
         f, g = bare(model, texts, given.repeats)
         mean = sum(len(model.text_model.encode(text).input_ids) for text in texts) / len(texts)
-        print(f"a {1000 * a:.2f} ms a part; b {1000 * b:.2f} ms an example and method")
+        print(f"a {1000 * a:.2f} ms a part; e {1000 * e:.2f} ms an example; b {1000 * b:.2f} ms an example and method")
         print(f"f {1e6 * f:.1f} us a token; g {1e6 * g:.1f} us a token; {mean:.1f} tokens a text")
         c, _ = runs.seconds(model, "random", "entropy", limit=1)
         print(f"c {1000 * c:.0f} ms a run")
-        print("run | forward rows an example | backward rows | predicted, ms an example | measured | ratio")
+        print("run | tokens forward an example | forward and backward | predicted, ms an example | measured | ratio")
+        tokens = Tokens(model.text_model.network)
         for methods, metrics in RUNS:
             measured, found = runs.seconds(model, methods, metrics)
-            explained = found.explanations
-            back = float(explained["backwards"].sum()) / given.rows
-            rows = float(explained["forwards"].sum() + found.costs["rows"].sum()) / given.rows - back
-            alone = found.alone  # each method once more, on one text of a part
-            extra_back = float(alone["backwards"].sum()) / given.rows
-            extra = float(alone["forwards"].sum()) / given.rows - extra_back
+            rows, back = (count / given.rows for count in tokens.drawn(given.repeats))
             count = len(methods.split(","))
-            predicted = (
-                c / given.rows
-                + a * len(found.done) / given.rows
-                + b * count
-                + mean * (f * (rows + extra) + g * (back + extra_back))
-            )
+            predicted = c / given.rows + a * len(found.done) / given.rows + e + b * count + f * rows / ASKING + g * back
             print(
-                f"{methods}; {metrics} | {rows:.1f} | {back:.2f} | {1000 * predicted:.1f} |"
+                f"{methods}; {metrics} | {rows:.1f} | {back:.1f} | {1000 * predicted:.1f} |"
                 f" {1000 * measured / given.rows:.1f} | {predicted * given.rows / measured:.2f}",
                 flush=True,
             )

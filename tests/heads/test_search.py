@@ -24,13 +24,14 @@ from wherefrom.heads.head_map import ByHead
 from wherefrom.heads.search import best_mask, mask_values
 from wherefrom.model.text_model import TextModel
 
+# All of one class: what speaks for the other has no positive contributions, so that its relevance is rounding.
 TEXTS = [
     "the film was good",
-    "a bad film",
-    "the plot of the film is bad",
+    "a good film",
+    "the plot of the film is good",
     "a good film is it",
     "the film is not a good plot",
-    "bad is the film and the plot",
+    "good is the film and the plot",
 ]
 
 
@@ -96,9 +97,7 @@ def test_the_right_heads_are_found(model: TextModel, tmp_path: Path) -> None:
     assert found.mask[0][2:] == (0.0, 0.0)
     assert found.score > found.score_of_all + 0.01
     assert (found.texts, len(found.held_out)) == (4, 2)
-    # On texts that were not searched on. Where two heads cancel, what is left of all of them is rounding, and it may
-    # happen to rank these two texts rightly: the mask must not be the worse one.
-    assert min(found.held_out) > -1e-6
+    assert sum(found.held_out) / 2 > 0.01  # on texts that were not searched on
     assert seen[-1][0] == found.tried <= seen[-1][1]
     path = tmp_path / "heads.json"
     found.save(path)

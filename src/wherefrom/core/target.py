@@ -43,20 +43,27 @@ class Target:
         """As plain data, from which the task restores it."""
         return self.index, self.versus, None
 
+    def own(self, logits: Tensor) -> Tensor:
+        """Of all logits, those that this target is one of. (row, class)"""
+        return logits
+
     def score(self, logits: Tensor) -> Tensor:
         """What gradients and relevance start from: the logit, or the difference of two. (row, class) -> (row,)"""
-        return logits[:, self.index] if self.versus is None else logits[:, self.index] - logits[:, self.versus]
+        return self._chosen(self.own(logits))
+
+    def _chosen(self, own: Tensor) -> Tensor:
+        return own[:, self.index] if self.versus is None else own[:, self.index] - own[:, self.versus]
 
     def probability(self, logits: Tensor) -> Tensor:
         """Among all classes, or between the two that are compared; of a regression model, which has none, the value
         itself. (row, class) -> (row,)
         """
-        logits = logits.double()
+        own = self.own(logits).double()
         if self.regression:
-            return self.score(logits)
+            return self._chosen(own)
         if self.versus is not None:
-            return self.score(logits).sigmoid()
-        return (logits.sigmoid() if self.independent else logits.softmax(-1))[:, self.index]
+            return self._chosen(own).sigmoid()
+        return (own.sigmoid() if self.independent else own.softmax(-1))[:, self.index]
 
 
 @dataclass(frozen=True)
@@ -96,14 +103,8 @@ class WordTag(Target):
     def saved(self) -> SavedTarget:
         return self.index, self.versus, self.place
 
-    def score(self, logits: Tensor) -> Tensor:
-        return super().score(logits[:, :, self.place])
-
-    def probability(self, logits: Tensor) -> Tensor:
-        chances = logits[:, :, self.place].double()
-        if self.versus is not None:
-            return (chances[:, self.index] - chances[:, self.versus]).sigmoid()
-        return chances.softmax(-1)[:, self.index]
+    def own(self, logits: Tensor) -> Tensor:
+        return logits[:, :, self.place]
 
 
 @dataclass(frozen=True)
@@ -124,16 +125,7 @@ class MaskedWord(Target):
     def saved(self) -> SavedTarget:
         return self.index, self.versus, self.place
 
-    def score(self, logits: Tensor) -> Tensor:
-        return super().score(self._own(logits))
-
-    def probability(self, logits: Tensor) -> Tensor:
-        chances = self._own(logits).double()
-        if self.versus is not None:
-            return (chances[:, self.index] - chances[:, self.versus]).sigmoid()
-        return chances.softmax(-1)[:, self.index]
-
-    def _own(self, logits: Tensor) -> Tensor:
+    def own(self, logits: Tensor) -> Tensor:
         """(row, word)"""
         return logits[:, self.mask * self.words : (self.mask + 1) * self.words]
 

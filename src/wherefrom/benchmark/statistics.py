@@ -271,7 +271,8 @@ def _spearman(scores: Numbers) -> Numbers:
     ranks = rankdata(scores, axis=-1)
     ranks -= ranks.mean(-1, keepdims=True)
     ranks /= np.linalg.norm(ranks, axis=-1, keepdims=True)
-    return np.clip(ranks @ ranks.swapaxes(-1, -2), -1.0, 1.0)
+    found: Numbers = np.clip(ranks @ ranks.swapaxes(-1, -2), -1.0, 1.0)
+    return found
 
 
 def _by_example(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[tuple[str, str], list[Mapping[str, Any]]]]:

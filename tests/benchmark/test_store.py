@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from wherefrom.benchmark.parts import Part
 from wherefrom.benchmark.receipts import read_receipt
 from wherefrom.benchmark.store import FolderInUse, FolderTaken, new_manifest, open_store
 from wherefrom.benchmark.tables import schemas
+from wherefrom.benchmark.worker import is_timed
 from wherefrom.errors import BadFile, WherefromError
 
 MODEL = {"name": "toy", "fingerprint": "0123", "labels": ["NO", "YES"]}
@@ -103,6 +105,24 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert run.alone.to_dict("records")[1] == {"part": 1, "examples": 2, **ALONE}
     fill(tmp_path / "run", [2])
     assert Run.load(tmp_path / "run").finished
+
+
+def test_parts_without_times_have_those_of_the_nearest(tmp_path: Path) -> None:
+    count = 12
+    with open_store(tmp_path / "run", manifest(count)) as store:
+        for number in range(count):
+            alone = [ALONE | {"seconds": float(number)}] if is_timed(number) else []
+            store.write(number, replace(part(number), alone=alone))
+    found = Run.load(tmp_path / "run").alone
+    assert found["part"].tolist() == list(range(count))
+    assert found["seconds"].tolist() == [0, 1, 2, 3, 3, 6, 6, 6, 10, 10, 10, 10]
+    assert found["examples"].tolist() == [2] * count
+
+
+def test_a_run_without_times_has_none(tmp_path: Path) -> None:
+    with open_store(tmp_path / "run", manifest(1)) as store:
+        store.write(0, replace(part(0), alone=[]))
+    assert Run.load(tmp_path / "run").alone.empty
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "run" / "scores"), Run.load(tmp_path / "run").scores)
 
 

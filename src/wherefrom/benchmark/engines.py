@@ -24,7 +24,7 @@ from wherefrom.benchmark.parts import Part, PartInStorage, store_tables
 from wherefrom.benchmark.plan import RunPlan
 from wherefrom.benchmark.receipts import StoredParts
 from wherefrom.benchmark.shards import merge_tables
-from wherefrom.benchmark.worker import BadExample, Worker
+from wherefrom.benchmark.worker import BadExample, Worker, is_timed
 from wherefrom.core.example import Example
 from wherefrom.errors import MissingExtra, WherefromError
 
@@ -60,7 +60,8 @@ def here(plan: RunPlan, chunks: Iterable[Chunk], moved: OnShares | None = None) 
     """In this process."""
     worker = Worker(plan)
     for number, examples in chunks:
-        yield number, _finished(plan, number, worker(examples, moved and partial(_move_one, moved, number)))
+        part = worker(examples, moved and partial(_move_one, moved, number), timed=is_timed(number))
+        yield number, _finished(plan, number, part)
 
 
 def _finished(plan: RunPlan, number: int, part: Part) -> FinishedPart:
@@ -158,7 +159,9 @@ def _end_with_parent() -> None:
 
 def _compute(chunk: Chunk, place: int) -> FinishedPart:
     assert _worker is not None
-    return _finished(_worker.plan, chunk[0], _worker(chunk[1], partial(_shares.__setitem__, place)))
+    number, examples = chunk
+    part = _worker(examples, partial(_shares.__setitem__, place), timed=is_timed(number))
+    return _finished(_worker.plan, number, part)
 
 
 def on_ray(plan: RunPlan, chunks: Iterable[Chunk], workers: int, address: str | None = None) -> FinishedParts:
@@ -333,6 +336,7 @@ class RayWorker:
 
     def compute(self, chunk: Chunk) -> FinishedPart | WherefromError:
         try:
-            return _finished(self.plan, chunk[0], self.worker(chunk[1]))
+            number, examples = chunk
+            return _finished(self.plan, number, self.worker(examples, timed=is_timed(number)))
         except WherefromError as error:
             return BadExample(str(error))

@@ -259,7 +259,7 @@ class _Prepared:
         """
         window = sorted(islice(self.examples, self.plan.examples_per_part * PARTS_PER_WINDOW), key=_length)
         worker = Worker(replace(self.plan, model=self.model, against=self.against, strict=False))
-        part = worker([window[len(window) // 2]])
+        part = worker([window[len(window) // 2]], timed=False)
         if part.passes:  # else it is one that cannot be explained, which the run will say
             tell(self._cost(examples, part.passes))
 

@@ -14,10 +14,12 @@ from __future__ import annotations
 import json
 import os
 import time
+from bisect import bisect
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -321,11 +323,16 @@ class Run:
 
     @cached_property
     def alone(self) -> pandas.DataFrame:
-        """One row a part and method: what the method costs for one of the part's examples when nothing is shared."""
+        """One row a part and method: what the method costs for one of the part's examples when nothing is shared. Where
+        it was not timed, what it costs in the nearest part where it was.
+        """
+        receipts = list(self._receipts())
+        timed = [place for place, (_, _, alone) in enumerate(receipts) if alone]
+        middles = [(one + other) / 2 for one, other in pairwise(timed)]
         rows = [
             {"part": number, "examples": costs["examples"]} | row
-            for number, costs, alone in self._receipts()
-            for row in alone
+            for place, (number, costs, _) in enumerate(receipts if timed else ())
+            for row in receipts[timed[bisect(middles, place)]][2]
         ]
         return _pandas().DataFrame(rows, columns=["part", "examples", "method", "seconds", "forwards", "backwards"])
 

@@ -38,6 +38,14 @@ from wherefrom.model.text_model import TextModel
 PREDICTED_FROM = 0.5  # the probability from which on a label of a multi-label model is predicted
 
 
+def is_timed(number: int) -> bool:
+    """Whether methods are timed one by one in the part of this number: in the first four parts, and then in one in the
+    middle of every four. Neighbouring parts hold texts of similar length, so that the others cost the same
+    (`Run.alone`).
+    """
+    return number < 4 or number % 4 == 2
+
+
 class BadExample(WherefromError):
     """An example that cannot be explained, in a strict run, which ends there."""
 
@@ -193,15 +201,15 @@ class Worker:
         )
         self.stages = Stages()
 
-    def __call__(self, examples: Sequence[Example], moved: OnShare | None = None) -> Part:
-        """moved: is told the share of the work that is done."""
+    def __call__(self, examples: Sequence[Example], moved: OnShare | None = None, *, timed: bool = True) -> Part:
+        """moved: is told the share of the work that is done. timed: whether methods are timed one by one as well."""
         self.stages.begin(moved)
         with _one_thread(self.model.device.type), _freeing_memory():
-            part = self._part(examples)
+            part = self._part(examples, timed=timed)
         self.stages.end()
         return part
 
-    def _part(self, examples: Sequence[Example]) -> Part:
+    def _part(self, examples: Sequence[Example], *, timed: bool) -> Part:
         started, askers, part = time.perf_counter(), list[Asker](), Part()
         queries = [self._read(example, part) for example in examples]
         failed = {row["example"] for row in part.errors}
@@ -216,7 +224,7 @@ class Worker:
                 compared.append(query)
                 passes += 1 + sum(one.forwards for one in comparison.explanations)  # the text's own pass is shared
                 passes += 0 if place in found else comparison.rows
-        if compared:
+        if compared and timed:
             part.alone.extend(self._costs_alone(compared[len(compared) // 2]))
         counts = {name: sum(getattr(asker, name) for asker in askers) for name in ("asked", "distinct", "rows")}
         counts["nothing_predicted"] = len(silent) if self.plan.target == ALL_PREDICTED else 0

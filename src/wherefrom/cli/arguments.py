@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -16,6 +18,7 @@ from wherefrom.cli.completion import complete_level, complete_methods, complete_
 from wherefrom.errors import BadFile, BadOption, EmptyText
 
 if TYPE_CHECKING:
+    from wherefrom.api import Model
     from wherefrom.core.example import Example
 
 app = typer.Typer(
@@ -83,6 +86,28 @@ UnitsOption = Annotated[
 HtmlOption = Annotated[Path | None, typer.Option(help="Also write a self-contained page to this file.", metavar="FILE")]
 OpenOption = Annotated[bool, typer.Option("--open", help="Open the page that --html writes, in a browser.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a view.")]
+
+
+def load(model: str, **options: Any) -> Model:
+    """The model that a command was given, by `wherefrom.load`. This imports torch and transformers, when it is called."""
+    with _no_garbage_collection():
+        from wherefrom.api import load as load_model
+
+        return load_model(model, **options)
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Importing makes several hundred thousand objects that stay. Python would search them for garbage again and again,
+    for a fourteenth of the time in which torch, transformers and a small model are loaded.
+    """
+    usual = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if usual:
+            gc.enable()
 
 
 def examples(*commands: str) -> str:

@@ -29,6 +29,7 @@ from wherefrom.cli.arguments import (
     check_second,
     check_target,
     examples,
+    load,
     read_spans,
     read_text,
     target_of_versus,
@@ -87,7 +88,6 @@ def compare(
     check_target(target, versus)
     aim = target if versus is None else (target_of_versus(target), versus)
     zero_shot = candidate_labels(candidates, template, multi_label=multi_label)
-    from wherefrom.api import load
 
     asked: Any = words if pair is None else (words, pair)
     found = load(model, device=device, spread=spread, **zero_shot).compare(

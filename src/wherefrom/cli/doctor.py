@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from wherefrom.cli.arguments import DeviceOption, JsonOption, ModelOption, app, examples
+from wherefrom.cli.arguments import DeviceOption, JsonOption, ModelOption, app, examples, load
 from wherefrom.core.files import json_text
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ def doctor(
     device: DeviceOption = None,
 ) -> None:
     """Say what was found in a model, check it, and try every method on it."""
-    from wherefrom.api import load
     from wherefrom.doctor import examine
     from wherefrom.progress import bar
 

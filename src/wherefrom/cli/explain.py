@@ -27,6 +27,7 @@ from wherefrom.cli.arguments import (
     check_open,
     check_target,
     examples,
+    load,
     method_and_options,
     read_spans,
     read_text,
@@ -115,7 +116,6 @@ def explain(
         raise UnknownName.among("theme", theme, get_args(Themes))
     colours = cast("Theme", theme)
     zero_shot = candidate_labels(candidates, template, multi_label=multi_label)
-    from wherefrom.api import load
 
     asked: Any = words if pair is None else (words, pair)
     loaded = load(model, device=device, spread=spread, **zero_shot)

@@ -24,6 +24,7 @@ from wherefrom.cli.arguments import (
     check_open,
     check_target,
     examples,
+    load,
     method_and_options,
     read_options,
     read_spans,
@@ -73,7 +74,6 @@ def flip(
     check_names("method", name)
     check_target(to)
     zero_shot = candidate_labels(candidates, template, multi_label=multi_label)
-    from wherefrom.api import load
 
     asked: Any = words if pair is None else (words, pair)
     depth = cast("Any", level)  # flip() says what is wrong with it

@@ -15,6 +15,7 @@ from wherefrom.cli.arguments import (
     check_names,
     check_open,
     examples,
+    load,
     method_and_options,
     read_text,
     write_page,
@@ -50,7 +51,6 @@ def flow(
     words = read_text(text)
     check_open(html, open_page)
     check_names("method", name)
-    from wherefrom.api import load
 
     asked: Any = words if pair is None else (words, pair)
     found = load(model, device=device).flow(asked, name, **options)

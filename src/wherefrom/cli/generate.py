@@ -17,6 +17,7 @@ from wherefrom.cli.arguments import (
     check_open,
     check_target,
     examples,
+    load,
     method_and_options,
     read_text,
     write_page,
@@ -62,7 +63,6 @@ def generate(
     check_target(target, versus)
     if model is None:
         raise BadOption("Name a model that generates text: --model FOLDER. The embedded one only classifies.")
-    from wherefrom.api import load
 
     found = load(model, device=device).generate_and_explain(
         words, name, tokens=tokens, continuation=target, rather_than=versus, **options

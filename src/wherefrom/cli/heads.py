@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from wherefrom.cli.arguments import DeviceOption, JsonOption, ModelOption, app, examples, read_examples
+from wherefrom.cli.arguments import DeviceOption, JsonOption, ModelOption, app, examples, load, read_examples
 from wherefrom.errors import BadOption
 from wherefrom.samples import resolve
 
@@ -77,7 +77,6 @@ def heads(
         return
     if gold and parser:
         raise BadOption("--gold uses the data's own trees and --parser makes them: give one of the two.")
-    from wherefrom.api import load
     from wherefrom.heads.find import find_heads
     from wherefrom.heads.trees import Tree, parse, read_trees
 
@@ -143,7 +142,6 @@ def _search(
     check_name("metric", metric)
     import numpy as np
 
-    from wherefrom.api import load
     from wherefrom.benchmark.statistics import bootstrap
     from wherefrom.heads.search import search_heads
     from wherefrom.progress import bar

@@ -18,6 +18,7 @@ from wherefrom.cli.arguments import (
     app,
     check_names,
     examples,
+    load,
     read_examples,
 )
 from wherefrom.core.files import json_text
@@ -60,7 +61,6 @@ def optimus(
             raise UnknownName.among(name, value, known)
     check_names("metric", metric)
     texts = [example.asked for example in read_examples(data, limit, data_dir=data_dir)]
-    from wherefrom.api import load
     from wherefrom.optimus import fit
 
     chosen: dict[str, Any] = {"raw": raw, "metric": metric, "level": level, "fallback": fallback}

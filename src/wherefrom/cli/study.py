@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 from rich.console import Console
 
-from wherefrom.cli.arguments import app, examples, write_file
+from wherefrom.cli.arguments import app, examples, load, write_file
 from wherefrom.errors import BadOption, UnknownName
 from wherefrom.samples import resolve
 
@@ -110,7 +110,6 @@ def sparse(
         names = _names((datasets or "sst,20news,imdb").lower())
         run_study(data_dir, out, datasets=names, seeds=seeds, quick=quick, track=_bar)
     else:
-        from wherefrom.api import load
         from wherefrom.studies.sparse.inference import TEXTS, project_at_inference, read_texts
 
         loaded = load(model)

@@ -89,7 +89,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of 
 
 
 def load(model: str, **options: Any) -> Model:
-    """The model that a command was given, by `wherefrom.load`. This imports torch and transformers, when it is called."""
+    """The model that a command was given, by `wherefrom.load`. Calling it imports torch and transformers."""
     with _no_garbage_collection():
         from wherefrom.api import load as load_model
 

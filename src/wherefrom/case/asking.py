@@ -229,7 +229,7 @@ class Asker:
         must save more than the text costs.
         """
         by_text: dict[tuple[int, ...], list[int]] = {}
-        for place in waiting:
+        for place in waiting if self.model.takes_cache else ():
             row = self._rows[place]
             if WORTH * row.begins >= len(row):
                 by_text.setdefault(row.text.input_ids, []).append(place)
@@ -243,8 +243,11 @@ class Asker:
         )
 
     def _saves(self, places: Sequence[int]) -> bool:
-        text = self._rows[places[0]].text
-        return sum(self._shared(self._rows[place]) for place in places) > len(text) + PASS_IN_TOKENS
+        rows = [self._rows[place] for place in places]
+        cost = len(rows[0].text) + PASS_IN_TOKENS
+        if sum(row.begins for row in rows) <= cost:  # no more than this is shared, and it is known without asking
+            return False
+        return sum(map(self._shared, rows)) > cost
 
     def _batch_behind(self, places: Sequence[int]) -> Sequence[int]:
         """As many of these, sorted by how much of the text they share, as are worth one pass: all of them are computed

@@ -316,11 +316,16 @@ class TextModel:
         return self._logits(rest, behind, skip_unread=self.skips_unread, cache=cache)
 
     @cached_property
+    def takes_cache(self) -> bool:
+        """Whether it can be given what it kept of tokens in front. One that cannot never shares beginnings."""
+        return "past_key_values" in inspect.signature(self.network.forward).parameters
+
+    @cached_property
     def shares_prefixes(self) -> bool:
         """Whether rows that begin alike may share what the model computes of their beginning. Tried, when it is first
         worth something, because only that tells whether a model is causal and continues from a cache as it should.
         """
-        if "past_key_values" not in inspect.signature(self.network.forward).parameters:
+        if not self.takes_cache:
             return False
         try:
             kept, text = 2, list(self.encode(self.task.sample).input_ids)  # so many tokens in front are shared

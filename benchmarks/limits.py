@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
 import platform
 import resource
 import subprocess
@@ -439,10 +440,23 @@ model(**AutoTokenizer.from_pretrained(sys.argv[1])("A witty film.", return_tenso
 """
 
 
+# Reading a command's first option makes typer import pydantic.
+LIBRARIES = """
+import rich.console, typer
+app = typer.Typer()
+app.command()(lambda loud=False: None)
+app(["--loud"], standalone_mode=False)
+"""
+
+
 def start_up(repeats: int) -> None:
     folder = str(resources.files("wherefrom.model.builtin") / "sentiment")
     command = [sys.executable, "-m", "wherefrom"]
+    # What is installed has its bytecode beside it; without, our own modules would be compiled at every start.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     commands = {
+        "Python alone": [sys.executable, "-c", "pass"],
+        "importing typer, with what it reads options by, and rich": [sys.executable, "-c", LIBRARIES],
         "wherefrom methods": [*command, "methods"],
         "wherefrom metrics": [*command, "metrics"],
         "a misspelt name": [*command, "explain", "A witty film.", "--method", "atcat"],
@@ -454,7 +468,7 @@ def start_up(repeats: int) -> None:
     for turn in range(max(2, repeats // 2) + 1):
         for name, words in commands.items():
             with children_cpu() as spent:
-                subprocess.run(words, capture_output=True, check=False)
+                subprocess.run(words, capture_output=True, check=False, env=environment)
             if turn:  # the first fills the file cache
                 seconds[name].append(spent[0])
     print("\n### Start-up\n\n| what | CPU seconds, least and most | goal |\n|---|---:|---:|")

@@ -51,13 +51,16 @@ def test_the_estimate_is_what_the_shapes_say() -> None:
     kept = 3 * (4 * n * n + 4 * n * 32)  # the probabilities, and four hidden states, of every layer
     assert text.needed_memory("attention") == 2 * 4 * (kept + 3 * 4 * n * n)
     assert text.needed_memory("plain") == 0
+    # Of the mean over heads one matrix a layer, and one head's at a time.
+    assert model.network.config._attn_implementation == "sdpa"
+    assert text.needed_memory("mean_attention") == 2 * 4 * (3 * (n * n + 4 * n * 32) + 3 * n * n)
 
 
 def test_texts_that_fit_apart_are_explained_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     model = bert()
     texts = [TEXT, TEXT.replace("film", "plot"), TEXT.replace("bad", "good")]
     expected = Model(model).explain(texts, "attention_rollout")
-    one = Passes(model, [model.encode(TEXT)]).needed_memory("attention")
+    one = Passes(model, [model.encode(TEXT)]).needed_memory("mean_attention")
     assert one is not None
     with_free(monkeypatch, one)
     found = Model(model).explain(texts, "attention_rollout")
@@ -71,9 +74,9 @@ def test_where_a_pass_for_all_does_not_fit_smaller_ones_are_made(monkeypatch: py
     sizes = {kind: text.needed_memory(kind) or 0 for kind in passes.KEEPS}
     with_free(monkeypatch, sizes["relevance"] - 1)
     text.announce(["modified_gradient", "hidden_gradients"])
-    assert text.forward("hidden_gradients").recording.attention
+    assert text.forward("hidden_gradients").recording.inputs
     text.forward("modified_gradient")
-    assert set(text._made) == {"graph", "modified_gradient"}
+    assert set(text._made) == {"hidden_graph", "modified_gradient"}
 
 
 def test_a_method_that_fits_is_there_beside_one_that_does_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,6 +104,32 @@ def test_an_allocators_error_is_told_in_a_sentence(method: str, monkeypatch: pyt
         model.explain(TEXT, method)
 
 
+@pytest.mark.parametrize(
+    ("method", "options", "where", "name"),
+    [("alti", {}, torch, "baddbmm"), ("integrated_gradients", {"steps": 2}, torch.autograd, "grad")],
+)
+@pytest.mark.parametrize("target", [None, [0, 1]])
+def test_so_is_that_of_what_a_method_computes_itself(
+    method: str, options: dict[str, Any], where: Any, name: str, target: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("std::bad_alloc")
+
+    model = Model(bert())
+    monkeypatch.setattr(where, name, fails)
+    with pytest.raises(NotEnoughMemory, match="not enough memory for a text of 21 tokens"):
+        model.explain(TEXT, method, target, **options)
+
+
+def test_other_errors_stay_what_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("shapes do not match")
+
+    monkeypatch.setattr(torch, "baddbmm", fails)
+    with pytest.raises(RuntimeError, match="shapes do not match"):
+        Model(bert()).explain(TEXT, "alti")
+
+
 UNDER_A_LIMIT = """
 import resource, sys
 sys.path.insert(0, sys.argv[1])  # where the small models of the tests are
@@ -120,7 +146,7 @@ used = int(next(line for line in open("/proc/self/status") if line.startswith("V
 resource.setrlimit(resource.RLIMIT_AS, (used + 2**30, resource.RLIM_INFINITY))
 assert free_memory(torch.device("cpu")) <= 2**30
 try:
-    model.explain(text, "attention_rollout")
+    model.explain(text, "alti")
 except NotEnoughMemory as error:
     print(error)
 """

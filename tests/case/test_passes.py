@@ -183,7 +183,6 @@ def test_a_model_that_cannot_be_looked_into_still_answers() -> None:
     assert passes.logits.shape == (1, 2)
     with pytest.raises(WrongModel):
         passes.forward("gradients")
-    assert not passes.available("gradients")
     assert passes.toward([None]).gradient("embeddings")[0].shape[:2] == (1, 4)
     with pytest.raises(WrongModel):
         Model(model).explain("good bad", "attcat")

@@ -187,16 +187,6 @@ class Passes:
         self._announced |= set(needs)
         self._several_targets = self._several_targets or several_targets
 
-    def available(self, need: Reads) -> bool:
-        """Whether this was announced and the model lets it be read."""
-        if need not in self._announced:
-            return False
-        try:
-            self.forward(need)
-        except (WrongModel, NotEnoughMemory):
-            return False
-        return True
-
     @cached_property
     def inputs(self) -> dict[str, Tensor]:
         return self.model.batch(self.encodings)

@@ -51,9 +51,9 @@ def test_the_estimate_is_what_the_shapes_say() -> None:
     kept = 3 * (4 * n * n + 4 * n * 32)  # the probabilities, and four hidden states, of every layer
     assert text.needed_memory("attention") == 2 * 4 * (kept + 3 * 4 * n * n)
     assert text.needed_memory("plain") == 0
-    # Of the mean over heads one matrix a layer, and one head's at a time.
+    # Of the mean over heads one matrix a layer.
     assert model.network.config._attn_implementation == "sdpa"
-    assert text.needed_memory("mean_attention") == 2 * 4 * (3 * (n * n + 4 * n * 32) + 3 * n * n)
+    assert text.needed_memory("mean_attention") == 2 * 4 * 3 * (n * n + 4 * n * 32)
 
 
 def test_texts_that_fit_apart_are_explained_apart(monkeypatch: pytest.MonkeyPatch) -> None:

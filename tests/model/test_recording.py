@@ -11,6 +11,7 @@ from tiny_models import FAMILIES, make_model, tiny
 from torch.nn import functional
 
 from wherefrom.case.passes import Passes
+from wherefrom.model import recording as recording_module
 from wherefrom.model.recording import (
     attention_probabilities,
     averaged_attention,
@@ -34,9 +35,12 @@ def test_a_hook_that_another_thread_calls_while_it_goes_does_nothing() -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("graph", [False, True])
-def test_the_mean_that_is_kept_is_the_mean_of_all_heads(family: str, graph: bool) -> None:
+@pytest.mark.parametrize(("graph", "at_once"), [(False, 0), (True, 100), (True, 2**20)])
+def test_the_mean_that_is_kept_is_the_mean_of_all_heads(
+    family: str, graph: bool, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of texts of different lengths in one batch, so that there is padding."""
+    monkeypatch.setattr(recording_module, "AT_ONCE", at_once)
     model = tiny(family, torch.float64)
     encodings = [model.encode(text) for text in ("the film was not bad", "a film", "never a dull plot")]
     encodings = encodings if model.takes_batches else encodings[:1]
@@ -68,7 +72,11 @@ MASKS: dict[str, Any] = {
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("key_heads", [6, 2, 1])
 @pytest.mark.parametrize("graph", [False, True])
-def test_attention_head_by_head_is_attention(mask: str, key_heads: int, graph: bool) -> None:
+@pytest.mark.parametrize("at_once", [0, 2 * 2 * 6 * 5, 2**20])
+def test_attention_some_queries_after_the_others_is_attention(
+    mask: str, key_heads: int, graph: bool, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording_module, "AT_ONCE", at_once)
     options = {**MASKS[mask], "enable_gqa": key_heads < 6}
     torch.manual_seed(0)
     query, key, value = (torch.randn(2, heads, 5, 4, dtype=torch.float64) for heads in (6, key_heads, key_heads))
@@ -77,7 +85,8 @@ def test_attention_head_by_head_is_attention(mask: str, key_heads: int, graph: b
         record, context = averaged_attention(query, key, value, **options)
     torch.testing.assert_close(context, functional.scaled_dot_product_attention(query, key, value, **options))
     expected = attention_probabilities(query, key, value, **options).probs.mean(1, keepdim=True)
-    torch.testing.assert_close(record.probs, expected.detach())
+    assert at_once == 2**20 or record.probs.shape[1] == 1
+    torch.testing.assert_close(keep_mean(record, 2).probs, expected.detach())
     assert context.requires_grad == graph
 
 

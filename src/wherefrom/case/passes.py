@@ -157,7 +157,7 @@ KEEPS: dict[PassKind, tuple[int, int, int]] = {
     "relevance": (4, 0, 28),
     "relevance_double": (1, 0, 32),
 }
-PASSING = 3  # tensors as large as one layer's attention, or one head's, that come and go
+PASSING = 3  # tensors as large as one layer's attention that come and go
 SMALL = 2**27  # bytes; nobody looks whether these are free
 
 
@@ -262,9 +262,9 @@ class Passes:
         layers, heads, hidden = (int(size) for size in sizes if size is not None)
         of_all_heads, of_one_head, vectors = KEEPS[kind]
         matrices = (layers * of_all_heads + PASSING * bool(of_all_heads)) * heads
-        # Head by head goes only what torch's kernel would compute; other attention is in memory with all its heads.
-        at_once = 1 if getattr(config, "_attn_implementation", None) == "sdpa" else heads
-        matrices += layers * of_one_head + PASSING * at_once * bool(of_one_head)
+        matrices += layers * of_one_head
+        if of_one_head and getattr(config, "_attn_implementation", None) != "sdpa":
+            matrices += PASSING * heads  # where the model itself computes them, all heads are there at once
         numbers = matrices * n * n + layers * vectors * n * hidden
         return numbers * len(self.encodings) * self.model.network.dtype.itemsize
 

@@ -29,9 +29,10 @@ def attention_rollout(case: Case) -> Attribution:
         steps = mixed_sublayers(case)
         return carried(case, len(steps), lambda step, rows: steps[step][rows])
     layers = case.mean_attention
-    residual = torch.eye(len(case.encoding)).to(case.embeddings)
 
     def measure(layer: int, rows: Tensor) -> Tensor:
-        return 0.5 * residual[rows] + 0.5 * layers[layer][rows].to(residual)
+        mixed = 0.5 * layers[layer][rows].to(case.embeddings)
+        mixed[torch.arange(len(rows), device=rows.device), rows] += 0.5  # the residual
+        return mixed
 
     return carried(case, len(layers), measure)

@@ -163,6 +163,9 @@ def kernel_attention(*args: Any, hook: Hook = pass_through, layer: int = 0, **kw
     return Attention(nothing, nothing, nothing), hook("context", layer, context)
 
 
+AT_ONCE = 2**20  # probabilities of all heads together that `averaged_attention` has in memory
+
+
 def averaged_attention(
     query: Tensor,
     key: Tensor,
@@ -176,38 +179,36 @@ def averaged_attention(
     hook: Hook = pass_through,
     layer: int = 0,
 ) -> tuple[Attention, Tensor]:
-    """The mean of the probabilities over heads, as if it were a single head's. One head after the other is computed, so
-    that never more than one head's probabilities are in memory. Where there is a graph, the context is that of torch's
-    own kernel.
+    """The mean of the probabilities over heads, as if it were a single head's. Some queries after the others are
+    computed, so that the probabilities of all heads of a long text are never in memory. Where there is a graph, the
+    context is that of torch's own kernel.
     """
-    options: dict[str, Any] = {"is_causal": is_causal, "scale": scale}
-    fused, heads = torch.is_grad_enabled(), query.shape[-3]
-    if query.ndim != 4:  # rows and heads are one dimension: `keep_mean` tells them apart
+    given: dict[str, Any] = {"attn_mask": attn_mask, "is_causal": is_causal, "scale": scale, "enable_gqa": enable_gqa}
+    fused, (queries, keys) = torch.is_grad_enabled(), (query.shape[-2], key.shape[-2])
+    height = max(1, AT_ONCE // (query.shape[:-2].numel() * keys))
+    # Of a short text all queries are computed; and rows and heads that are one dimension, `keep_mean` tells apart.
+    if height >= queries or query.ndim != 4:
         attend = fused_attention if fused else explicit_attention
-        return attend(query, key, value, attn_mask, **options, enable_gqa=enable_gqa, hook=hook, layer=layer)
-    exact = torch.promote_types(query.dtype, torch.float32)
-    mean = query.new_zeros(len(query), 1, query.shape[-2], key.shape[-2], dtype=exact)
-
-    def part(whole: Tensor, head: int) -> Tensor:
-        """A head; one of keys or values may serve several of queries, and a mask mostly all."""
-        return whole if whole.ndim < 3 else whole.narrow(-3, head * whole.shape[-3] // heads, 1)
-
-    def add_to_mean(head: int) -> Tensor:
-        """The head's context comes back, where it is read."""
-        mask = None if attn_mask is None else part(attn_mask, head)
-        one = attention_probabilities(part(query, head), part(key, head), part(value, head), mask, **options)
-        mean.add_(one.probs, alpha=1 / heads)
-        return mean if fused else one.probs @ one.value
-
-    with torch.no_grad():
-        contexts = [add_to_mean(head) for head in range(heads)]
+        return attend(query, key, value, **given, hook=hook, layer=layer)
+    mean = query.new_empty(len(query), 1, queries, keys)
+    context = query.new_empty(*query.shape[:-1], value.shape[-1])
     if fused:
-        context = functional.scaled_dot_product_attention(
-            query, key, value, attn_mask, dropout_p, **options, enable_gqa=enable_gqa
-        )
-    else:
-        context = torch.cat(contexts, 1)
-    mean = mean.to(query.dtype)
+        context = functional.scaled_dot_product_attention(query, key, value, **given)
+    with torch.no_grad():
+        if enable_gqa:
+            shared = query.shape[1] // key.shape[1]
+            key, value = key.repeat_interleave(shared, 1), value.repeat_interleave(shared, 1)
+        for top in range(0, queries, height):
+            some = slice(top, min(top + height, queries))
+            mask = attn_mask
+            if is_causal:
+                mask = torch.ones(some.stop - top, keys, dtype=torch.bool, device=query.device).tril(top)
+            elif mask is not None and mask.ndim > 1 and mask.shape[-2] > 1:
+                mask = mask[..., some, :]
+            one = attention_probabilities(query[..., some, :], key, value, mask, scale=scale)
+            mean[..., some, :] = one.probs.mean(1, keepdim=True)
+            if not fused:
+                context[..., some, :] = one.probs @ one.value
     return Attention(mean, mean, mean), hook("context", layer, context)
 
 

@@ -27,7 +27,7 @@ Stop = Literal["never", "certain", "likely"]
 
 STEPS = 8  # so many times the search looks whether it may end, at most
 PASS = 256  # tokens that a forward pass should have at least: smaller ones cost nearly as much
-WIDTH = 1.0  # standard deviations; chosen on texts of SST-2, see docs/studies/optimus.md
+WIDTH = 2.0  # standard deviations; how it was chosen is said in docs/studies/optimus.md
 ROUNDING = 1e-12  # what sums in another order may differ by: who is that near is not dropped
 
 # The effects of hiding each of these units, by the number it has among all that can be asked. (aim, unit)

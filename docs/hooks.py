@@ -97,8 +97,9 @@ def linked(text: str, goal: str, here: str) -> str:
 
 def commands() -> str:
     """The reference of every command, from the typer application."""
-    from wherefrom.cli.main import app
+    from wherefrom.cli.main import app, register_commands
 
+    register_commands()
     return "\n".join(described(app, "wherefrom", depth=2))
 
 

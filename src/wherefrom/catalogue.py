@@ -66,7 +66,7 @@ def _rows(kind: Kind, source: str, module: str) -> list[CatalogueRow]:
         if not isinstance(node, ast.FunctionDef | ast.ClassDef):
             continue
         for decorator in node.decorator_list:
-            if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == kind:
+            if isinstance(decorator, ast.Call) and isinstance(decorator.func, ast.Name) and decorator.func.id == kind:
                 name = node.name if isinstance(node, ast.FunctionDef) else metric_name(node.name)
                 summary = first_paragraph(ast.get_docstring(node) or ast.get_docstring(tree) or "")
                 declared = {

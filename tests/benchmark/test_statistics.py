@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from wherefrom.benchmark import statistics
 from wherefrom.benchmark.statistics import (
     Energy,
     Standing,
@@ -163,6 +165,28 @@ def test_agreement_is_spearman_s() -> None:
     assert found.by_example["e0", "YES"] == pytest.approx((ab + ac + bc) / 3)
     assert found.by_example["e1", "YES"] == pytest.approx(ac)
     assert np.isnan(agreement([], ["a"]).matrix).all()
+
+
+def test_agreement_of_many_texts_is_that_of_each_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts are ranked in groups of one shape; here, groups are handed out after every few texts."""
+    chance, rows = np.random.default_rng(0), list[dict[str, Any]]()
+    expected: dict[tuple[str, str], list[float]] = {}
+    totals = np.zeros((3, 3, 2))
+    for number in range(40):
+        names = ["a", "b", "c"][: 2 + number % 2]
+        length = 4 + number % 3
+        # Few different values, so that there are ties.
+        own = {name: [9.0, *chance.permutation(np.arange(length) // 2 * 1.0)] for name in names}
+        rows += [explanation(name, own[name], f"e{number}") for name in names]
+        for one, other in product(names, names):
+            rho = stats.spearmanr(own[one][1:], own[other][1:]).statistic
+            totals["abc".index(one), "abc".index(other)] += [rho, 1]
+            if one < other:
+                expected.setdefault((f"e{number}", "YES"), []).append(rho)
+    monkeypatch.setattr(statistics, "SCORES_AT_ONCE", 100)
+    found = agreement(rows, ["a", "b", "c"])
+    assert found.by_example == pytest.approx({key: np.mean(rhos) for key, rhos in expected.items()})
+    assert found.matrix == pytest.approx(totals[..., 0] / totals[..., 1])
 
 
 def test_curves_are_means() -> None:

@@ -252,6 +252,30 @@ def test_help_loads_no_torch() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
 
 
+def test_no_module_of_another_command_is_imported() -> None:
+    code = (
+        "import sys; sys.argv = ['wherefrom', 'methods']; from wherefrom.cli import main as cli\n"
+        "try: cli.main()\nexcept SystemExit: pass\n"
+        "others = {f'wherefrom.cli.{module}' for module in cli.MODULES.values()} - {'wherefrom.cli.methods'}\n"
+        "sys.exit(' '.join(others & set(sys.modules)) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "attcat" in done.stdout
+
+
+def test_every_module_of_a_command_is_known_and_registers_it() -> None:
+    folder, others = Path(cli.__file__).parent, {"__init__", "arguments", "completion", "main"}
+    assert {path.stem for path in folder.glob("*.py")} - others == set(cli.MODULES.values())
+    cli.register_commands()
+    root: Any = typer.main.get_command(cli.app)
+    assert set(root.commands) == set(cli.MODULES)
+
+
+def test_a_misspelt_command_is_told_of_the_one_that_was_meant(wherefrom: Run) -> None:
+    assert "Did you mean 'methods'" in " ".join(wherefrom("metods").stderr.split())
+
+
 def test_help_and_version(wherefrom: Run) -> None:
     assert "explain" in wherefrom("--help").stdout
     assert wherefrom("--version").stdout.startswith("wherefrom ")
@@ -259,6 +283,7 @@ def test_help_and_version(wherefrom: Run) -> None:
 
 def commands() -> dict[str, Any]:
     """Every command by its name, with those of groups as "study sparse"."""
+    cli.register_commands()
     root: Any = typer.main.get_command(cli.app)
     found: dict[str, Any] = {}
     for name, one in root.commands.items():

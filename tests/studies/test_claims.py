@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -137,6 +139,9 @@ def test_the_page() -> None:
     ]
     assert [one["verdict"] for one in plain["claims"]] == ["confirmed", "open"]
     assert markdown_tables(page.tables) in text + "\n"
+    assert "in round brackets the paper's number" in text
+    ours = replace(page, tables=[StudyTable("Table 1", "", ["one"], [("row", [cell(Estimate(0.25, 0.1, 0.4, 3))])])])
+    assert "round brackets" not in markdown_page(ours)  # there is no paper that it could be set beside
 
 
 @pytest.mark.parametrize(

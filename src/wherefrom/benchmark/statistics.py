@@ -9,6 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 Better = Literal["higher", "lower"]
 ROUNDS = 2000  # of the bootstrap
 ROUNDS_IN_MEMORY = 200
+SCORES_AT_ONCE = 1_000_000  # that are ranked together
 BLOCKS = 10_000  # of examples, from so many examples on: then blocks of them are drawn instead
 
 
@@ -217,24 +219,60 @@ def agreement(rows: Iterable[Mapping[str, Any]], methods: Sequence[str]) -> Meth
     """rows: of the table of explanations. Special tokens are left out, as metrics leave them out."""
     place = {name: number for number, name in enumerate(methods)}
     total, count = np.zeros((len(methods),) * 2), np.zeros((len(methods),) * 2)
-    by_example = {}
-    for key, group in _by_example(rows):
-        ranks, present = [], []
-        for row in group:
-            real = np.asarray(row["segment"]) >= 0
-            scores = np.asarray(row["scores"], dtype=np.float64)[real]
-            if len(scores) > 1 and np.ptp(scores) > 0:  # where all are equal there is no order to agree on
-                ranks.append(rankdata(scores))
-                present.append(place[row["method"]])
-        if not ranks:
-            continue
-        matrix = np.atleast_2d(np.corrcoef(np.asarray(ranks)))
-        total[np.ix_(present, present)] += matrix
-        count[np.ix_(present, present)] += 1
-        if len(ranks) > 1:
-            by_example[key] = float(matrix[np.triu_indices(len(ranks), 1)].mean())
+    by_example: dict[tuple[str, str], float] = {}
+    for alike in _of_one_shape(_by_example(rows), place):
+        matrices = _spearman(np.asarray(alike.scores))  # (example, method, method)
+        pairs = np.ix_(alike.present, alike.present)
+        total[pairs] += matrices.sum(0)
+        count[pairs] += len(matrices)
+        if len(alike.present) > 1:
+            means = matrices[:, *np.triu_indices(len(alike.present), 1)].mean(1)
+            by_example |= zip(alike.keys, means.tolist(), strict=True)
     with np.errstate(invalid="ignore"):
         return MethodAgreement(list(methods), total / count, by_example)
+
+
+class _Alike(NamedTuple):
+    """Examples that are explained by the same methods and have the same number of tokens."""
+
+    present: tuple[int, ...]  # the places of the methods
+    keys: list[tuple[str, str]]
+    scores: list[list[Numbers]]  # (example, method, token)
+
+
+def _of_one_shape(
+    examples: Iterable[tuple[tuple[str, str], list[Mapping[str, Any]]]], place: Mapping[str, int]
+) -> Iterator[_Alike]:
+    """The scores of examples in groups of one shape, which are ranked at once: ranking example by example takes most of
+    the time of a report. Groups are handed out whenever so many scores are waiting, so that memory does not grow.
+    """
+    waiting, size = dict[tuple[tuple[int, ...], int], _Alike](), 0
+    for key, group in examples:
+        found: dict[int, Numbers] = {}
+        for row in group:
+            scores = np.asarray(row["scores"], dtype=np.float64)[np.asarray(row["segment"]) >= 0]
+            if len(scores) > 1 and scores.max() > scores.min():  # where all are equal there is no order to agree on
+                found[place[row["method"]]] = scores
+        if not found:
+            continue
+        present, scored = tuple(found), list(found.values())
+        alike = waiting.setdefault((present, len(scored[0])), _Alike(present, [], []))
+        alike.keys.append(key)
+        alike.scores.append(scored)
+        size += len(scored) * len(scored[0])
+        if size >= SCORES_AT_ONCE:
+            yield from waiting.values()
+            waiting, size = {}, 0
+    yield from waiting.values()
+
+
+def _spearman(scores: Numbers) -> Numbers:
+    """The correlation of the ranks of every two methods. (example, method, token) -> (example, method, method)"""
+    ranks = rankdata(scores, axis=-1)
+    ranks -= ranks.mean(-1, keepdims=True)
+    ranks /= np.linalg.norm(ranks, axis=-1, keepdims=True)
+    found: Numbers = np.clip(ranks @ ranks.swapaxes(-1, -2), -1.0, 1.0)
+    return found
 
 
 def _by_example(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[tuple[str, str], list[Mapping[str, Any]]]]:
@@ -329,8 +367,9 @@ def costs(alone: pandas.DataFrame, energy: Energy | None = None) -> list[MethodC
 def winners(rows: Iterable[Mapping[str, Any]]) -> dict[str, Counter[str]]:
     """How often each candidate was chosen, for methods that choose among operations or methods for every text."""
     found: dict[str, Counter[str]] = {}
+    winner = lru_cache(lambda params: json.loads(params).get("winner"))  # most rows of a method have the same
     for row in rows:
-        chosen = json.loads(row["params"]).get("winner")
+        chosen = winner(row["params"])
         if chosen is not None:
             found.setdefault(row["method"], Counter())[str(chosen)] += 1
     return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import webbrowser
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -211,6 +210,8 @@ def write_page(path: Path | None, make: Callable[[], str], *, open_it: bool) -> 
     write_file(path, make())
     problems.print(Text(f"The page: {path}", "dim"), soft_wrap=True)
     if open_it:
+        import webbrowser
+
         webbrowser.open(path.resolve().as_uri())
 
 

@@ -6,35 +6,63 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, TextIO
+from importlib import import_module
+from typing import Annotated, Any, TextIO
 
 import typer
 from rich.text import Text
+from typer.core import TyperGroup
 
 from wherefrom import __version__
-from wherefrom.cli import (
-    compare,
-    doctor,
-    explain,
-    flip,
-    flow,
-    generate,
-    heads,
-    methods,
-    metrics,
-    optimus,
-    run,
-    sample,
-    serve,
-    study,
-)
 from wherefrom.cli.arguments import app, problems
 from wherefrom.errors import WherefromError
 
-__all__ = ["app", "main"]
+__all__ = ["app", "main", "register_commands"]
 
-# Importing a module registers its command with the application.
-COMMANDS = (explain, compare, serve, flip, flow, generate, run, heads, optimus, study, sample, methods, metrics, doctor)
+# Every command, in the order of `--help`, and the module that registers it with the application when it is imported.
+MODULES = {
+    "compare": "compare",
+    "doctor": "doctor",
+    "explain": "explain",
+    "flip": "flip",
+    "flow": "flow",
+    "generate": "generate",
+    "heads": "heads",
+    "methods": "methods",
+    "metrics": "metrics",
+    "optimus": "optimus",
+    "run": "run",
+    "report": "run",
+    "sample": "sample",
+    "serve": "serve",
+    "study": "study",
+}
+
+
+def register_commands(*names: str) -> None:
+    """Import the modules of these commands; those of all commands where none is named."""
+    for name in names or MODULES:
+        import_module(f"wherefrom.cli.{MODULES[name]}")
+
+
+class CommandsOnDemand(TyperGroup):
+    """The commands, each of them imported and built when it is asked for: to build all of them takes as long as a list
+    of methods takes altogether.
+    """
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in self.commands:
+            self._build(*[cmd_name] if cmd_name in MODULES else MODULES)  # all of them, to find one with a name like it
+        return self.commands.get(cmd_name)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        self._build(*MODULES)
+        return list(MODULES)
+
+    def _build(self, *names: str) -> None:
+        if set(names) - set(self.commands):
+            register_commands(*names)
+            self.commands.update(typer.main.get_group(app).commands)
 
 
 def _version(asked: bool) -> None:
@@ -43,7 +71,7 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(cls=CommandsOnDemand)
 def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")

@@ -44,7 +44,8 @@ def sparse(
     datasets: Annotated[
         str | None,
         typer.Option(
-            help="Of sst, 20news, imdb, with commas; for --fine-tuned of hatexplain, esnli, movies, hummingbird, hoc.",
+            help="Of sst, 20news, imdb, with commas, imdb:1 with one seed only; for --fine-tuned of hatexplain, esnli,"
+            " movies, hummingbird, hoc.",
             show_default="all three; for --fine-tuned hatexplain,esnli",
         ),
     ] = None,

@@ -83,7 +83,7 @@ def markdown_tables(shown: Sequence[StudyTable], heading: str = "###") -> str:
 
 def claims_table(claims: Sequence[JudgedClaim]) -> str:
     """Every claim with its statistic, the interval and the verdict."""
-    lines = ["| claim | what the paper says | what was computed | found | verdict |", "|---|---|---|---|---|"]
+    lines = ["| claim | what is claimed | what was computed | found | verdict |", "|---|---|---|---|---|"]
     for one in claims:
         claim = one.claim
         test = f"{claim.side} 0" if claim.margin is None else f"within ±{claim.margin:g}"
@@ -111,9 +111,11 @@ def markdown_page(page: StudyPage) -> str:
             f" Here {counted['confirmed']} confirmed, {counted['refuted']} refuted, {counted['open']} open.",
             claims_table(page.claims).rstrip(),
         ]
+    printed = any(one.paper for table in page.tables for _, cells in table.rows for one in cells)
+    beside = "; in round brackets the paper's number, of another model and other texts" if printed else ""
     parts += [
         "## The tables",
-        f"Ours with {page.intervals}; in round brackets the paper's number, of another model and other texts.",
+        f"Ours with {page.intervals}{beside}.",
         markdown_tables(page.tables).rstrip(),
     ]
     if page.pictures:

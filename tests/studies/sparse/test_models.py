@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from studies.sparse.toys import ENCODERS, make_classifier, make_texts
 from wherefrom.studies.sparse.data import padded
@@ -100,3 +101,26 @@ def test_the_bilstm_reads_both_ways() -> None:
     after = model(torch.tensor([ids])).hidden[0]
     torch.testing.assert_close(before[:-2, :6], after[:-2, :6])  # what is read forwards knows nothing of the end
     assert not torch.allclose(before[0, 6:], after[0, 6:])
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_bilstm_is_torchs_own_on_packed_sequences_with_its_gradient(dtype: torch.dtype, training: bool) -> None:
+    torch.manual_seed(0)
+    encoder = BiLSTM(6).to(dtype).train(training)
+    lengths = torch.tensor([4, 7, 1])
+    read = torch.arange(7) < lengths[:, None]
+    x = torch.randn(3, 7, 6, dtype=dtype, requires_grad=True)
+    packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+    wanted, _ = pad_packed_sequence(encoder.lstm(packed)[0], batch_first=True, total_length=7)
+    found = encoder(x, read)
+    torch.testing.assert_close(found, wanted)
+    leaves, weight = [x, *encoder.lstm.parameters()], torch.randn_like(wanted)
+    for place in (0, 3):  # twice through one graph, as importance for each representation asks
+        once = torch.autograd.grad((found * weight)[:, place].sum(), leaves, retain_graph=True)
+        torch.testing.assert_close(
+            once,
+            torch.autograd.grad((wanted * weight)[:, place].sum(), leaves, retain_graph=True),
+            rtol=1e-4,
+            atol=1e-6,
+        )

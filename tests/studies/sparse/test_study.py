@@ -31,6 +31,7 @@ from wherefrom.studies.sparse.study import (
     SPREADS,
     TrainingRun,
     plan,
+    seeds_by_dataset,
     study,
     texts_within,
 )
@@ -194,7 +195,7 @@ def test_the_frozen_transformer_s_adversary_learns_ten_times_as_fast() -> None:
     spreads = {("sst", encoder): 0.1 for encoder in ENCODERS}
     faster = {
         (run.architecture.encoder, run.adversary): run.faster
-        for run in plan(["sst"], 1, spreads, quick=False)
+        for run in plan({"sst": 1}, spreads, quick=False)
         if run.adversary
     }
     assert faster.pop(("transformer", "frozen")) == 10
@@ -257,6 +258,7 @@ def test_intervals_over_seeds_by_hand() -> None:
 
 def test_the_page_has_claims_and_spreads(whole: dict[str, Any]) -> None:
     page = sparse_page(whole)
+    assert page.facts[0].endswith("to measure on; 2 seeds.")
     assert page.tables[0].title == "The spread of the initial word vectors"
     assert len(page.claims) == len(CLAIMS)
     assert all(one.found is not None for one in page.claims)
@@ -264,18 +266,29 @@ def test_the_page_has_claims_and_spreads(whole: dict[str, Any]) -> None:
 
 def test_a_run_is_named_after_all_that_decides_it() -> None:
     spreads = {(name, encoder): 0.1 for name in ("sst", "imdb") for encoder in ENCODERS}
-    runs = plan(["sst", "imdb"], 2, spreads, quick=False)
+    runs = plan({"sst": 2, "imdb": 2}, spreads, quick=False)
     folders = {run.folder(Path("runs"), "data") for run in runs}
     assert len(folders) == len(runs)
     first = runs[0]
     assert first.folder(Path("runs"), "data") != first.folder(Path("runs"), "other data")
-    longer = plan(["sst"], 1, spreads, quick=True, epochs=9)[0]
+    longer = plan({"sst": 1}, spreads, quick=True, epochs=9)[0]
     assert first.folder(Path("runs"), "data") != longer.folder(Path("runs"), "data")
-    quick = plan(["sst"], 1, spreads, quick=True)[0]
+    quick = plan({"sst": 1}, spreads, quick=True)[0]
     assert isinstance(quick, TrainingRun)
     assert first.folder(Path("runs"), "data") == quick.folder(
         Path("runs"), "data"
     )  # a larger study takes over a smaller one
+
+
+def test_a_data_set_may_have_a_number_of_seeds_of_its_own() -> None:
+    spreads = {(name, encoder): 0.1 for name in ("sst", "imdb") for encoder in ENCODERS}
+    seeds = seeds_by_dataset(["sst", "imdb:1"], 3)
+    assert seeds == {"sst": 3, "imdb": 1}
+    runs = plan(seeds, spreads, quick=True)
+    assert {(run.dataset, run.recipe.seed) for run in runs} == {("sst", 0), ("sst", 1), ("sst", 2), ("imdb", 0)}
+    for wrong, why in (("imdb:", "a number"), ("imdb:two", "a number"), ("imdb:0", "at least one seed")):
+        with pytest.raises(BadOption, match=why):
+            seeds_by_dataset([wrong], 3)
 
 
 def test_texts_within_a_budget(data: Path) -> None:
@@ -293,7 +306,7 @@ def test_mistakes(data: Path, tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="Did you mean 'sst'"):
         study(data, tmp_path, datasets=["ssst"])
     with pytest.raises(BadOption, match="at least one seed"):
-        study(data, tmp_path, seeds=0)
+        study(data, tmp_path, datasets=["sst"], seeds=0)
     assert list(tmp_path.iterdir()) == []  # said before anything was done
     (tmp_path / "file").write_text("")
     with pytest.raises(BadFile, match="could not be made"):

@@ -48,6 +48,8 @@ def judged(found: Mapping[SetAndBase, AltiFound]) -> list[JudgedClaim]:
             "A7": difference(COLUMN["ALTI l2"], COLUMN["Norms"], sign),
             "A8": difference(COLUMN["ALTI LN2"], own),
             "A11": ascending(at(["Rollout", "Globenc", "ALTI"]), sign),
+            "L1": difference(COLUMN["Logit"], own, sign),
+            "L2": lead(COLUMN["Logit"], at(list(SIGNED)), sign),
         }
         results |= {f"{name} {short}": estimate(values, test) for name, test in tests.items()}
     results["A1 published"] = estimate(of(PUBLISHED["comp"]), lead(own, others))

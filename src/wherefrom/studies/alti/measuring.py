@@ -14,7 +14,7 @@ from wherefrom.case.case import make_cases
 from wherefrom.core.arrays import Numbers
 from wherefrom.errors import WherefromError
 from wherefrom.heads.trees import Tree, parse
-from wherefrom.studies.alti.paper import ANISOTROPY_TEXTS, AOPC, METHODS, METRICS, MOST_ATTRACTORS, NAMES, SEEDED
+from wherefrom.studies.alti.paper import ANISOTROPY_TEXTS, AOPC, METHODS, METRICS, MOST_ATTRACTORS, NAMES, RUNS, SEEDED
 from wherefrom.studies.bench import StudyBase, StudyBench, StudyModel, StudyRuns, open_model
 from wherefrom.studies.data import MASK, Rows
 from wherefrom.studies.decomposition import anisotropy, robustness
@@ -37,14 +37,17 @@ class AltiFound:
 def measured(
     bench: StudyBench, base: StudyBase, name: str, model: StudyModel, seeds: int, missing: list[str]
 ) -> AltiFound:
-    target = LABELLED if name == "agreement" else PREDICTED
-    runs = bench.run(name, model, METHODS, METRICS, target=target)
+    def run(model: StudyModel, metrics: Sequence[str], seed: int = 0, target: str = PREDICTED) -> StudyRuns:
+        parts = [bench.run(name, model, methods, metrics, seed=seed, target=target) for methods in RUNS]
+        return StudyRuns([block for part in parts for block in part.blocks])
+
+    runs = run(model, METRICS, target=LABELLED if name == "agreement" else PREDICTED)
     others = []
     if base.sentiment and name == SEEDED and seeds > 1:
         missing.append(f"{base.name} comes trained, once: nothing is said about its seeds.")
         seeds = 1
     for seed in range(1, seeds):
-        others.append(bench.run(name, bench.model(name, base, seed), METHODS, [AOPC], seed=seed))
+        others.append(run(bench.model(name, base, seed), [AOPC], seed))
     every = [runs, *others]
     outputs, parts = _anisotropies(bench, name, model) if name != "agreement" else ([], [])
     jaccard, spearman = similarities(every) if others else (None, None)

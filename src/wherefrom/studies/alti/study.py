@@ -26,18 +26,21 @@ def wanted(bases: Sequence[StudyBase], datasets: Sequence[str], *, everything: b
 def study(bench: StudyBench, bases: Sequence[StudyBase], datasets: Sequence[str], seeds: int = 5) -> StudyPage:
     """Train, run, and put together the page.
 
-    seeds: how many models of SST-2 are trained for the robustness and the bands; all tables are of the first.
+    seeds: how many models of SST-2 are trained for the robustness and the bands; all tables are of the first. Like all
+    data sets, they are asked of the first base, and of the others where everything is.
     """
     for name in datasets:
         bench.splits(name)  # all of them first, so that a missing file is reported before hours of work
     models: dict[SetAndBase, StudyModel] = {}
     found: dict[SetAndBase, AltiFound] = {}
     missing = [f"{name}: not measured." for name in DATASETS if name not in datasets]
-    chosen = wanted(bases, datasets, everything=bench.size.texts >= 1000)
+    everything = bench.size.texts >= 1000
+    chosen = wanted(bases, datasets, everything=everything)
     for base, name in chosen:
         key = (name, base.name)
         models[key] = bench.model(name, base)
-        found[key] = measured(bench, base, name, models[key], seeds if name == SEEDED else 1, missing)
+        seeded = name == SEEDED and (everything or base == bases[0])
+        found[key] = measured(bench, base, name, models[key], seeds if seeded else 1, missing)
     missing += [
         f"{name} with {base.name}: not measured."
         for base in bases

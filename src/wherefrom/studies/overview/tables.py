@@ -76,7 +76,7 @@ def _claims_table(claims: Sequence[Mapping[str, Any]]) -> StudyTable:
             StudyCell(f"**{one['verdict']}**"),
         ]
         rows.append((one["name"], cells))
-    return StudyTable("All claims", "", ["study", "what the paper says", "found", "verdict"], rows)
+    return StudyTable("All claims", "", ["study", "what is claimed", "found", "verdict"], rows)
 
 
 def _places_table(ranked: Mapping[str, Mapping[str, Estimate]]) -> StudyTable:

@@ -212,14 +212,16 @@ def spreads_table(results: Mapping[str, Any]) -> StudyTable:
 def sparse_page(results: Mapping[str, Any]) -> StudyPage:
     """The study as a page like the others', beside the page with its pictures."""
     made = dict(results["made"])
+    seeds = {
+        name: len({row["seed"] for row in results["runs"] if row["dataset"] == name}) for name in results["datasets"]
+    }
     facts = [
         *(
             f"{paper.DATASETS[name]}: {sizes['train']:,} texts to train on, {sizes['dev']:,} to choose by, and"
-            f" {sizes['test']:,} to measure on."
+            f" {sizes['test']:,} to measure on; {seeds[name]} seed{'' if seeds[name] == 1 else 's'}."
             for name, sizes in results["datasets"].items()
         ),
-        f"{results['seeds']} seed(s), as far as they are in the folder; {made['cpu_seconds'] / 60:.0f} minutes of one"
-        f" processor on {made['machine']}, {made['date']}.",
+        f"{made['cpu_seconds'] / 60:.0f} minutes of one processor on {made['machine']}, {made['date']}.",
         "Word vectors are learned from random values; the paper starts from pretrained ones. The frozen Transformer's"
         " adversary learns at ten times the rate of the classifier.",
     ]

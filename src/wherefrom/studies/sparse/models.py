@@ -9,12 +9,12 @@ y = sigmoid(u' sum_i alpha_i h_i + b)
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from wherefrom.studies.sparse.data import PAD, is_word
 from wherefrom.studies.sparse.projections import Projection
@@ -47,10 +47,25 @@ class BiLSTM(nn.Module):
         self.width = 2 * size
 
     def forward(self, embeddings: Tensor, read: Tensor) -> Tensor:
-        # Packed, so that the backward direction starts at each text's own end and padding changes nothing.
-        packed = pack_padded_sequence(embeddings, read.sum(-1).cpu(), batch_first=True, enforce_sorted=False)
-        hidden, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=embeddings.shape[1])
+        # The backward direction reads each text from its own end, so padding, which comes last, changes nothing.
+        # Packed sequences would do the same, but their gradient costs the square of the length.
+        place = torch.arange(embeddings.shape[1])
+        backwards = torch.where(read, read.sum(-1, keepdim=True) - 1 - place, place)  # (row, place), its own inverse
+        weights = list(self.lstm.parameters())
+        half = len(weights) // 2
+        forward = self._one_direction(embeddings, weights[:half])
+        backward = _reordered(self._one_direction(_reordered(embeddings, backwards), weights[half:]), backwards)
+        return torch.cat([forward, backward], -1) * read[..., None]
+
+    def _one_direction(self, x: Tensor, weights: Sequence[Tensor]) -> Tensor:
+        start = x.new_zeros(1, len(x), self.lstm.hidden_size)
+        hidden: Tensor = torch.lstm(x, (start, start), list(weights), True, 1, 0.0, self.training, False, True)[0]
         return hidden
+
+
+def _reordered(x: Tensor, order: Tensor) -> Tensor:
+    """(row, place, m), (row, place) -> (row, place, m)"""
+    return x.gather(1, order[..., None].expand_as(x))
 
 
 class SelfAttention(nn.Module):

@@ -110,13 +110,29 @@ def choose_spreads(
     return chosen, rows
 
 
+def seeds_by_dataset(asked: Sequence[str], usual: int) -> dict[str, int]:
+    """Data sets and how many seeds each is trained with: `imdb` with as many as is usual, `imdb:1` with one."""
+    found = {}
+    for one in asked:
+        name, colon, own = one.partition(":")
+        if colon and not own.isdecimal():
+            raise BadOption(f"{one}: behind the colon stands how many seeds {name} is trained with, a number.")
+        found[name] = int(own) if colon else usual
+    if min(found.values(), default=1) < 1:
+        raise BadOption("A study needs at least one seed.")
+    return found
+
+
 def plan(
-    datasets: Sequence[str], seeds: int, spreads: Spreads, *, quick: bool, epochs: int = 6, size: int = 128
+    seeds: Mapping[str, int], spreads: Spreads, *, quick: bool, epochs: int = 6, size: int = 128
 ) -> list[TrainingRun]:
-    """All classifiers of a study; those that others depend on come first."""
+    """All classifiers of a study; those that others depend on come first.
+
+    seeds: how many of every data set.
+    """
     runs = []
-    for dataset in datasets:
-        for seed in range(seeds):
+    for dataset, count in seeds.items():
+        for seed in range(count):
             for encoder, alignment in ENCODERS.items():
                 recipe = Recipe(RATES[encoder], epochs=epochs, seed=seed)
 
@@ -165,24 +181,28 @@ def study(
     size: int = 128,
     track: Track[Any] = silently,
 ) -> dict[str, Any]:
-    """Train what is missing, measure it, and give back all numbers as plain data (also kept in `out/results.json`)."""
-    if seeds < 1 or epochs < 1:
-        raise BadOption("A study needs at least one seed and one epoch.")
+    """Train what is missing, measure it, and give back all numbers as plain data (also kept in `out/results.json`).
+
+    datasets: names; `imdb:1` has that many seeds of its own.
+    """
+    if epochs < 1:
+        raise BadOption("A study needs at least one epoch.")
     if not datasets:
         raise BadOption(f"Name at least one dataset: {', '.join(LENGTH_FILTERS)}.")
+    by_dataset = seeds_by_dataset(datasets, seeds)
     loaded = {
-        name: read_dataset(data, name) for name in datasets
+        name: read_dataset(data, name) for name in by_dataset
     }  # all of them first, so that a missing file is reported before hours of work
     make_folder(out / "runs")
     spreads, tried = choose_spreads(loaded, out / "runs", epochs=epochs, size=size, track=track)
     rows = []
-    planned = plan(datasets, seeds, spreads, quick=quick, epochs=epochs, size=size)
+    planned = plan(by_dataset, spreads, quick=quick, epochs=epochs, size=size)
     for count, run in enumerate(planned, start=1):
         counted = titled(track, f"classifier {count} of {len(planned)}")
         rows.append(perform(run, loaded[run.dataset], out / "runs", counted))
     results = {
         "quick": quick,
-        "seeds": seeds,
+        "seeds": max(by_dataset.values()),
         "datasets": {
             name: {"train": len(d.train), "dev": len(d.dev), "test": len(d.test)} for name, d in loaded.items()
         },

@@ -31,7 +31,7 @@ from wherefrom.grading.grade import (
 )
 from wherefrom.optimus.combination import MATRICES, Combination, Raw, combinations
 from wherefrom.optimus.operations import all_weights, unmasked, weights_of
-from wherefrom.optimus.stopping import Slopes, Stop, Stopped, ask_until_clear, step_of
+from wherefrom.optimus.stopping import Slopes, Stop, EndedSearch, ask_until_clear, step_of
 from wherefrom.registry import Metric, all_metrics
 
 TargetComponents = tuple[Target, ...]  # what is explained, in its parts: an answer has two
@@ -116,7 +116,7 @@ def search(case: Case, select: Select, raw: RawChoice, metric: ConfiguredMetric,
 
 def _stopped(
     case: Case, weights: Tensor, aims: Sequence[TargetComponents], metric: ConfiguredMetric, stop: Stop
-) -> Stopped:
+) -> EndedSearch:
     """Ask about some units at a time, until it is clear which weighting is the best. (combination, unit)"""
     asker, before = case.passes.asker, case.passes.asker.rows
     asker.know(case.encoding, case.logits)

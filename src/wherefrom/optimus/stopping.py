@@ -70,7 +70,7 @@ class Slopes:
 
 
 @dataclass(frozen=True, eq=False)
-class Stopped:
+class EndedSearch:
     """Where the search ended: what the units that were asked add to every combination that is left, NaN for the others;
     and which units these are.
     """
@@ -87,7 +87,7 @@ def ask_until_clear(
     whole: Sequence[float],
     step: int,
     width: float = WIDTH,
-) -> Stopped:
+) -> EndedSearch:
     """Ask units until one combination is left, or all were asked.
 
     whole: the probability of each aim with the whole text. step: how many units are asked at a time.
@@ -109,7 +109,7 @@ def ask_until_clear(
             left &= lead <= width * size * slopes.deviation(best, ~asked) + ROUNDING
         if _alike(slopes, left):
             break
-    return Stopped(np.where(left, totals, np.nan), asked)
+    return EndedSearch(np.where(left, totals, np.nan), asked)
 
 
 def _alike(slopes: Slopes, left: Flags) -> bool:

@@ -17,7 +17,7 @@ from wherefrom.errors import BadOption, WherefromError
 from wherefrom.grading.evidence import Answers
 from wherefrom.metrics.rft import Rft, rft
 from wherefrom.model.text_model import TextModel
-from wherefrom.optimus.stopping import PASS, STEPS, Slopes, Stop, EndedSearch, ask_until_clear, step_of
+from wherefrom.optimus.stopping import PASS, STEPS, EndedSearch, Slopes, Stop, ask_until_clear, step_of
 
 TEXT = "the film was not bad, but dull!"
 LONG = "the film was not bad, but dull! a great plot, and never a good movie: very fine acting, the music was slow"

@@ -39,6 +39,46 @@ def pass_through(_point: str, _layer: int, x: Tensor) -> Tensor:
     return x
 
 
+# What of an attention call over so many rows is recorded.
+Keep = Callable[[Attention, int], Attention]
+
+
+def keep_all(record: Attention, _rows: int) -> Attention:
+    """The `Keep` that leaves nothing out."""
+    return record
+
+
+# What is not kept is an empty tensor: reading it is an error, not a wrong number.
+
+
+def keep_no_scores(record: Attention, _rows: int) -> Attention:
+    """Probabilities and values, in half the memory."""
+    return Attention(_empty(record), record.probs, record.value)
+
+
+def keep_nothing(record: Attention, _rows: int) -> Attention:
+    """Only that there was an attention."""
+    return Attention(_empty(record), _empty(record), _empty(record))
+
+
+def keep_mean(record: Attention, rows: int) -> Attention:
+    """The mean of the probabilities over heads, as if it were a single head. Some families fold rows and heads into one
+    dimension.
+    """
+    probs = record.probs.detach()
+    mean = mean_of_heads(probs.reshape(rows, -1, *probs.shape[-2:]))
+    return Attention(_empty(record), mean[:, None], _empty(record))
+
+
+def mean_of_heads(probs: Tensor) -> Tensor:
+    """(..., head, query, key) -> (..., query, key), without a copy where there is one head."""
+    return probs.squeeze(-3) if probs.shape[-3] == 1 else probs.mean(-3)
+
+
+def _empty(record: Attention) -> Tensor:
+    return record.probs.new_empty(0)
+
+
 @dataclass
 class Recording:
     """What was recorded of one forward pass, in the order of the layers."""
@@ -116,6 +156,61 @@ def fused_attention(*args: Any, hook: Hook = pass_through, layer: int = 0, **kwa
     return record, hook("context", layer, functional.scaled_dot_product_attention(*args, **kwargs))
 
 
+def kernel_attention(*args: Any, hook: Hook = pass_through, layer: int = 0, **kwargs: Any) -> tuple[Attention, Tensor]:
+    """Torch's own kernel, and nothing beside it."""
+    context = functional.scaled_dot_product_attention(*args, **kwargs)
+    nothing = context.new_empty(0)
+    return Attention(nothing, nothing, nothing), hook("context", layer, context)
+
+
+def averaged_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    hook: Hook = pass_through,
+    layer: int = 0,
+) -> tuple[Attention, Tensor]:
+    """The mean of the probabilities over heads, as if it were a single head's. One head after the other is computed, so
+    that never more than one head's probabilities are in memory. Where there is a graph, the context is that of torch's
+    own kernel.
+    """
+    options: dict[str, Any] = {"is_causal": is_causal, "scale": scale}
+    fused, heads = torch.is_grad_enabled(), query.shape[-3]
+    if query.ndim != 4:  # rows and heads are one dimension: `keep_mean` tells them apart
+        attend = fused_attention if fused else explicit_attention
+        return attend(query, key, value, attn_mask, **options, enable_gqa=enable_gqa, hook=hook, layer=layer)
+    exact = torch.promote_types(query.dtype, torch.float32)
+    mean = query.new_zeros(len(query), 1, query.shape[-2], key.shape[-2], dtype=exact)
+
+    def part(whole: Tensor, head: int) -> Tensor:
+        """A head; one of keys or values may serve several of queries, and a mask mostly all."""
+        return whole if whole.ndim < 3 else whole.narrow(-3, head * whole.shape[-3] // heads, 1)
+
+    def add_to_mean(head: int) -> Tensor:
+        """The head's context comes back, where it is read."""
+        mask = None if attn_mask is None else part(attn_mask, head)
+        one = attention_probabilities(part(query, head), part(key, head), part(value, head), mask, **options)
+        mean.add_(one.probs, alpha=1 / heads)
+        return mean if fused else one.probs @ one.value
+
+    with torch.no_grad():
+        contexts = [add_to_mean(head) for head in range(heads)]
+    if fused:
+        context = functional.scaled_dot_product_attention(
+            query, key, value, attn_mask, dropout_p, **options, enable_gqa=enable_gqa
+        )
+    else:
+        context = torch.cat(contexts, 1)
+    mean = mean.to(query.dtype)
+    return Attention(mean, mean, mean), hook("context", layer, context)
+
+
 # Computes scaled_dot_product_attention: takes its arguments, and a hook and a layer as `explicit_attention` does.
 Attend = Callable[..., tuple[Attention, Tensor]]
 
@@ -133,10 +228,11 @@ class AttentionRecorder(TorchFunctionMode):
         hook: Hook = pass_through,
         attend: Attend = explicit_attention,
         *,
-        scores: bool = True,
+        keep: Keep = keep_all,
+        rows: int = 1,
     ) -> None:
         super().__init__()
-        self.modules, self.hook, self.attend, self.keeps_scores = modules, hook, attend, scores
+        self.modules, self.hook, self.attend, self.keep, self.rows = modules, hook, attend, keep, rows
         self.records: list[Attention] = []
         self.contexts: list[Tensor] = []  # of attention that is torch's own kernel
         self._thread = threading.get_ident()
@@ -162,10 +258,8 @@ class AttentionRecorder(TorchFunctionMode):
 
     def _keep(self, record: Attention) -> None:
         record = Attention(graph_tensor(record.scores), graph_tensor(record.probs), graph_tensor(record.value))
-        if not self.keeps_scores:
-            # an empty tensor in their place: reading scores that were not kept is an error, not a wrong number
-            record.scores, self._scores = record.scores.new_empty(0), None
-        self.records.append(record)
+        self.records.append(self.keep(record, self.rows))
+        self._scores = None
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -236,7 +330,8 @@ def recording(
     *,
     outputs: Sequence[nn.Module] | None = None,
     tokens_first: bool = False,
-    scores: bool = True,
+    keep: Keep = keep_all,
+    rows: int = 1,
     norms: Sequence[nn.Module] = (),
 ) -> Iterator[Recording]:
     """Within this context the given blocks and their attention are recorded, layer by layer; `hook` may replace what it
@@ -244,7 +339,8 @@ def recording(
 
     outputs: the modules that give the blocks' outputs, where these are not the blocks themselves.
     tokens_first: whether the blocks' tensors are (token, row, size); they are recorded as (row, token, size).
-    norms: modules whose input is recorded, too. Without scores it takes half the memory.
+    keep: what of every attention is recorded. rows: how many texts go through the model together.
+    norms: modules whose input is recorded, too.
     """
     record, thread = Recording(), threading.get_ident()
     begins = dict(zip(blocks if outputs is None else outputs, blocks, strict=True))
@@ -284,6 +380,6 @@ def recording(
         for end, block in begins.items():
             hooks.callback(block.register_forward_pre_hook(before, with_kwargs=True).remove)
             hooks.callback(end.register_forward_hook(after).remove)
-        recorder = hooks.enter_context(AttentionRecorder(attention, hook, attend, scores=scores).open())
+        recorder = hooks.enter_context(AttentionRecorder(attention, hook, attend, keep=keep, rows=rows).open())
         record.attention, record.contexts = recorder.records, recorder.contexts
         yield record

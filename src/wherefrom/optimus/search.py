@@ -31,7 +31,7 @@ from wherefrom.grading.grade import (
 )
 from wherefrom.optimus.combination import MATRICES, Combination, Raw, combinations
 from wherefrom.optimus.operations import all_weights, unmasked, weights_of
-from wherefrom.optimus.stopping import Slopes, Stop, EndedSearch, ask_until_clear, step_of
+from wherefrom.optimus.stopping import EndedSearch, Slopes, Stop, ask_until_clear, step_of
 from wherefrom.registry import Metric, all_metrics
 
 TargetComponents = tuple[Target, ...]  # what is explained, in its parts: an answer has two

@@ -261,11 +261,13 @@ def optimus(repeats: int) -> None:
     for length in (16, 128):
         text, few = text_of(model, length), repeats if length == 16 else max(2, repeats // 2)
         runs = {"its rows": hidden_rows(model, text), "optimus": explaining(model, text, "optimus")}
+        runs["optimus, stop=likely"] = explaining(model, text, "optimus", stop="likely")
         runs["integrated_gradients, 50 steps"] = explaining(model, text, "integrated_gradients", steps=50)
         captum = "captum's integrated gradients, 50 steps"
         runs[captum] = captum_runs(model, text)[captum]
         lines = [Line("optimus", "its rows", "1.05" if length == 16 else "")]
         lines.append(Line("optimus", "integrated_gradients, 50 steps", "1.0" if length == 128 else ""))
+        lines.append(Line("optimus, stop=likely", "integrated_gradients, 50 steps", "1.0" if length == 128 else ""))
         lines.append(Line("integrated_gradients, 50 steps", captum))
         show(f"Optimus, MiniLM, {length} tokens", lines, turns(runs, few))
 

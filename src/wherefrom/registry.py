@@ -35,9 +35,10 @@ Reads = Literal[
     "answers",
     "path",
     "embeddings",
+    "mean_attention",
     "attention",
     "scores",
-    "hidden_gradients",
+    "hidden_gradients",  # and hidden states
     "last_attention_gradient",
     "attention_x_gradients",
     "gradients",
@@ -163,8 +164,8 @@ def method(
         family: the heading it stands under, such as "attention" or "perturbation".
         signed: whether a negative score means "against".
         per_class: whether the scores depend on the class that is explained.
-        reads: what it needs of the model: "attention" (and hidden states), "relevance", "embeddings" (the gradient at
-            them), "answers" (it only asks), or "nothing".
+        reads: what it needs of the model: "attention" (and hidden states), "mean_attention" (over heads), "relevance",
+            "embeddings" (the gradient at them), "answers" (it only asks), or "nothing".
         paper: where it comes from; "none" if from nowhere.
         scores_units: whether it scores words and sentences itself, instead of having its tokens' scores pooled.
         same_as: a function of the options that names the method it then is nothing but, and that method's options;

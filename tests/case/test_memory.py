@@ -51,13 +51,16 @@ def test_the_estimate_is_what_the_shapes_say() -> None:
     kept = 3 * (4 * n * n + 4 * n * 32)  # the probabilities, and four hidden states, of every layer
     assert text.needed_memory("attention") == 2 * 4 * (kept + 3 * 4 * n * n)
     assert text.needed_memory("plain") == 0
+    # Of the mean over heads one matrix a layer.
+    assert model.network.config._attn_implementation == "sdpa"
+    assert text.needed_memory("mean_attention") == 2 * 4 * 3 * (n * n + 4 * n * 32)
 
 
 def test_texts_that_fit_apart_are_explained_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     model = bert()
     texts = [TEXT, TEXT.replace("film", "plot"), TEXT.replace("bad", "good")]
     expected = Model(model).explain(texts, "attention_rollout")
-    one = Passes(model, [model.encode(TEXT)]).needed_memory("attention")
+    one = Passes(model, [model.encode(TEXT)]).needed_memory("mean_attention")
     assert one is not None
     with_free(monkeypatch, one)
     found = Model(model).explain(texts, "attention_rollout")
@@ -71,9 +74,9 @@ def test_where_a_pass_for_all_does_not_fit_smaller_ones_are_made(monkeypatch: py
     sizes = {kind: text.needed_memory(kind) or 0 for kind in passes.KEEPS}
     with_free(monkeypatch, sizes["relevance"] - 1)
     text.announce(["modified_gradient", "hidden_gradients"])
-    assert text.forward("hidden_gradients").recording.attention
+    assert text.forward("hidden_gradients").recording.inputs
     text.forward("modified_gradient")
-    assert set(text._made) == {"graph", "modified_gradient"}
+    assert set(text._made) == {"hidden_graph", "modified_gradient"}
 
 
 def test_a_method_that_fits_is_there_beside_one_that_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,6 +104,32 @@ def test_an_allocators_error_is_told_in_a_sentence(method: str, monkeypatch: pyt
         model.explain(TEXT, method)
 
 
+@pytest.mark.parametrize(
+    ("method", "options", "where", "name"),
+    [("alti", {}, torch, "baddbmm"), ("integrated_gradients", {"steps": 2}, torch.autograd, "grad")],
+)
+@pytest.mark.parametrize("target", [None, [0, 1]])
+def test_so_is_that_of_what_a_method_computes_itself(
+    method: str, options: dict[str, Any], where: Any, name: str, target: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("std::bad_alloc")
+
+    model = Model(bert())
+    monkeypatch.setattr(where, name, fails)
+    with pytest.raises(NotEnoughMemory, match="not enough memory for a text of 21 tokens"):
+        model.explain(TEXT, method, target, **options)
+
+
+def test_other_errors_stay_what_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("shapes do not match")
+
+    monkeypatch.setattr(torch, "baddbmm", fails)
+    with pytest.raises(RuntimeError, match="shapes do not match"):
+        Model(bert()).explain(TEXT, "alti")
+
+
 UNDER_A_LIMIT = """
 import resource, sys
 sys.path.insert(0, sys.argv[1])  # where the small models of the tests are
@@ -117,7 +146,7 @@ used = int(next(line for line in open("/proc/self/status") if line.startswith("V
 resource.setrlimit(resource.RLIMIT_AS, (used + 2**30, resource.RLIM_INFINITY))
 assert free_memory(torch.device("cpu")) <= 2**30
 try:
-    model.explain(text, "attention_rollout")
+    model.explain(text, "alti")
 except NotEnoughMemory as error:
     print(error)
 """

@@ -61,9 +61,14 @@ def made(needs: Sequence[Reads], model: TextModel | None = None) -> set[PassKind
         (["nothing"], {"plain"}),
         (["answers", "path"], {"plain"}),
         (["embeddings"], {"embeddings"}),
+        (["mean_attention"], {"mean_attention"}),
         (["attention"], {"attention"}),
+        (["attention", "mean_attention"], {"attention"}),
         (["attention", "scores"], {"scores"}),
         (["attention", "embeddings"], {"graph"}),
+        (["hidden_gradients"], {"hidden_graph"}),
+        (["hidden_gradients", "embeddings", "mean_attention"], {"mean_graph"}),
+        (["hidden_gradients", "attention"], {"graph"}),
         (["hidden_gradients", "attention", "attention_x_gradients"], {"graph"}),
         (["hidden_gradients", "scores"], {"gradients"}),
         (["scores", "gradients", "embeddings"], {"gradients"}),
@@ -178,7 +183,6 @@ def test_a_model_that_cannot_be_looked_into_still_answers() -> None:
     assert passes.logits.shape == (1, 2)
     with pytest.raises(WrongModel):
         passes.forward("gradients")
-    assert not passes.available("gradients")
     assert passes.toward([None]).gradient("embeddings")[0].shape[:2] == (1, 4)
     with pytest.raises(WrongModel):
         Model(model).explain("good bad", "attcat")

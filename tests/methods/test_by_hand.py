@@ -107,7 +107,7 @@ class HandMade:
         self.capture = SimpleNamespace(
             hidden=states, attention=[Attention(first, first, nothing), Attention(second, second, nothing)]
         )
-        self.hidden_gradients, self.last_attention_gradient = slopes, slope
+        self.hidden_states, self.hidden_gradients, self.last_attention_gradient = states, slopes, slope
         self.encoding = [None, None]
         self.model = SimpleNamespace(task=SimpleNamespace(two_stacks=False))
         self.row_read = torch.tensor([1.0, 0.0])
@@ -115,6 +115,10 @@ class HandMade:
 
     def attention(self, *, scores: bool) -> list[Tensor]:
         return [layer.scores if scores else layer.probs for layer in self.capture.attention]
+
+    @property
+    def mean_attention(self) -> list[Tensor]:
+        return [layer.probs.mean(0) for layer in self.capture.attention]
 
     def attention_x_gradients(self, *, positive: bool) -> list[Tensor]:
         slope = self.last_attention_gradient.relu() if positive else self.last_attention_gradient

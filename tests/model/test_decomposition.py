@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -74,6 +75,28 @@ def test_the_size_of_the_buffer_changes_nothing(buffer: int, monkeypatch: pytest
     wanted = parts.proximity(parts.everywhere, "l1")
     monkeypatch.setattr(decomposition, "BUFFER", buffer)
     torch.testing.assert_close(parts.proximity(parts.everywhere, "l1"), wanted)
+
+
+@pytest.mark.parametrize(("family", "share"), [("gpt2", 0.6), ("bert", 1.0)])
+def test_what_a_mask_hides_is_not_computed(family: str, share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a causal model a token is brought to those behind it alone."""
+    parts = case_of(lively(family), "film " * 30).parts()[0]
+    monkeypatch.setattr(decomposition, "BUFFER", 2 * parts.output.numel())  # two tokens at a time
+    rows, made, true_product = parts.everywhere, 0, torch.baddbmm
+    for distances in (parts.proximity(rows, "l1"), parts.proximity(rows[-3:], "l1")):
+        whole = parts.output[-len(distances) :]
+        missing = (whole[:, None] - explicit(parts)[-len(distances) :]).abs().sum(-1)
+        near = (whole.abs().sum(-1, keepdim=True) - missing).clamp(min=0)
+        torch.testing.assert_close(distances, near, rtol=0, atol=1e-9)
+
+    def product(*args: Tensor, **options: Any) -> Tensor:
+        nonlocal made
+        made += options["out"].numel()
+        return true_product(*args, **options)
+
+    monkeypatch.setattr(torch, "baddbmm", product)
+    parts.proximity(rows, "l1")
+    assert share - 0.1 <= made / (len(rows) * parts.output.numel()) <= share
 
 
 class Largest(TorchDispatchMode):

@@ -1,13 +1,26 @@
-"""Recording while other threads use the same model."""
+"""Recording while other threads use the same model, and what of attention is kept."""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
-from tiny_models import make_model
+import pytest
+import torch
+from tiny_models import FAMILIES, make_model, tiny
+from torch.nn import functional
 
-from wherefrom.model.recording import recording
+from wherefrom.case.passes import Passes
+from wherefrom.model import recording as recording_module
+from wherefrom.model.recording import (
+    attention_probabilities,
+    averaged_attention,
+    explicit_attention,
+    keep_mean,
+    recording,
+)
 from wherefrom.model.text_model import PassCount
+from wherefrom.registry import Reads
 
 
 def test_a_hook_that_another_thread_calls_while_it_goes_does_nothing() -> None:
@@ -19,3 +32,69 @@ def test_a_hook_that_another_thread_calls_while_it_goes_does_nothing() -> None:
         with ThreadPoolExecutor(1) as pool:
             pool.submit(model.logits, model.batch([model.encode("a fine film")]), PassCount()).result()
     assert record.inputs == []
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(("graph", "at_once"), [(False, 0), (True, 100), (True, 2**20)])
+def test_the_mean_that_is_kept_is_the_mean_of_all_heads(
+    family: str, graph: bool, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of texts of different lengths in one batch, so that there is padding."""
+    monkeypatch.setattr(recording_module, "AT_ONCE", at_once)
+    model = tiny(family, torch.float64)
+    encodings = [model.encode(text) for text in ("the film was not bad", "a film", "never a dull plot")]
+    encodings = encodings if model.takes_batches else encodings[:1]
+    needs: list[Reads] = ["mean_attention", "hidden_gradients"] if graph else ["mean_attention"]
+    whole, kept = Passes(model, encodings), Passes(model, encodings)
+    whole.announce([*needs, "attention"])
+    kept.announce(needs)
+    every, mean = whole.forward("attention"), kept.forward("mean_attention")
+    assert set(kept._made) == {"mean_graph" if graph else "mean_attention"}
+    torch.testing.assert_close(mean.logits, every.logits)
+    for one, all_heads in zip(mean.recording.attention, every.recording.attention, strict=True):
+        probs = all_heads.probs.detach().reshape(len(encodings), -1, *all_heads.probs.shape[-2:])
+        torch.testing.assert_close(one.probs, probs.mean(1, keepdim=True))
+        assert not one.probs.requires_grad
+        assert not one.scores.numel()
+        assert not one.value.numel()
+
+
+MASKS: dict[str, Any] = {
+    "none": {},
+    "causal": {"is_causal": True},
+    "of rows": {"attn_mask": torch.arange(5).expand(2, 1, 5, 5) < torch.tensor([5, 3]).view(2, 1, 1, 1)},
+    "of heads": {"attn_mask": torch.randn(2, 6, 5, 5, generator=torch.Generator().manual_seed(0)).double()},
+    "of all": {"attn_mask": torch.ones(5, 5, dtype=torch.bool).tril(), "scale": 0.3},
+    "a query without keys": {"attn_mask": torch.ones(5, 5, dtype=torch.bool).tril(-1)},
+}
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("key_heads", [6, 2, 1])
+@pytest.mark.parametrize("graph", [False, True])
+@pytest.mark.parametrize("at_once", [0, 2 * 2 * 6 * 5, 2**20])
+def test_attention_some_queries_after_the_others_is_attention(
+    mask: str, key_heads: int, graph: bool, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording_module, "AT_ONCE", at_once)
+    options = {**MASKS[mask], "enable_gqa": key_heads < 6}
+    torch.manual_seed(0)
+    query, key, value = (torch.randn(2, heads, 5, 4, dtype=torch.float64) for heads in (6, key_heads, key_heads))
+    query.requires_grad_(graph)
+    with torch.set_grad_enabled(graph):
+        record, context = averaged_attention(query, key, value, **options)
+    torch.testing.assert_close(context, functional.scaled_dot_product_attention(query, key, value, **options))
+    expected = attention_probabilities(query, key, value, **options).probs.mean(1, keepdim=True)
+    assert at_once == 2**20 or record.probs.shape[1] == 1
+    torch.testing.assert_close(keep_mean(record, 2).probs, expected.detach())
+    assert context.requires_grad == graph
+
+
+def test_rows_and_heads_in_one_dimension_are_told_apart() -> None:
+    torch.manual_seed(0)
+    query, key, value = torch.randn(3, 2, 6, 5, 4, dtype=torch.float64)
+    whole, context = explicit_attention(query, key, value)
+    with torch.no_grad():
+        record, folded = averaged_attention(*(part.flatten(0, 1) for part in (query, key, value)))
+    torch.testing.assert_close(folded, context.flatten(0, 1))
+    torch.testing.assert_close(keep_mean(record, 2).probs, whole.probs.mean(1, keepdim=True))

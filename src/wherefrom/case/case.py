@@ -16,7 +16,7 @@ from wherefrom.core.target import Target
 from wherefrom.core.units import Level
 from wherefrom.model.anatomy import Anatomy, rebuild_error
 from wherefrom.model.decomposition import BlockContributions, decompose
-from wherefrom.model.recording import Attention, Recording
+from wherefrom.model.recording import Attention, Recording, mean_of_heads
 from wherefrom.model.relevance.propagation import MaskVariant, Operation, Propagation, RuleSet
 from wherefrom.model.text_model import PassCount, TextModel
 from wherefrom.registry import Reads
@@ -109,10 +109,10 @@ class Case:
 
     @cached_property
     def capture(self) -> Capture:
-        """What was recorded of the pass. Where gradients at hidden states or attention alone were announced, attention
-        scores are not kept.
+        """What was recorded of the pass. Where gradients at attention alone were announced, attention scores are not
+        kept.
         """
-        announced = self.passes.announced(("hidden_gradients", "last_attention_gradient", "attention_x_gradients"))
+        announced = self.passes.announced(("last_attention_gradient", "attention_x_gradients"))
         record = self._record(announced[0] if announced else "gradients")
         return self._slice(Capture(self.passes.leaf, [*record.inputs, record.outputs[-1]], record.attention))
 
@@ -123,6 +123,21 @@ class Case:
         """Every layer's attention, before the softmax or behind it, without a graph. (head, query, key) a layer"""
         n, layers = len(self.encoding), self._record("scores" if scores else "attention").attention
         return [self._of_row(layer.scores if scores else layer.probs)[:, :n, :n] for layer in layers]
+
+    @property
+    def mean_attention(self) -> list[Tensor]:
+        """Every layer's attention, the mean over heads, without a graph. (query, key) a layer
+
+        Where nobody announced to read single heads, the mean is all that was kept.
+        """
+        n, layers = len(self.encoding), self._record("mean_attention").attention
+        return [mean_of_heads(self._of_row(layer.probs)[:, :n, :n]) for layer in layers]
+
+    @property
+    def hidden_states(self) -> list[Tensor]:
+        """The input of every block, and the output of the last. (token, hidden) each"""
+        record, n = self._record("hidden_gradients"), len(self.encoding)
+        return [part[self.row, :n].detach() for part in (*record.inputs, record.outputs[-1])]
 
     def parts(self, *, second_norm: bool = False) -> list[BlockContributions]:
         """Every layer's attention block as a sum of what each token brought (see `model/decomposition`); needs no

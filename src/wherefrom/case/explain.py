@@ -16,7 +16,7 @@ from torch import Tensor
 from wherefrom.case.asking import Asker
 from wherefrom.case.case import Attribution, Case, batches_by_length
 from wherefrom.case.check import ToCheck, check_explanations
-from wherefrom.case.memory import Result, in_halves, is_out_of_memory
+from wherefrom.case.memory import Result, clear_when_memory_ends, in_halves, is_out_of_memory
 from wherefrom.case.passes import BACKWARD, Passes
 from wherefrom.case.prefixes import explained_alone, needs_prefix
 from wherefrom.core.encoding import Encoding
@@ -281,7 +281,8 @@ def _given(case: Case, method: Method, options: Mapping[str, Any]) -> Tensor | A
 def _called(case: Case, method: Method, options: Mapping[str, Any]) -> Tensor | Attribution:
     if needs_prefix(case, method):
         return explained_alone(case, method, options)
-    given: Tensor | Attribution = method(case, **options)
+    with clear_when_memory_ends(len(case.encoding)):  # what a method computes itself may be as large as a pass
+        given: Tensor | Attribution = method(case, **options)
     return given
 
 

@@ -16,11 +16,17 @@ from wherefrom.model.device import free_on_accelerator, give_back_memory
 Result = TypeVar("Result")
 
 
+# What allocators say when there is nothing left.
+ALLOCATORS = ("out of memory", "can't allocate memory", "bad_alloc")
+
+
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory ended; torch's allocator on the CPU raises a plain RuntimeError."""
+    """Whether an error says that memory ended; torch's allocator on the CPU, and C++ beneath torch, raise a plain
+    RuntimeError.
+    """
     text = str(error).lower()
     kinds = (torch.OutOfMemoryError, MemoryError, NotEnoughMemory)
-    return isinstance(error, kinds) or "out of memory" in text or "can't allocate memory" in text
+    return isinstance(error, kinds) or any(words in text for words in ALLOCATORS)
 
 
 def in_halves(

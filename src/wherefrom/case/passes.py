@@ -24,9 +24,16 @@ from wherefrom.errors import ModelFailed, NotEnoughMemory, NotSeen, TextWithoutA
 from wherefrom.model.recording import (
     Attend,
     Attention,
+    Keep,
     Recording,
+    averaged_attention,
     explicit_attention,
     fused_attention,
+    keep_all,
+    keep_mean,
+    keep_no_scores,
+    keep_nothing,
+    kernel_attention,
     pass_through,
     recording,
 )
@@ -74,8 +81,11 @@ RelevancePlace = Literal["words", "blocks", "attention", "top", "contexts"]
 PassKind = Literal[
     "plain",
     "embeddings",
+    "mean_attention",
     "attention",
     "scores",
+    "hidden_graph",
+    "mean_graph",
     "graph",
     "gradients",
     "modified_gradient",
@@ -84,7 +94,8 @@ PassKind = Literal[
 ]
 
 _PLAIN: frozenset[Reads] = frozenset({"nothing", "answers", "path"})  # these read nothing of it but the logits
-_ATTENTION: frozenset[Reads] = _PLAIN | {"attention"}
+_MEAN: frozenset[Reads] = _PLAIN | {"mean_attention"}
+_ATTENTION: frozenset[Reads] = _MEAN | {"attention"}
 _SCORES: frozenset[Reads] = _ATTENTION | {"scores"}
 # Gradients that one backward pass over the graph finds. The first is the cheapest, and the last takes the most memory.
 BACKWARD: tuple[Reads, ...] = (
@@ -94,6 +105,7 @@ BACKWARD: tuple[Reads, ...] = (
     "attention_x_gradients",
     "gradients",
 )
+_HIDDEN: frozenset[Reads] = _PLAIN | {"embeddings", "hidden_gradients"}
 _GRAPH: frozenset[Reads] = _ATTENTION | set(BACKWARD[:-1])
 _GRADIENTS: frozenset[Reads] = _GRAPH | {"scores", "gradients"}
 # What each kind of pass serves, from the cheapest to the richest. The pass in double precision stands apart: its
@@ -101,8 +113,11 @@ _GRADIENTS: frozenset[Reads] = _GRAPH | {"scores", "gradients"}
 SERVES: dict[PassKind, frozenset[Reads]] = {
     "plain": _PLAIN,
     "embeddings": _PLAIN | {"embeddings"},
+    "mean_attention": _MEAN,
     "attention": _ATTENTION,
     "scores": _SCORES,
+    "hidden_graph": _HIDDEN,
+    "mean_graph": _HIDDEN | _MEAN,
     "graph": _GRAPH,
     "gradients": _GRADIENTS,
     "modified_gradient": _PLAIN | {"embeddings", "modified_gradient"},
@@ -116,18 +131,31 @@ TWO_STACKS = (
     " attention between them. Take attn_lrp, saliency, integrated_gradients, occlusion, attention_rollout, attcat or"
     " gae."
 )
-# What a pass of each kind keeps in every layer: tensors as large as the attention probabilities, and tensors as large
-# as the hidden states. Counted in the code, and compared with what passes were measured to take.
-KEEPS: dict[PassKind, tuple[int, int]] = {
-    "plain": (0, 0),
-    "embeddings": (0, 20),
-    "attention": (1, 4),
-    "scores": (2, 4),
-    "graph": (1, 20),
-    "gradients": (4, 24),
-    "modified_gradient": (0, 24),
-    "relevance": (4, 28),
-    "relevance_double": (1, 32),
+# How the passes that record a model as it is compute attention, and what of it they keep.
+RECORDS: dict[PassKind, tuple[Attend, Keep]] = {
+    "mean_attention": (averaged_attention, keep_mean),
+    "attention": (explicit_attention, keep_no_scores),
+    "scores": (explicit_attention, keep_all),
+    "hidden_graph": (kernel_attention, keep_nothing),
+    "mean_graph": (averaged_attention, keep_mean),
+    "graph": (fused_attention, keep_no_scores),
+    "gradients": (explicit_attention, keep_all),
+}
+# What a pass of each kind keeps in every layer: tensors as large as the attention probabilities of all heads, as those
+# of one head, and as the hidden states. Counted in the code, and compared with what passes were measured to take.
+KEEPS: dict[PassKind, tuple[int, int, int]] = {
+    "plain": (0, 0, 0),
+    "embeddings": (0, 0, 20),
+    "mean_attention": (0, 1, 4),
+    "attention": (1, 0, 4),
+    "scores": (2, 0, 4),
+    "hidden_graph": (0, 0, 20),
+    "mean_graph": (0, 1, 20),
+    "graph": (1, 0, 20),
+    "gradients": (4, 0, 24),
+    "modified_gradient": (0, 0, 24),
+    "relevance": (4, 0, 28),
+    "relevance_double": (1, 0, 32),
 }
 PASSING = 3  # tensors as large as one layer's attention that come and go
 SMALL = 2**27  # bytes; nobody looks whether these are free
@@ -159,16 +187,6 @@ class Passes:
         self._announced |= set(needs)
         self._several_targets = self._several_targets or several_targets
 
-    def available(self, need: Reads) -> bool:
-        """Whether this was announced and the model lets it be read."""
-        if need not in self._announced:
-            return False
-        try:
-            self.forward(need)
-        except (WrongModel, NotEnoughMemory):
-            return False
-        return True
-
     @cached_property
     def inputs(self) -> dict[str, Tensor]:
         return self.model.batch(self.encodings)
@@ -192,6 +210,11 @@ class Passes:
     def logits_of(self, row: int) -> Tensor:
         """What the model answers to one of the texts. (class,)"""
         return self.model.task.own_logits(self.model, self.logits[row], self.encodings[row].input_ids)
+
+    def served_with(self, need: Reads) -> frozenset[Reads]:
+        """All that the pass that serves a need serves."""
+        self.forward(need)
+        return next(serves for kind, serves in SERVES.items() if kind in self._made and need in serves)
 
     def announced(self, needs: Iterable[Reads]) -> list[Reads]:
         """Those of these needs that were announced."""
@@ -237,9 +260,12 @@ class Passes:
         if not all(isinstance(size, int) for size in sizes):
             return None
         layers, heads, hidden = (int(size) for size in sizes if size is not None)
-        matrices, vectors = KEEPS[kind]
-        passing = PASSING * bool(matrices)
-        numbers = (layers * matrices + passing) * heads * n * n + layers * vectors * n * hidden
+        of_all_heads, of_one_head, vectors = KEEPS[kind]
+        matrices = (layers * of_all_heads + PASSING * bool(of_all_heads)) * heads
+        matrices += layers * of_one_head
+        if of_one_head and getattr(config, "_attn_implementation", None) != "sdpa":
+            matrices += PASSING * heads  # where the model itself computes them, all heads are there at once
+        numbers = matrices * n * n + layers * vectors * n * hidden
         return numbers * len(self.encodings) * self.model.network.dtype.itemsize
 
     def _does_not_fit(self, kind: PassKind) -> NotEnoughMemory | None:
@@ -263,10 +289,8 @@ class Passes:
             raise NotSeen(TWO_STACKS)
         if kind in ("modified_gradient", "relevance", "relevance_double"):
             return self._with_rules(kind)
-        with torch.set_grad_enabled(kind in ("graph", "gradients")):
-            attend = fused_attention if kind == "graph" else explicit_attention
-            record, logits = self._record(self.leaf, attend=attend, scores=kind in ("scores", "gradients"))
-            return ForwardPass(logits, record)
+        with torch.set_grad_enabled("embeddings" in SERVES[kind]):
+            return ForwardPass(*self._record(self.leaf, *RECORDS[kind]))
 
     @property
     def records_no_layer(self) -> bool:
@@ -291,18 +315,17 @@ class Passes:
         mode_of = partial(relevance_mode, network, len(self.encodings), routers=routers)
         with torch.enable_grad(), mode_of(double=double, gradient_rules=gradient_rules) as mode:
             leaf = paired(self.leaf, self.leaf.detach().double()) if double else self.leaf
-            record, logits = self._record(leaf, mode)
+            logits, record = self._record(leaf, mode.attend, mode=mode)
             record.contexts = mode.contexts
             return ForwardPass(logits, record, mode.state)
 
     def _record(
         self,
         leaf: Tensor,
+        attend: Attend,
+        keep: Keep = keep_all,
         mode: RelevanceMode | None = None,
-        *,
-        attend: Attend = explicit_attention,
-        scores: bool = True,
-    ) -> tuple[Recording, Tensor]:
+    ) -> tuple[Tensor, Recording]:
         task = self.model.task
         if task.several_rows is not None:
             raise NotSeen(
@@ -313,14 +336,15 @@ class Passes:
         family, blocks = self.model.anatomy.family, self.model.anatomy.blocks
         if family.unseen is not None:
             raise NotSeen(f"Not defined for {family.model_types[0]}: {family.unseen}")
-        hooks = (pass_through, attend) if mode is None else (mode.hook, mode.attend)
         with recording(
             [b.module for b in blocks],
             [b.attention for b in blocks],
-            *hooks,
+            pass_through if mode is None else mode.hook,
+            attend,
             outputs=[b.output for b in blocks],
             tokens_first=family.tokens_first,
-            scores=scores,
+            keep=keep,
+            rows=len(self.encodings),
             norms=[b.mlp_norm for b in blocks if b.order == "post"] if mode is None else [],
         ) as record:
             whole = mode is None or not (mode.double or mode.state.gradient_rules)
@@ -331,7 +355,7 @@ class Passes:
                 " explained rather than something wrong. Load the model with attn_implementation='eager' or 'sdpa',"
                 " not compiled."
             )
-        return record, logits
+        return logits, record
 
     def along(self, embeddings: Tensor, inputs: dict[str, Tensor], count: PassCount) -> tuple[Tensor, Tensor]:
         """A forward pass of one text with other word embeddings, and its autograd graph: the leaf, and the logits.
@@ -399,18 +423,17 @@ class TargetedPasses:
         are, and then with positive gradients alone. For everything recorded, see `gradients`.
         """
         if need not in self._gradients:
-            served = [other for other in self.passes.announced(BACKWARD) if other != "gradients"]
-            wanted = dict.fromkeys([need, *served])
             # An announced method may find that this model cannot be looked into; the others do without it.
-            self._gradients |= self._found([other for other in wanted if other == need or self.passes.available(other)])
+            together = self.passes.served_with(need) - {"gradients"}
+            wanted = dict.fromkeys([need, *self.passes.announced(BACKWARD)])
+            self._gradients |= self._found([other for other in wanted if other in together])
         return self._gradients[need]
 
     def _found(self, needs: Sequence[Reads]) -> dict[Reads, list[Tensor]]:
         """One backward pass for all of these."""
-        inside = [need for need in needs if need != "embeddings"]
-        made = self.passes.forward(inside[0] if inside else "embeddings")
+        made = self.passes.forward(needs[0])
         places: dict[Reads, list[Tensor]] = {"embeddings": [self.passes.leaf]}
-        if inside:
+        if set(needs) != {"embeddings"}:
             record = made.recording
             # Where attention is one step, its gradient is that of the context times the value.
             contexts = record.contexts if made.propagation is None else []

@@ -15,7 +15,7 @@ from wherefrom.case.case import Case
 from wherefrom.case.passes import Passes
 from wherefrom.errors import NotSeen
 from wherefrom.model.anatomy import find_stack_blocks, find_stacks
-from wherefrom.model.recording import Attention, AttentionRecorder
+from wherefrom.model.recording import Attention, AttentionRecorder, keep_no_scores
 from wherefrom.model.tasks.seq2seq import Seq2Seq
 
 StackName = Literal["encoder", "decoder", "cross"]
@@ -197,7 +197,7 @@ def _recorded(passes: Passes, *, graph: bool) -> RecordedStacks:
 def _record(passes: Passes, *, graph: bool) -> RecordedStacks:
     model = passes.model
     encoder, decoder, cross = find_stacks(model.network)
-    recorder = AttentionRecorder([*encoder, *decoder, *cross], scores=False)
+    recorder = AttentionRecorder([*encoder, *decoder, *cross], keep=keep_no_scores)
     blocks = find_stack_blocks(model.network)
     with torch.set_grad_enabled(graph), recorder.open(), ExitStack() as opened:
         states = [opened.enter_context(_states_of(stack)) for stack in blocks]

@@ -18,7 +18,7 @@ from wherefrom.explorer.limits import TooMuch
 from wherefrom.explorer.questions import HeadsQuestion, HidingQuestion, TextQuestion
 from wherefrom.explorer.service import Finish, ModelService, PlainData, Prepare
 from wherefrom.explorer.sheet import PageUnits, text_data, tokens_at
-from wherefrom.model.recording import recording
+from wherefrom.model.recording import keep_nothing, recording
 from wherefrom.model.text_model import PassCount, TextModel
 from wherefrom.report.pieces import visible
 
@@ -101,7 +101,7 @@ def logits_without(model: TextModel, encoding: Encoding, off: Sequence[tuple[int
         return x * kept[:, None, None]
 
     blocks = model.anatomy.blocks
-    with torch.no_grad(), recording([b.module for b in blocks], [b.attention for b in blocks], hook, scores=False):
+    with torch.no_grad(), recording([b.module for b in blocks], [b.attention for b in blocks], hook, keep=keep_nothing):
         logits = model.logits(model.batch([encoding]), PassCount(), whole=True)
     if reached != set(off):
         raise NotSeen("Some of these heads were not seen in the pass, so they could not be switched off.")

@@ -12,7 +12,8 @@ receive the encoder's attention, those of the output the decoder's self-attentio
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -21,10 +22,14 @@ from wherefrom.case.case import Case
 from wherefrom.case.stacks import read_so_far, stack_attention
 from wherefrom.errors import BadOption
 from wherefrom.methods.cat import cat
-from wherefrom.registry import method
+from wherefrom.registry import Reads, method
 
 
-@method(family="gradient", signed=True, per_class=True, reads="hidden_gradients", paper="Qiang et al. 2022 (AttCAT)")
+def reads_of(_: Mapping[str, Any]) -> set[Reads]:
+    return {"hidden_gradients", "mean_attention"}
+
+
+@method(family="gradient", signed=True, per_class=True, reads=reads_of, paper="Qiang et al. 2022 (AttCAT)")
 def attcat(
     case: Case,
     *,
@@ -38,8 +43,8 @@ def attcat(
         weighted = _received(case) * impact
         return weighted[-1] if layers == "last" else weighted
     if layers == "rollout":
-        return _rollout(torch.stack([layer.probs.mean(0) for layer in case.capture.attention]) * impact[:, None])
-    received = torch.stack([layer.probs.mean((0, 1)) for layer in case.capture.attention])  # (layer, token)
+        return _rollout(torch.stack(case.mean_attention) * impact[:, None])
+    received = torch.stack([layer.mean(0) for layer in case.mean_attention])  # (layer, token)
     return received[-1] * impact[-1] if layers == "last" else received * impact
 
 

@@ -28,7 +28,11 @@ UNIT = 2**30  # the solver takes whole numbers: all that leaves one node, as a 3
 
 
 @method(
-    family="attention", signed=False, per_class=False, reads="attention", paper="Abnar & Zuidema 2020, arXiv:2005.00928"
+    family="attention",
+    signed=False,
+    per_class=False,
+    reads="mean_attention",
+    paper="Abnar & Zuidema 2020, arXiv:2005.00928",
 )
 def attention_flow(case: Case, *, patient: bool = False) -> Tensor:
     layers = mixed_sublayers(case) if case.model.task.two_stacks else _mixed_layers(case)
@@ -54,6 +58,4 @@ def attention_flow(case: Case, *, patient: bool = False) -> Tensor:
 
 def _mixed_layers(case: Case) -> list[Tensor]:
     """Every layer's attention, the mean over heads, and the residual, half and half. (query, key) each"""
-    return [
-        0.5 * probs.mean(0) + 0.5 * torch.eye(len(case.encoding)).to(probs) for probs in case.attention(scores=False)
-    ]
+    return [0.5 * mean + 0.5 * torch.eye(len(mean)).to(mean) for mean in case.mean_attention]

@@ -18,16 +18,21 @@ from wherefrom.registry import method
 
 
 @method(
-    family="attention", signed=False, per_class=False, reads="attention", paper="Abnar & Zuidema 2020, arXiv:2005.00928"
+    family="attention",
+    signed=False,
+    per_class=False,
+    reads="mean_attention",
+    paper="Abnar & Zuidema 2020, arXiv:2005.00928",
 )
 def attention_rollout(case: Case) -> Attribution:
     if case.model.task.two_stacks:
         steps = mixed_sublayers(case)
         return carried(case, len(steps), lambda step, rows: steps[step][rows])
-    layers = case.attention(scores=False)
-    residual = torch.eye(len(case.encoding)).to(case.embeddings)
+    layers = case.mean_attention
 
     def measure(layer: int, rows: Tensor) -> Tensor:
-        return 0.5 * residual[rows] + 0.5 * layers[layer][:, rows].to(residual).mean(0)
+        mixed = 0.5 * layers[layer][rows].to(case.embeddings)
+        mixed[torch.arange(len(rows), device=rows.device), rows] += 0.5  # the residual
+        return mixed
 
     return carried(case, len(layers), measure)

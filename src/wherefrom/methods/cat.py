@@ -22,7 +22,7 @@ def cat(case: Case, *, hidden: Literal["input", "output"] = "input") -> Tensor:
     if case.model.task.two_stacks:
         return _of_two_stacks(case, outputs=hidden == "output")
     places = slice(0, -1) if hidden == "input" else slice(1, None)
-    states, slopes = torch.stack(case.capture.hidden[places]), torch.stack(case.hidden_gradients[places])
+    states, slopes = torch.stack(case.hidden_states[places]), torch.stack(case.hidden_gradients[places])
     return (states * slopes).sum(-1)  # (layer, token)
 
 

@@ -13,6 +13,8 @@ it is written.
 raw: attention behind the softmax (A), before it (A*), or both. fallback: what is taken if nothing scores above zero:
     the maximum all the
 same, or the baseline, as the paper's algorithm has it. all_scores: keep every combination's score in the explanation.
+stop: never, every unit is asked; certain, until no other combination can win any more; likely, until none is likely to
+    (see `wherefrom.optimus.stopping`).
 """
 
 from __future__ import annotations
@@ -28,11 +30,13 @@ from wherefrom.optimus.search import (
     RawChoice,
     Select,
     announce_questions,
+    check_stop,
     chosen,
     faithfulness,
     search,
     weights_by,
 )
+from wherefrom.optimus.stopping import Stop
 from wherefrom.registry import Reads, method
 
 _NONE = "No combination scores above zero: hiding what it weighs most does not lower the probability. "
@@ -40,6 +44,8 @@ HOPELESS: dict[Fallback, str] = {
     "maximum": _NONE + "This is only the least bad.",
     "baseline": _NONE + "So the baseline was taken.",
 }
+
+STOPPED: dict[Stop, str] = {"certain": "could win any more", "likely": "was likely to win any more"}
 
 
 def reads_of(options: Mapping[str, Any]) -> set[Reads]:
@@ -49,7 +55,7 @@ def reads_of(options: Mapping[str, Any]) -> set[Reads]:
 
 def asks(case: Case, options: Mapping[str, Any]) -> None:
     """What serves all combinations alike, for metrics whose questions do not depend on the weights."""
-    if options["combination"] is None:
+    if options["combination"] is None and options["stop"] == "never":
         announce_questions(case, faithfulness(options["metric"]))
 
 
@@ -71,6 +77,7 @@ def optimus(
     fallback: Fallback = "maximum",
     combination: object = None,
     all_scores: bool = False,
+    stop: Stop = "never",
 ) -> Attribution:
     if combination is not None:
         one, notes = combination_of(combination, case)
@@ -81,16 +88,24 @@ def optimus(
             "select=batch takes a combination that was fitted before: combination=FILE, written by 'wherefrom optimus'."
         )
     grader = faithfulness(metric)
-    found = search(case, select, raw, grader)
+    check_stop(stop, grader, fallback, all_scores=all_scores, regression=case.target.regression)
+    found = search(case, select, raw, grader, stop=stop)
     best = chosen(found.scores, grader, fallback)
     winner = found.combinations[best]
     alone = len(found.aims[0]) < len(case.components)  # one end of an answer, searched for on its own
     end = f"{case.target.component.capitalize()}: " if alone else ""
-    note = (
-        f"{end}{winner}: {found.scores[best]:.4g} by {metric}, chosen among {len(found.scores)};"
-        f" the baseline has {found.scores[0]:.4g}."
-    )
-    hopeless = grader.choice.row.better == "higher" and found.scores[best] <= 0
+    if found.asked is not None and found.ended_early:
+        asked, units = found.asked
+        note = (
+            f"{end}{winner}: chosen by {metric} among {len(found.scores)} after {asked} of {units} units were hidden;"
+            f" no other {STOPPED[stop]}. Its score was not measured."
+        )
+    else:
+        note = (
+            f"{end}{winner}: {found.scores[best]:.4g} by {metric}, chosen among {len(found.scores)};"
+            f" the baseline has {found.scores[0]:.4g}."
+        )
+    hopeless = grader.choice.row.better == "higher" and found.scores[best] <= 0 and not found.ended_early
     return Attribution(
         found.weights[best],
         signed=winner.raw == "A*",

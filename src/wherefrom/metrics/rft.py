@@ -29,6 +29,15 @@ class Rft:
     def score_many(self, scores: Numbers, answers: Answers) -> Numbers:
         return rft(scores, answers.drops, normalise=self.normalise)
 
+    def slopes(self, scores: Numbers) -> tuple[Numbers, Numbers]:
+        """What each unit adds for every unit of effect: where the probability falls, and where it rises when the unit
+        is hidden. The score is the sum over units. (..., unit) -> (..., unit) each
+        """
+        ranks = rankdata(-np.abs(scores), method="max", axis=-1)
+        units = scores.shape[-1] if self.normalise else 1
+        one = np.ones(scores.shape[-1])
+        return agreement(scores, one) / ranks / units, agreement(scores, -one) / ranks / units
+
 
 def rft(scores: Numbers, effects: Numbers, *, normalise: bool = True) -> Numbers:
     """Ranks are by absolute score, and units that tie share the worst rank. (..., unit), (unit,) -> (...)"""

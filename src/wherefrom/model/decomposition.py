@@ -138,22 +138,38 @@ class BlockContributions:
 
     def _distances(self, rows: Tensor, vectors: Tensor) -> Tensor:
         """||y_i - T_i(x_j)||_1 for j other than i. No closed form: the parts of a few rows and tokens at a time are
-        made, measured and forgotten. (row, key)
+        made, measured and forgotten. Rows that a token brings nothing to, because a mask stands between, are left out.
+        (row, key)
         """
         output, weights = _pick(self.output, rows), self._weights(rows).transpose(0, 1)  # (key, row, head)
         (tokens, hidden), keys = output.shape, len(vectors)
         height = max(1, min(tokens, BUFFER // hidden))
         width = max(1, BUFFER // hidden // height)
         buffer = output.new_empty(min(width, keys), height, hidden)
-        distances = output.new_empty(tokens, keys)
-        for top in range(0, tokens, height):
-            for left in range(0, keys, width):
-                some, others = slice(top, top + height), slice(left, left + width)
+        distances = output.abs().sum(-1, keepdim=True).repeat(1, keys)
+        first, behind = self._reach(rows)
+        for left in range(0, keys, width):
+            others = slice(left, left + width)
+            bottom = max(behind[others])
+            for top in range(min(first[others]), bottom, height):
+                some = slice(top, min(top + height, bottom))
                 whole = output[some].expand(len(vectors[others]), -1, -1)  # (key, row, hidden)
                 missing = buffer[: whole.shape[0], : whole.shape[1]]
                 torch.baddbmm(whole, weights[others, some], vectors[others], alpha=-1, out=missing)
                 distances[some, others] = missing.abs_().sum(-1).T
         return distances
+
+    def _reach(self, rows: Tensor) -> tuple[list[int], list[int]]:
+        """For each token the first of the rows that attend to it, and the place behind the last: far fewer than all
+        where attention is causal or within a window.
+        """
+        probs = _pick(self.probs, rows, 1)
+        reached = torch.zeros_like(probs[0], dtype=torch.bool)  # (row, key)
+        for weights in probs:
+            reached |= weights != 0
+        marks = reached.to(torch.uint8)
+        behind = (len(marks) - marks.flip(0).argmax(0)) * reached.any(0)
+        return marks.argmax(0).tolist(), behind.tolist()
 
     def _nearness(self, rows: Tensor, vectors: Tensor) -> Tensor:
         """||y|| - ||y - T|| = (2 <y, T> - ||T||^2) / (||y|| + ||y - T||), l2: no difference of two large numbers. (row,

@@ -39,6 +39,46 @@ def pass_through(_point: str, _layer: int, x: Tensor) -> Tensor:
     return x
 
 
+# What of an attention call over so many rows is recorded.
+Keep = Callable[[Attention, int], Attention]
+
+
+def keep_all(record: Attention, _rows: int) -> Attention:
+    """The `Keep` that leaves nothing out."""
+    return record
+
+
+# What is not kept is an empty tensor: reading it is an error, not a wrong number.
+
+
+def keep_no_scores(record: Attention, _rows: int) -> Attention:
+    """Probabilities and values, in half the memory."""
+    return Attention(_empty(record), record.probs, record.value)
+
+
+def keep_nothing(record: Attention, _rows: int) -> Attention:
+    """Only that there was an attention."""
+    return Attention(_empty(record), _empty(record), _empty(record))
+
+
+def keep_mean(record: Attention, rows: int) -> Attention:
+    """The mean of the probabilities over heads, as if it were a single head. Some families fold rows and heads into one
+    dimension.
+    """
+    probs = record.probs.detach()
+    mean = mean_of_heads(probs.reshape(rows, -1, *probs.shape[-2:]))
+    return Attention(_empty(record), mean[:, None], _empty(record))
+
+
+def mean_of_heads(probs: Tensor) -> Tensor:
+    """(..., head, query, key) -> (..., query, key), without a copy where there is one head."""
+    return probs.squeeze(-3) if probs.shape[-3] == 1 else probs.mean(-3)
+
+
+def _empty(record: Attention) -> Tensor:
+    return record.probs.new_empty(0)
+
+
 @dataclass
 class Recording:
     """What was recorded of one forward pass, in the order of the layers."""
@@ -116,6 +156,62 @@ def fused_attention(*args: Any, hook: Hook = pass_through, layer: int = 0, **kwa
     return record, hook("context", layer, functional.scaled_dot_product_attention(*args, **kwargs))
 
 
+def kernel_attention(*args: Any, hook: Hook = pass_through, layer: int = 0, **kwargs: Any) -> tuple[Attention, Tensor]:
+    """Torch's own kernel, and nothing beside it."""
+    context = functional.scaled_dot_product_attention(*args, **kwargs)
+    nothing = context.new_empty(0)
+    return Attention(nothing, nothing, nothing), hook("context", layer, context)
+
+
+AT_ONCE = 2**20  # probabilities of all heads together that `averaged_attention` has in memory
+
+
+def averaged_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    hook: Hook = pass_through,
+    layer: int = 0,
+) -> tuple[Attention, Tensor]:
+    """The mean of the probabilities over heads, as if it were a single head's. Some queries after the others are
+    computed, so that the probabilities of all heads of a long text are never in memory. Where there is a graph, the
+    context is that of torch's own kernel.
+    """
+    given: dict[str, Any] = {"attn_mask": attn_mask, "is_causal": is_causal, "scale": scale, "enable_gqa": enable_gqa}
+    fused, (queries, keys) = torch.is_grad_enabled(), (query.shape[-2], key.shape[-2])
+    height = max(1, AT_ONCE // (query.shape[:-2].numel() * keys))
+    # Of a short text all queries are computed; and rows and heads that are one dimension, `keep_mean` tells apart.
+    if height >= queries or query.ndim != 4:
+        attend = fused_attention if fused else explicit_attention
+        return attend(query, key, value, **given, hook=hook, layer=layer)
+    mean = query.new_empty(len(query), 1, queries, keys)
+    context = query.new_empty(*query.shape[:-1], value.shape[-1])
+    if fused:
+        context = functional.scaled_dot_product_attention(query, key, value, **given)
+    with torch.no_grad():
+        if enable_gqa:
+            shared = query.shape[1] // key.shape[1]
+            key, value = key.repeat_interleave(shared, 1), value.repeat_interleave(shared, 1)
+        for top in range(0, queries, height):
+            some = slice(top, min(top + height, queries))
+            mask = attn_mask
+            if is_causal:
+                mask = torch.ones(some.stop - top, keys, dtype=torch.bool, device=query.device).tril(top)
+            elif mask is not None and mask.ndim > 1 and mask.shape[-2] > 1:
+                mask = mask[..., some, :]
+            one = attention_probabilities(query[..., some, :], key, value, mask, scale=scale)
+            mean[..., some, :] = one.probs.mean(1, keepdim=True)
+            if not fused:
+                context[..., some, :] = one.probs @ one.value
+    return Attention(mean, mean, mean), hook("context", layer, context)
+
+
 # Computes scaled_dot_product_attention: takes its arguments, and a hook and a layer as `explicit_attention` does.
 Attend = Callable[..., tuple[Attention, Tensor]]
 
@@ -133,10 +229,11 @@ class AttentionRecorder(TorchFunctionMode):
         hook: Hook = pass_through,
         attend: Attend = explicit_attention,
         *,
-        scores: bool = True,
+        keep: Keep = keep_all,
+        rows: int = 1,
     ) -> None:
         super().__init__()
-        self.modules, self.hook, self.attend, self.keeps_scores = modules, hook, attend, scores
+        self.modules, self.hook, self.attend, self.keep, self.rows = modules, hook, attend, keep, rows
         self.records: list[Attention] = []
         self.contexts: list[Tensor] = []  # of attention that is torch's own kernel
         self._thread = threading.get_ident()
@@ -162,10 +259,8 @@ class AttentionRecorder(TorchFunctionMode):
 
     def _keep(self, record: Attention) -> None:
         record = Attention(graph_tensor(record.scores), graph_tensor(record.probs), graph_tensor(record.value))
-        if not self.keeps_scores:
-            # an empty tensor in their place: reading scores that were not kept is an error, not a wrong number
-            record.scores, self._scores = record.scores.new_empty(0), None
-        self.records.append(record)
+        self.records.append(self.keep(record, self.rows))
+        self._scores = None
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -236,7 +331,8 @@ def recording(
     *,
     outputs: Sequence[nn.Module] | None = None,
     tokens_first: bool = False,
-    scores: bool = True,
+    keep: Keep = keep_all,
+    rows: int = 1,
     norms: Sequence[nn.Module] = (),
 ) -> Iterator[Recording]:
     """Within this context the given blocks and their attention are recorded, layer by layer; `hook` may replace what it
@@ -244,7 +340,8 @@ def recording(
 
     outputs: the modules that give the blocks' outputs, where these are not the blocks themselves.
     tokens_first: whether the blocks' tensors are (token, row, size); they are recorded as (row, token, size).
-    norms: modules whose input is recorded, too. Without scores it takes half the memory.
+    keep: what of every attention is recorded. rows: how many texts go through the model together.
+    norms: modules whose input is recorded, too.
     """
     record, thread = Recording(), threading.get_ident()
     begins = dict(zip(blocks if outputs is None else outputs, blocks, strict=True))
@@ -284,6 +381,6 @@ def recording(
         for end, block in begins.items():
             hooks.callback(block.register_forward_pre_hook(before, with_kwargs=True).remove)
             hooks.callback(end.register_forward_hook(after).remove)
-        recorder = hooks.enter_context(AttentionRecorder(attention, hook, attend, scores=scores).open())
+        recorder = hooks.enter_context(AttentionRecorder(attention, hook, attend, keep=keep, rows=rows).open())
         record.attention, record.contexts = recorder.records, recorder.contexts
         yield record

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from wherefrom.case.case import Case
 from wherefrom.case.explain import pooled
-from wherefrom.core.arrays import Flags, Numbers
-from wherefrom.core.target import Target
+from wherefrom.core.arrays import Flags, Indices, Numbers
+from wherefrom.core.target import Target, joint_probability
 from wherefrom.errors import BadOption, NotDefined
 from wherefrom.grading.evidence import Answers, Evidence
 from wherefrom.grading.grade import (
@@ -31,6 +31,7 @@ from wherefrom.grading.grade import (
 )
 from wherefrom.optimus.combination import MATRICES, Combination, Raw, combinations
 from wherefrom.optimus.operations import all_weights, unmasked, weights_of
+from wherefrom.optimus.stopping import EndedSearch, Slopes, Stop, ask_until_clear, step_of
 from wherefrom.registry import Metric, all_metrics
 
 TargetComponents = tuple[Target, ...]  # what is explained, in its parts: an answer has two
@@ -59,11 +60,18 @@ class Search(Candidates):
 
     scores: Numbers  # (combination,)
     aims: Sequence[TargetComponents]  # what was searched for
+    asked: tuple[int, int] | None = None  # units that were asked, and all; None if all had to be
+
+    @property
+    def ended_early(self) -> bool:
+        """Whether the scores are those of the units that were asked alone, and NaN for who was dropped."""
+        return self.asked is not None and self.asked[0] < self.asked[1]
 
     def report(self, best: int, metric: str, *, every: bool) -> dict[str, object]:
         """What was chosen among, as plain data; with every combination's score if asked for."""
-        scores = [None if np.isnan(score) else score for score in self.scores.tolist()]  # JSON has no NaN
-        found = {
+        # JSON has no NaN; and what some of the units say is no score that anybody could find again
+        scores = [None if np.isnan(score) or self.ended_early else score for score in self.scores.tolist()]
+        found: dict[str, object] = {
             "by": metric,
             "chosen": str(self.combinations[best]),
             "score": scores[best],
@@ -72,6 +80,8 @@ class Search(Candidates):
             "candidates": len(scores),
             "labels": [" and ".join(dict.fromkeys(target.label for target in aim)) for aim in self.aims],
         }
+        if self.asked is not None:
+            found |= {"asked": self.asked[0], "units": self.asked[1]}
         return {**found, "scores": self._table(scores)} if every else found
 
     def _table(self, scores: Sequence[float | None]) -> dict[str, object]:
@@ -87,8 +97,8 @@ class Search(Candidates):
         return found
 
 
-def search(case: Case, select: Select, raw: RawChoice, metric: ConfiguredMetric) -> Search:
-    """Every combination's score on one text."""
+def search(case: Case, select: Select, raw: RawChoice, metric: ConfiguredMetric, *, stop: Stop = "never") -> Search:
+    """Every combination's score on one text; with early stopping, that of those which were left (see `stopping`)."""
     own = all_candidates(case, raw)
     aims = searched(case, select)
     others = (
@@ -97,7 +107,32 @@ def search(case: Case, select: Select, raw: RawChoice, metric: ConfiguredMetric)
         else []
     )
     whole = own.weights + sum(others, torch.zeros_like(own.weights))
-    return Search(own.combinations, own.weights, scores_of(case, whole, aims, metric), aims)
+    ended = None if stop == "never" else _stopped(case, whole, aims, metric, stop)
+    asked = None if ended is None else (int(ended.asked.sum()), len(ended.asked))
+    if ended is None or ended.asked.all():  # then every answer is there, also for those that were dropped
+        return Search(own.combinations, own.weights, scores_of(case, whole, aims, metric), aims, asked)
+    return Search(own.combinations, own.weights, ended.totals, aims, asked)
+
+
+def _stopped(
+    case: Case, weights: Tensor, aims: Sequence[TargetComponents], metric: ConfiguredMetric, stop: Stop
+) -> EndedSearch:
+    """Ask about some units at a time, until it is clear which weighting is the best. (combination, unit)"""
+    asker, before = case.passes.asker, case.passes.asker.rows
+    asker.know(case.encoding, case.logits)
+    keep = shared_questions(metric, _special_units(case))
+    whole = [float(joint_probability(aim, case.logits[None]).item()) for aim in aims]
+
+    def ask(units: Indices) -> Numbers:
+        questions = note_questions(case.encoding, case.level, keep[units], metric, asker)
+        asker.run()
+        logits = questions.asked.logits
+        return np.stack([questions.answers(metric, aim, case.logits, logits).drops for aim in aims])
+
+    slopes = Slopes(*metric.metric.slopes(np.compress(~_special_units(case), weights.numpy(), axis=1)))
+    ended = ask_until_clear(slopes, ask, stop=stop, whole=whole, step=step_of(len(keep), len(case.encoding)))
+    case.own_count.forwards += asker.rows - before
+    return ended
 
 
 def all_candidates(case: Case, raw: RawChoice) -> Candidates:
@@ -179,6 +214,22 @@ def chosen(scores: Numbers, metric: ConfiguredMetric, fallback: Fallback = "maxi
             " nothing can be chosen by it. Take another."
         )
     return 0 if fallback == "baseline" and not known[best] > 0 else best
+
+
+def check_stop(stop: Stop, metric: ConfiguredMetric, fallback: Fallback, *, all_scores: bool, regression: bool) -> None:
+    """Raise where a search cannot end before every unit was asked."""
+    if stop == "never":
+        return
+    if not hasattr(metric.metric, "slopes"):
+        raise BadOption(
+            f"stop={stop} is for metrics that add up what every unit brings by itself, as rft does;"
+            f" {metric.choice.asked} does not. Leave stop away, or take metric=rft."
+        )
+    if all_scores or fallback == "baseline":
+        option = "all_scores" if all_scores else "fallback=baseline"
+        raise BadOption(f"{option} needs the score of every unit, so nothing can be left out. Leave stop={stop} away.")
+    if regression and stop == "certain":
+        raise BadOption("stop=certain needs probabilities: the values of a regression model have no bounds.")
 
 
 def faithfulness(metric: str) -> ConfiguredMetric:

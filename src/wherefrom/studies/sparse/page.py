@@ -208,9 +208,9 @@ def _lambda_figure(results: dict[str, Any]) -> str:
     figure, axes = new_axes(1, len(names), width=max(9.0, 4.2 * len(names)), height=3.6)
     lines = [("bilstm", "g(x)", BLUE, "o", "-"), ("bilstm", "D(x)", BLUE, "s", "--")]
     lines += [("transformer", "g(x)", PURPLE, "o", "-"), ("transformer", "D(x)", PURPLE, "s", "--")]
+    reached: list[float] = []
     for one, dataset in zip(axes, names, strict=True):
         projections: list[str] = []
-        reached: list[float] = []
         for encoder, kind, colour, marker, style in lines:
             rows = sweep(results, dataset, encoder)
             projections = list(dict.fromkeys(row["projection"] for row in rows))
@@ -230,10 +230,9 @@ def _lambda_figure(results: dict[str, Any]) -> str:
             )
         one.set_xticks(range(len(projections)), [f"{lambda_of(name):g}".replace("-", "−") for name in projections])
         one.set_xlabel("λ (sparser to the right)")
-        one.set_ylim(
-            max(-1.0, min(reached) - 0.15), min(1.0, max(reached) + 0.15)
-        )  # not as far as intervals of two seeds reach
         one.set_title(paper.DATASETS[dataset])
+    # All data sets on one scale, which does not go as far as intervals of two seeds reach.
+    axes[0].set_ylim(max(-1.0, min(reached) - 0.15), min(1.0, max(reached) + 0.15))
     axes[0].set_ylabel("mean tau-b with attention")
     figure.legend(
         *axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False, labelcolor=INK

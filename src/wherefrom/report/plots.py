@@ -189,26 +189,77 @@ def distance_shares(relations: Mapping[str, Sequence[tuple[int, int]]], path: Fi
     _save(figure, path)
 
 
-def faithfulness_against_cost(methods: Mapping[str, tuple[float, Estimated]], path: FilePath) -> None:
-    """One dot a method: what it costs, and the share of the others that it beats, with its interval."""
-    figure = _figure(7.5, 5)
+def faithfulness_against_cost(
+    methods: Mapping[str, tuple[float, Estimated]], families: Mapping[str, str], path: FilePath
+) -> None:
+    """One dot a method, in the colour of its family: what it costs, and the share of the others that it beats, with its
+    interval.
+    """
+    figure = _figure(8.4, 5.6)
     axes = figure.add_subplot()
-    for number, (name, (cost, better)) in enumerate(methods.items()):
-        colour = f"C{number % 10}"
+    colours = {family: f"C{number % 10}" for number, family in enumerate(sorted(set(families.values())))}
+    for family, colour in colours.items():
+        axes.plot([], [], "o", color=colour, label=family)
+    for name, (cost, better) in methods.items():
         low = better.value if better.low is None else better.low
         high = better.value if better.high is None else better.high
         around = [[max(better.value - low, 0.0)], [max(high - better.value, 0.0)]]
+        colour = colours[families[name]]
         axes.errorbar([cost], [better.value], yerr=around, fmt="o", color=colour, capsize=2, linewidth=1)
-        axes.annotate(
-            name, (cost, better.value), xytext=(5, 3), textcoords="offset points", fontsize=8, color=colour,
-            parse_math=False,
-        )  # fmt: skip
     axes.set_xscale("log")
     axes.set_xlabel("seconds of one explanation, in those of the median method")
     axes.set_ylabel("share of the other methods that it beats")
     axes.set_ylim(-0.05, 1.05)
+    axes.margins(x=0.12)
     axes.grid(alpha=0.25)
+    axes.legend(title="family", frameon=False, fontsize=8, title_fontsize=8, loc="lower right")
+    points = {name: (cost, better.value) for name, (cost, better) in methods.items()}
+    _name_points(figure, axes, points, {name: colours[families[name]] for name in methods})
     _save(figure, path)
+
+
+# Where a name may stand beside its dot, the first choices first: to the right or left, at most so many points away.
+_BESIDE = [(side * 7, up) for up in (3, -9, 13, -19, 23, -29, 33, -39) for side in (1, -1)]
+
+
+def _name_points(
+    figure: Figure, axes: Axes, points: Mapping[str, tuple[float, float]], colours: Mapping[str, str]
+) -> None:
+    """Write every name where it covers no dot and no other name, with a line to its dot where that is not beside it."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.text import Text
+    from matplotlib.transforms import Bbox
+
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()  # type: ignore[no-untyped-call]  # only then the axes are where they will be
+    renderer = canvas.get_renderer()  # type: ignore[no-untyped-call]
+    legend = axes.get_legend()
+    taken = [] if legend is None else [legend.get_window_extent()]
+    for point in points.values():
+        x, y = axes.transData.transform(point)
+        taken.append(Bbox.from_extents(x - 5, y - 5, x + 5, y + 5))
+    for name, point in sorted(points.items(), key=lambda one: -one[1][1]):
+        label = axes.annotate(
+            name, point, xytext=_BESIDE[0], textcoords="offset points", fontsize=8, color=colours[name],
+            parse_math=False,
+            arrowprops={"arrowstyle": "-", "color": colours[name], "linewidth": 0.5, "shrinkA": 0, "shrinkB": 2},
+        )  # fmt: skip
+
+        def covered(place: tuple[int, int], label: Any = label) -> float:
+            label.set_position(place)
+            label.set_horizontalalignment("left" if place[0] > 0 else "right")
+            label.update_positions(renderer)
+            own = Text.get_window_extent(label, renderer)
+            shared = [both.width * both.height for one in taken if (both := Bbox.intersection(own, one)) is not None]
+            inside = axes.bbox.x0 <= own.x0 and own.x1 <= axes.bbox.x1
+            return sum(shared) + (0.0 if inside else own.width * own.height)
+
+        best = min(_BESIDE, key=covered)  # of equal ones the first
+        covered(best)
+        label.set_in_layout(False)  # the axes stay where they are
+        if label.arrow_patch is not None:
+            label.arrow_patch.set_visible(abs(best[1]) > 10)
+        taken.append(Text.get_window_extent(label, renderer))
 
 
 def lines(curves: Mapping[str, Numbers], path: FilePath, *, across: str, up: str) -> None:

@@ -51,6 +51,12 @@ def plain_method(asked: str) -> str | None:
     return asked if asked == "optimus:raw=both" else None
 
 
+def family_of(method: str) -> str:
+    """Of a method as it is called on this page; the baseline of Optimus is attention."""
+    row = catalogue("method").get(method.partition(":")[0])
+    return "attention" if row is None else str(row.get("family"))
+
+
 def plain_metric(asked: str) -> str | None:
     """The metric's name on this page; None for a variant."""
     return PLAIN.get(asked) or (None if ":" in asked else asked)

@@ -9,7 +9,7 @@ from wherefrom.core.files import write_atomically
 from wherefrom.errors import BadFile
 from wherefrom.report import plots
 from wherefrom.studies.bench import provenance
-from wherefrom.studies.overview.collecting import STUDIES, Collected, collect
+from wherefrom.studies.overview.collecting import STUDIES, Collected, collect, family_of
 from wherefrom.studies.overview.ranking import against_cost
 from wherefrom.studies.overview.tables import tables
 from wherefrom.studies.pages import StudyPage, StudyPicture, markdown_tables
@@ -33,7 +33,7 @@ def study(folders: Sequence[Path], out: Path) -> StudyPage:
     pictures = []
     drawn = against_cost(found.sets)
     if drawn:
-        plots.faithfulness_against_cost(drawn, out / "all-cost.png")
+        plots.faithfulness_against_cost(drawn, {name: family_of(name) for name in drawn}, out / "all-cost.png")
         note = "Cheaper to the left, better above; bars are 95% intervals over texts."
         pictures.append(StudyPicture("all-cost.png", "Faithfulness (erasure metrics) against cost", note))
     return StudyPage(

@@ -226,10 +226,12 @@ def _name_points(
     figure: Figure, axes: Axes, points: Mapping[str, tuple[float, float]], colours: Mapping[str, str]
 ) -> None:
     """Write every name where it covers no dot and no other name, with a line to its dot where that is not beside it."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.text import Text
-    from matplotlib.transforms import Bbox
-
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.text import Text
+        from matplotlib.transforms import Bbox
+    except ModuleNotFoundError as error:
+        raise MissingExtra("Drawing a picture", "report") from error
     canvas = FigureCanvasAgg(figure)
     canvas.draw()  # type: ignore[no-untyped-call]  # only then the axes are where they will be
     renderer = canvas.get_renderer()  # type: ignore[no-untyped-call]

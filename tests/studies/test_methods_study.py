@@ -11,10 +11,11 @@ import torch
 from study_data import base, rows_of, write
 from tiny_models import make_network, tokenizer
 
+from wherefrom.catalogue import catalogue
 from wherefrom.core.arrays import Numbers
 from wherefrom.studies import methods
 from wherefrom.studies.bench import StudyBase, StudyBench, StudySize
-from wherefrom.studies.methods import METHODS, METRICS, choice_of, judged, mean_ranks
+from wherefrom.studies.methods import BY_CLASS, CHEAP, METHODS, METRICS, choice_of, graded, judged, mean_ranks
 
 
 class MadeUpRuns:
@@ -35,17 +36,31 @@ def test_mean_ranks_by_hand() -> None:
     """By erasure the first method is the best of all; one at a time, all but the last two are alike."""
     worst = len(METHODS)
     row = np.zeros((len(METRICS), worst))
-    for number, sign in enumerate((1.0, -1.0, -1.0)):  # comprehensiveness, sufficiency, log-odds
+    for number, sign in enumerate((1.0, -1.0, 1.0, -1.0)):  # comprehensiveness, sufficiency, AOPC, log-odds
         row[number, 0] = sign
-    row[3, -1], row[3, -2] = -1.0, np.nan  # rft
+    row[4, -1], row[4, -2] = -1.0, np.nan  # rft
     found = mean_ranks(row.reshape(-1))
     shared = (1 + worst - 2) / 2  # of all but the last two, one at a time by rft
-    equal = (1 + worst) / 2  # of all, by violation
+    equal = (1 + worst) / 2  # of all, by monotonicity and violation
     behind = (2 + worst) / 2  # of all but the first, by erasure
-    assert found[0] == pytest.approx((1 + (shared + equal) / 2) / 2)
-    assert found[1] == pytest.approx((behind + (shared + equal) / 2) / 2)
-    assert found[-1] == pytest.approx((behind + (worst - 1 + equal) / 2) / 2)  # the last of all that have a value
+    assert found[0] == pytest.approx((1 + (shared + 2 * equal) / 3) / 2)
+    assert found[1] == pytest.approx((behind + (shared + 2 * equal) / 3) / 2)
+    assert found[-1] == pytest.approx((behind + (worst - 1 + 2 * equal) / 3) / 2)  # the last of all that have a value
     assert found[-2] == pytest.approx((behind + equal) / 2)
+
+
+def test_no_method_is_ranked_by_the_metric_that_chose_its_scores() -> None:
+    values = graded(MadeUpRuns())  # type: ignore[arg-type]
+    left_out = np.isnan(values).all(0).reshape(len(METRICS), len(METHODS))
+    assert [(METRICS[row], METHODS[column]) for row, column in np.argwhere(left_out)] == [("rft", "optimus")]
+    assert np.isnan(values).sum() == len(values)
+
+
+def test_every_method_is_measured_but_those_with_a_reason() -> None:
+    assert set(catalogue("method")) - set(METHODS) == {"mask_lrp", "best"}
+    assert {name for name in CHEAP if name not in BY_CLASS} == {
+        "raw_attention", "attention_rollout", "norms", "globenc", "alti",
+    }  # fmt: skip
 
 
 def test_the_choice_is_a_cheap_method_and_names_those_that_are_alike() -> None:
@@ -80,8 +95,11 @@ def test_the_whole_study_on_tiny_models(tmp_path: Path) -> None:
     by_title = {table.title: table for table in page.tables}
     assert by_title["Mean ranks by task"].columns == ["one text", "the next token"]
     ranks = [[cells[number].estimate for _, cells in by_title["Mean ranks by task"].rows] for number in range(2)]
-    for task in ranks:  # ranks add up to the same, whoever is the best
-        assert sum(one.value for one in task if one is not None) == pytest.approx(sum(range(1, len(METHODS) + 1)))
+    for task in ranks:  # every method has one
+        assert all(one is not None and 1 <= one.value <= len(METHODS) for one in task)
     assert [name for name, _ in by_title["The choice"].rows] == ["one text", "the next token"]
     assert by_title["Cost"].rows[METHODS.index("occlusion")][1][0].measured.endswith(" + 0")
+    assert by_title["kendall_confidence"].columns == ["sst2 encoder"]
+    assert [name for name, _ in by_title["kendall_confidence"].rows] == [f"`{name}`" for name in BY_CLASS]
+    assert "auprc" not in by_title  # nobody marked these texts
     assert "qqp: not measured." in page.missing

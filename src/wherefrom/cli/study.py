@@ -279,10 +279,11 @@ def methods(
     datasets: Annotated[
         str,
         typer.Option(
-            help="Of sst2, amazon, yelp, imdb, hatexplain, qqp, mnli, esnli, squad1, agreement, and next_word for the"
-            " bases that are causal language models, with commas."
+            help="Of sst2, hatexplain, ais, amazon, yelp, imdb, movies, qqp, mnli, esnli, ethos, hummingbird, hoc,"
+            " squad1, squad2, agreement, and next_word for the bases that are causal language models, with commas.",
+            show_default="all but movies and hoc, whose texts are long",
         ),
-    ] = "sst2,amazon,yelp,imdb,hatexplain,qqp,mnli,esnli,squad1,agreement,next_word",
+    ] = "",
     bases: Bases = "M6",
     quick: Quick = False,
     full: Full = False,
@@ -291,11 +292,12 @@ def methods(
     workers: Workers = 1,
 ) -> None:
     """Which method for which task? Methods of every family by metrics that ask different things."""
-    from wherefrom.studies.methods import DATASETS
+    from wherefrom.studies.methods import DATASETS, LONG
     from wherefrom.studies.methods import study as run_study
 
     bench = _bench(out, data_dir, quick, full, texts, tokens, workers)
-    wanted, names = _wanted(bases, datasets, DATASETS)
+    usual = ",".join(name for name in DATASETS if name not in LONG)
+    wanted, names = _wanted(bases, datasets or usual, DATASETS)
     _write(run_study(bench, wanted, names), out)
 
 

@@ -20,6 +20,7 @@ from wherefrom.errors import BadOption
 ClaimVerdict = Literal["confirmed", "refuted", "open"]
 ClaimSide = Literal["above", "below"]
 Statistic = Callable[[Sequence[Numbers]], float]  # the means of every column, one row for each data set -> a number
+Statistics = Callable[[Sequence[Numbers]], Numbers]  # the same -> several numbers
 ROUNDS = 2000
 ROUNDING = 1e-9  # what is smaller is the rounding of a zero
 NOT_MEASURED = "no data set that it needs was measured"
@@ -58,24 +59,38 @@ def estimate(
 
     Returns None where the statistic is not defined, such as for a column without any value.
     """
+    found = estimates(tables, lambda means: np.array([statistic(means)]), rounds=rounds, seed=seed)
+    return found[0] if found else None
+
+
+def estimates(
+    tables: Sequence[Numbers], statistics: Statistics, *, rounds: int = ROUNDS, seed: int = 0
+) -> list[Estimate | None]:
+    """The same for several statistics of the same draws, such as the rank of every method; none where there is no text.
+
+    statistics: gives all of them at once.
+    """
     if not tables or any(not len(table) for table in tables):
-        return None
+        return []
     with np.errstate(invalid="ignore", divide="ignore"):
-        value = statistic([_means(table, np.ones((1, len(table))))[0] for table in tables])
-        if not np.isfinite(value):
-            return None
+        values = statistics([_means(table, np.ones((1, len(table))))[0] for table in tables])
         texts = sum(len(table) for table in tables)
-        if min(len(table) for table in tables) < 2:
-            return Estimate(float(value), texts=texts)
+        if not np.isfinite(values).any() or min(len(table) for table in tables) < 2:
+            return [Estimate(float(value), texts=texts) if np.isfinite(value) else None for value in values]
         chance = np.random.default_rng(seed)
         drawn = [
             _means(table, chance.multinomial(len(table), [1 / len(table)] * len(table), size=rounds).astype(np.float64))
             for table in tables
         ]
-        found = np.array([statistic([means[number] for means in drawn]) for number in range(rounds)])
-    found = found[np.isfinite(found)]
-    low, high = (float(edge) for edge in np.quantile(found, [0.025, 0.975]))
-    return Estimate(float(value), low, high, texts)
+        redrawn = np.array([statistics([means[number] for means in drawn]) for number in range(rounds)])
+    found: list[Estimate | None] = []
+    for value, others in zip(values, redrawn.T, strict=True):
+        if not np.isfinite(value):
+            found.append(None)
+            continue
+        low, high = (float(edge) for edge in np.quantile(others[np.isfinite(others)], [0.025, 0.975]))
+        found.append(Estimate(float(value), low, high, texts))
+    return found
 
 
 class EstimateOrReason(NamedTuple):

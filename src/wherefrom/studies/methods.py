@@ -1,5 +1,5 @@
-"""Which method for which task: candidates of every family, measured alike on every task by metrics that ask different
-things. The default method of each task rests on it.
+"""Which method for which task: every method on every data set by every metric, measured alike. The default method of
+each task rests on it, and so does the page over all studies.
 """
 
 from __future__ import annotations
@@ -9,45 +9,82 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from wherefrom.benchmark.plan import ALL_PREDICTED, LABELLED, PREDICTED
+from wherefrom.catalogue import catalogue
 from wherefrom.core.arrays import Numbers
 from wherefrom.studies.bench import SetAndBase, StudyBase, StudyBench, StudyModel, StudyRuns, provenance, seconds_of
-from wherefrom.studies.claims import Claim, Estimate, JudgedClaim, Statistic, estimate, mean_of
+from wherefrom.studies.claims import Claim, Estimate, JudgedClaim, estimates, mean_of
 from wherefrom.studies.data import SETS
 from wherefrom.studies.pages import BASES, StudyCell, StudyPage, StudyTable, cell
 
-# A task, the name of its file in `model/tasks`, and the data sets that it is measured on.
+# A task and the data sets that it is measured on.
 TASKS = {
-    "one text": ("classification", ("sst2", "amazon", "yelp", "imdb", "hatexplain")),
-    "pairs of texts": ("classification", ("qqp", "mnli", "esnli")),
-    "question answering": ("question_answering", ("squad1",)),
-    "a masked word": ("masked_lm", ("agreement",)),
-    "the next token": ("causal_lm", ("next_word",)),
+    "one text": ("sst2", "hatexplain", "ais", "amazon", "yelp", "imdb", "movies"),
+    "pairs of texts": ("qqp", "mnli", "esnli"),
+    "several labels": ("ethos", "hummingbird", "hoc"),
+    "question answering": ("squad1", "squad2"),
+    "a masked word": ("agreement",),
+    "the next token": ("next_word",),
 }
-DATASETS = tuple(name for _, names in TASKS.values() for name in names)
-# Those that take at most a few passes, and beside them two that take many.
+DATASETS = tuple(name for names in TASKS.values() for name in names)
+LONG = ("movies", "hoc")  # hundreds of tokens a text: only where they are asked for
+# Those that take at most a few passes, and beside them some that take many. `mask_lrp` needs heads to be found first,
+# and has a study of its own; `best` is one of the others.
 CHEAP = (
+    "raw_attention",
     "attention_rollout",
+    "attention_gradients",
     "attention_x_gradient",
-    "attcat",
+    "cam",
     "gradcam",
-    "gae",
+    "cat",
+    "attcat",
+    "norms",
+    "globenc",
     "alti",
-    "transatt",
-    "attn_lrp",
+    "logit_contributions",
     "saliency",
     "input_x_gradient",
+    "lrp",
+    "partial_lrp",
+    "gae",
+    "transatt",
+    "cp_lrp",
+    "attn_lrp",
 )
-DEAR = ("integrated_gradients", "occlusion")
+DEAR = ("attention_flow", "optimus", "integrated_gradients", "occlusion", "lime", "kernel_shap")
 METHODS = (*CHEAP, *DEAR, "random")
+BY_CLASS = tuple(name for name in CHEAP if catalogue("method")[name].get("per_class"))
 EARLIER = "attcat"  # the default before anything was measured
 # By group, as `compare` counts them: each group once. The sign turns what is better upwards.
 GROUPS: dict[str, dict[str, float]] = {
-    "erasure": {"comprehensiveness": 1.0, "sufficiency": -1.0, "log_odds": -1.0},
-    "one at a time": {"rft": 1.0, "faithfulness_violation": -1.0},
+    "erasure": {"comprehensiveness": 1.0, "sufficiency": -1.0, "aopc": 1.0, "log_odds": -1.0},
+    "one at a time": {"rft": 1.0, "monotonicity": 1.0, "faithfulness_violation": -1.0},
 }
 METRICS = tuple(metric for group in GROUPS.values() for metric in group)
-BESIDE = "auprc"  # what people marked: shown, not counted, as a model need not decide as people do
-Ranked = Mapping[SetAndBase, StudyRuns]
+CHOSEN_BY = {"optimus": "rft"}  # a method is not ranked by the metric that chooses its scores
+# Shown, not counted: variants of what is counted, and what people marked, as a model need not decide as people do.
+VARIANTS = ("faithfulness", "faithful_truthfulness", "truthfulness")
+MARKED, ANSWERED, OF_CLASSES = "auprc", "precision_at_k", "kendall_confidence"
+Measured = Mapping[SetAndBase, StudyRuns]
+
+
+def metrics_of(name: str) -> tuple[str, ...]:
+    """Everything that a data set is measured by."""
+    one = SETS[name]
+    return (
+        *METRICS,
+        *VARIANTS,
+        *((MARKED,) if one.rationales else ()),
+        *((ANSWERED,) if one.task == "answer" else ()),
+    )
+
+
+def target_of(name: str) -> str:
+    """What is explained: the prediction; of several labels all that are predicted; of two verbs the right form rather
+    than the wrong one, as the rows say.
+    """
+    return {"several_labels": ALL_PREDICTED, "two_words": LABELLED}.get(SETS[name].task, PREDICTED)
 
 
 def study(bench: StudyBench, bases: Sequence[StudyBase], datasets: Sequence[str]) -> StudyPage:
@@ -56,36 +93,37 @@ def study(bench: StudyBench, bases: Sequence[StudyBase], datasets: Sequence[str]
         bench.splits(name)  # all of them first, so that a missing file is reported before hours of work
     models: dict[SetAndBase, StudyModel] = {}
     found: dict[SetAndBase, StudyRuns] = {}
+    by_class: dict[SetAndBase, StudyRuns] = {}
     for base in bases:
         for name in datasets:
             if base.causal != (SETS[name].task == "next_word"):
                 continue
-            model = models[(name, base.name)] = bench.model(name, base)
-            metrics = (*METRICS, BESIDE) if SETS[name].rationales else METRICS
-            found[(name, base.name)] = bench.run(name, model, METHODS, metrics)
-    return page_of(bench, models, found, datasets)
+            key = name, base.name
+            models[key] = bench.model(name, base)
+            found[key] = bench.run(name, models[key], METHODS, metrics_of(name), target=target_of(name))
+            if SETS[name].task == "one_label":
+                by_class[key] = bench.run(name, models[key], BY_CLASS, (OF_CLASSES,))
+    return page_of(bench, models, found, by_class)
 
 
 def page_of(
-    bench: StudyBench,
-    models: Mapping[SetAndBase, StudyModel],
-    found: Ranked,
-    datasets: Sequence[str],
+    bench: StudyBench, models: Mapping[SetAndBase, StudyModel], found: Measured, by_class: Measured
 ) -> StudyPage:
-    alone = {key: [runs] for key, runs in found.items()}
+    every = {key: [runs, *([by_class[key]] if key in by_class else [])] for key, runs in found.items()}
     measured = {name for name, _ in found}
     return StudyPage(
         name="methods",
         title="Which method for which task",
         about=(f"Methods of every family, measured alike on every task by metrics that ask different things. {BASES}"),
         facts=[
-            *bench.facts(models, alone),
-            "What is explained is what the model predicts; special tokens are never ranked.",
+            *bench.facts(models, every),
+            "What is explained is what the model predicts (of several labels every predicted one, of a masked verb the"
+            " right form rather than the wrong one); special tokens are never ranked.",
         ],
-        tables=tables(found),
+        tables=tables(found, by_class),
         claims=judged(found),
-        missing=[f"{name}: not measured." for name in DATASETS if name not in measured or name not in datasets],
-        made=provenance(seconds_of(alone)),
+        missing=[f"{name}: not measured." for name in DATASETS if name not in measured],
+        made=provenance(seconds_of(every)),
     )
 
 
@@ -102,13 +140,19 @@ class TaskChoice:
     alike: tuple[str, ...]  # cheap methods whose mean rank is not clearly worse
 
 
-def of_task(found: Ranked, task: str) -> dict[SetAndBase, StudyRuns]:
-    return {key: runs for key, runs in found.items() if key[0] in TASKS[task][1]}
+def of_task(found: Measured, task: str) -> list[Numbers]:
+    """The values of a task's data sets."""
+    return [graded(runs) for (name, _), runs in found.items() if name in TASKS[task]]
 
 
 def graded(runs: StudyRuns) -> Numbers:
     """Every text's values: all methods by the first metric, then by the next. (text, metric x method)"""
-    return np.concatenate([runs.table(metric, METHODS) for metric in METRICS], axis=1)
+    by_metric = []
+    for metric in METRICS:
+        values = runs.table(metric, METHODS).copy()
+        values[:, [CHOSEN_BY.get(name) == metric for name in METHODS]] = np.nan
+        by_metric.append(values)
+    return np.concatenate(by_metric, axis=1)
 
 
 def mean_ranks(row: Numbers) -> Numbers:
@@ -119,8 +163,9 @@ def mean_ranks(row: Numbers) -> Numbers:
     by_metric = row.reshape(len(METRICS), len(METHODS))
     place, groups = 0, []
     for group in GROUPS.values():
-        ranks = [_ranks(sign * by_metric[place + number]) for number, sign in enumerate(group.values())]
-        groups.append(np.nanmean(ranks, axis=0))
+        ranks = np.array([_ranks(sign * by_metric[place + number]) for number, sign in enumerate(group.values())])
+        known = np.isfinite(ranks)
+        groups.append(np.where(known, ranks, 0.0).sum(0) / known.sum(0))
         place += len(group)
     found: Numbers = np.mean(groups, axis=0)
     return found
@@ -134,56 +179,59 @@ def _ranks(values: Numbers) -> Numbers:
     return ranks
 
 
-def rank_of(method: str) -> Statistic:
+def all_ranks(means: Sequence[Numbers]) -> Numbers:
+    """Every method's mean rank, mean over data sets. (method,)"""
+    found: Numbers = np.mean([mean_ranks(row) for row in means], axis=0)
+    return found
+
+
+def ranked(values: Sequence[Numbers]) -> dict[str, Estimate | None]:
+    """Every method's mean rank with its interval."""
+    return dict(zip(METHODS, estimates(values, all_ranks, rounds=500), strict=True))
+
+
+def behind(values: Sequence[Numbers], method: str) -> dict[str, Estimate | None]:
+    """How many ranks every method lies behind this one."""
     place = METHODS.index(method)
-    return lambda means: float(np.mean([mean_ranks(row)[place] for row in means]))
+
+    def distances(means: Sequence[Numbers]) -> Numbers:
+        ranks = all_ranks(means)
+        return ranks - ranks[place]
+
+    return dict(zip(METHODS, estimates(values, distances, rounds=500), strict=True))
 
 
-def rank_behind(method: str, other: str) -> Statistic:
-    """How many ranks a method lies behind another, mean over data sets."""
-    places = METHODS.index(method), METHODS.index(other)
-
-    def behind(means: Sequence[Numbers]) -> float:
-        ranks = [mean_ranks(row) for row in means]
-        return float(np.mean([row[places[0]] - row[places[1]] for row in ranks]))
-
-    return behind
-
-
-def choice_of(found: Ranked, task: str) -> TaskChoice | None:
+def choice_of(found: Measured, task: str) -> TaskChoice | None:
     """The cheap method with the best mean rank, and those that cannot be told from it."""
-    values = [graded(runs) for runs in of_task(found, task).values()]
+    values = of_task(found, task)
     if not values:
         return None
-    ranks = {name: estimate(values, rank_of(name), rounds=500) for name in CHEAP}
-    known = {name: rank for name, rank in ranks.items() if rank is not None and np.isfinite(rank.value)}
+    known = {name: rank for name, rank in ranked(values).items() if name in CHEAP and rank is not None}
     best = min(known, key=lambda name: known[name].value)
-    alike = []
-    for name in known:
-        behind = estimate(values, rank_behind(name, best), rounds=500)
-        if name != best and behind is not None and (behind.low is None or behind.low <= 0):
-            alike.append(name)
+    distance = behind(values, best)
+    alike = [
+        name
+        for name in known
+        if name != best and (one := distance[name]) is not None and (one.low is None or one.low <= 0)
+    ]
     return TaskChoice(task, best, known[best], tuple(alike))
 
 
 # The page
 
 
-def tables(found: Ranked) -> list[StudyTable]:
-    shown = [task for task in TASKS if of_task(found, task)]
-    by_task = {task: [graded(runs) for runs in of_task(found, task).values()] for task in shown}
+def tables(found: Measured, by_class: Measured) -> list[StudyTable]:
+    by_task = {task: ranked(values) for task in TASKS if (values := of_task(found, task))}
     groups = "; ".join(f"{name}: {', '.join(group)}" for name, group in GROUPS.items())
     ranks = StudyTable(
         "Mean ranks by task",
-        f"1 is the best of {len(METHODS)}: the mean over data sets of the mean over groups of metrics ({groups}).",
-        shown,
-        [
-            (f"`{name}`", [cell(estimate(by_task[task], rank_of(name), rounds=500)) for task in shown])
-            for name in METHODS
-        ],
+        f"1 is the best of {len(METHODS)}: the mean over data sets of the mean over groups of metrics ({groups})."
+        " Optimus is not ranked by RFT, which chooses its scores.",
+        list(by_task),
+        [(f"`{name}`", [cell(one[name]) for one in by_task.values()]) for name in METHODS],
     )
     rows = []
-    for task in shown:
+    for task in by_task:
         choice = choice_of(found, task)
         assert choice is not None
         alike = ", ".join(f"`{name}`" for name in choice.alike) or "none"
@@ -195,24 +243,31 @@ def tables(found: Ranked) -> list[StudyTable]:
         ["method", "mean rank", "not told from it"],
         rows,
     )
-    details = [_details(found, metric, sign) for group in GROUPS.values() for metric, sign in group.items()]
-    marked = {key: runs for key, runs in found.items() if SETS[key[0]].rationales}
-    return [chosen, ranks, _costs(found), *details, *([_details(marked, BESIDE, 1.0)] if marked else [])]
+    shown = [chosen, ranks, _costs(found)]
+    shown += [_details(found, metric) for metric in (*METRICS, *VARIANTS)]
+    for metric in (MARKED, ANSWERED):
+        shown += _some_details({key: runs for key, runs in found.items() if metric in metrics_of(key[0])}, metric)
+    return shown + _some_details(by_class, OF_CLASSES, BY_CLASS)
 
 
-def _details(found: Ranked, metric: str, sign: float) -> StudyTable:
+def _some_details(found: Measured, metric: str, methods: Sequence[str] = METHODS) -> list[StudyTable]:
+    return [_details(found, metric, methods)] if found else []
+
+
+def _details(found: Measured, metric: str, methods: Sequence[str] = METHODS) -> StudyTable:
+    values = {key: runs.table(metric, methods) for key, runs in found.items()}
     return StudyTable(
         metric,
-        "Higher is better." if sign > 0 else "Lower is better.",
+        f"{str(catalogue('metric')[metric].get('better')).capitalize()} is better.",
         [f"{name} {base}" for name, base in found],
         [
-            (f"`{name}`", [cell(mean_of(runs.table(metric, [name])[:, 0].tolist())) for runs in found.values()])
-            for name in METHODS
+            (f"`{name}`", [cell(mean_of(one[:, place].tolist())) for one in values.values()])
+            for place, name in enumerate(methods)
         ],
     )
 
 
-def _costs(found: Ranked) -> StudyTable:
+def _costs(found: Measured) -> StudyTable:
     frames = {key: runs.alone() for key, runs in found.items()}
     rows = []
     for name in METHODS:
@@ -227,18 +282,17 @@ def _costs(found: Ranked) -> StudyTable:
     return StudyTable("Cost", note, [f"{name} {base}" for name, base in found], rows)
 
 
-def judged(found: Ranked) -> list[JudgedClaim]:
-    """Of every task: whether the default is better than what was the default before."""
+def judged(found: Measured) -> list[JudgedClaim]:
+    """Of every task: whether the default is better than what was the default before, and than chance."""
     results = []
     for task in TASKS:
-        runs = of_task(found, task)
+        values = of_task(found, task)
+        distance = behind(values, "attn_lrp") if values else {}
         for other in (EARLIER, "random"):
-            values = [graded(one) for one in runs.values()]
             claim = Claim(
                 f"{task}: {other}",
                 f"`attn_lrp` is more faithful than `{other}`",
                 f"the mean rank of `{other}` less that of `attn_lrp`",
             )
-            behind = estimate(values, rank_behind(other, "attn_lrp"), rounds=500) if values else None
-            results.append(claim.judged(behind, "not measured"))
+            results.append(claim.judged(distance.get(other), "not measured"))
     return results

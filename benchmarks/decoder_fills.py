@@ -1,6 +1,7 @@
 """How a word of a decoder is best hidden: each fill beside what not knowing the word does.
 
     python benchmarks/decoder_fills.py FOLDER [--minutes 8] [--texts 60]
+    python benchmarks/decoder_fills.py FOLDER --minutes 16 --keep GPT3x128    only the language model, for `study methods`
 
 FOLDER has `sst2_train.jsonl` and `sst2_dev.jsonl`. A small GPT-2 (three layers of width 128, its own byte-level BPE) is
 trained on SST-2's training text for language modelling, as GPT-2 was: windows of one long stream in which the control
@@ -172,6 +173,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=8.0, help="of CPU time, for training both models")
     parser.add_argument("--texts", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--keep", type=Path, help="train the language model, keep it in this folder, and stop")
     asked = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(asked.seed)
@@ -206,6 +208,10 @@ def main() -> None:
     windows = [stream[start : start + LONGEST] for start in range(0, len(stream) - LONGEST, LONGEST)]
     loss = train(predict_words, language, batches(windows, 64, chance), 30 * asked.minutes)
     print(f"language model: loss {loss:.2f} in training")
+    if asked.keep is not None:
+        language.save_pretrained(asked.keep)
+        tokenizer.save_pretrained(asked.keep)
+        return
     sentiment = GPT2ForSequenceClassification(config)
     sentiment.transformer.load_state_dict(language.transformer.state_dict())
     labels = torch.tensor([label for _, label in rows])

@@ -1,7 +1,7 @@
 """How a word of a decoder is best hidden: each fill beside what not knowing the word does.
 
     python benchmarks/decoder_fills.py FOLDER [--minutes 8] [--texts 60]
-    python benchmarks/decoder_fills.py FOLDER --minutes 16 --keep GPT3x128    only the language model, for `study methods`
+    python benchmarks/decoder_fills.py FOLDER --minutes 16 --keep GPT3x128    the language model of `study methods`
 
 FOLDER has `sst2_train.jsonl` and `sst2_dev.jsonl`. A small GPT-2 (three layers of width 128, its own byte-level BPE) is
 trained on SST-2's training text for language modelling, as GPT-2 was: windows of one long stream in which the control

@@ -159,7 +159,8 @@ export class Panel {
     const figure = value => value === null || value === undefined ? "–" : value.toFixed(3);
     const judged = found.judges.filter(one => one.chosen !== null).map(one => {
       const sign = one.better === "higher" ? 1 : -1;
-      const better = one.runner_up === null ? null : Math.sign(sign * (one.chosen - one.runner_up));
+      // By the figures that are shown: what reads alike is not called better.
+      const better = one.runner_up === null ? null : Math.sign(sign * (figure(one.chosen) - figure(one.runner_up)));
       const word = better === null ? "" : better > 0 ? ", better" : better < 0 ? ", worse" : ", as good";
       return `${one.metric} ${figure(one.chosen)}${one.runner_up === null ? "" : ` against ${figure(one.runner_up)}${word}`}`;
     });

@@ -64,7 +64,9 @@ def slow(case: Any, name: str, options: dict[str, Any]) -> Tensor:
 def test_scores_are_those_of_the_papers(family: str, name: str, options: dict[str, Any]) -> None:
     case = lively_case(family)
     given = find_method(name)(case, **options)
-    torch.testing.assert_close(given.scores, slow(case, name, options), rtol=0, atol=1e-9)
+    # The mean over heads is taken inside of the pass, in whatever precision the family's softmax has.
+    within = tolerance_of(case.model) if name == "attention_rollout" else 1e-9
+    torch.testing.assert_close(given.scores, slow(case, name, options), rtol=0, atol=within)
     layers = given.flow()
     torch.testing.assert_close(layers.sum(-1), torch.ones(layers.shape[:2]).double(), rtol=0, atol=1e-12)
     product = torch.eye(len(case.encoding)).double()

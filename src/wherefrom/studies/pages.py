@@ -50,6 +50,7 @@ class StudyPage:
     contradictions: list[str] = field(default_factory=list)  # of the paper with itself
     made: dict[str, Any] = field(default_factory=dict)
     intervals: str = "the bootstrap's 95% interval over texts"  # what the square brackets of the tables are
+    trainings: list[dict[str, Any]] = field(default_factory=list)  # numbers of single trainings, for the JSON alone
 
 
 def cell(found: Estimate | None, paper: float | str | None = None) -> StudyCell:
@@ -167,6 +168,7 @@ def as_plain(page: StudyPage) -> dict[str, Any]:
         ],
         "missing": page.missing,
         "contradictions": page.contradictions,
+        **({"trainings": page.trainings} if page.trainings else {}),
     }
 
 

@@ -19,10 +19,10 @@ import wherefrom.cli.study  # noqa: F401  # registers its commands
 from studies.sparse.toys import write_dataset
 from wherefrom.cli.main import app
 from wherefrom.errors import BadFile, BadOption, UnknownName
-from wherefrom.studies.pages import markdown_tables
+from wherefrom.studies.pages import as_plain, markdown_tables
 from wherefrom.studies.sparse import paper
 from wherefrom.studies.sparse.data import read_dataset
-from wherefrom.studies.sparse.judging import CLAIMS, judged, pooled, sparse_page
+from wherefrom.studies.sparse.judging import CLAIMS, judged, of_training, pooled, sparse_page
 from wherefrom.studies.sparse.page import study_page
 from wherefrom.studies.sparse.study import (
     ENCODERS,
@@ -262,6 +262,16 @@ def test_the_page_has_claims_and_spreads(whole: dict[str, Any]) -> None:
     assert page.tables[0].title == "The spread of the initial word vectors"
     assert len(page.claims) == len(CLAIMS)
     assert all(one.found is not None for one in page.claims)
+    kept = json.loads(json.dumps(as_plain(page)["trainings"], allow_nan=False))
+    assert len(kept) == len(whole["runs"])
+
+
+def test_what_is_kept_of_a_training_by_hand() -> None:
+    row = made_up(1.0)["runs"][0]
+    assert of_training(row) == {
+        "dataset": "sst", "encoder": "bilstm", "projection": "softmax", "seed": 0, "adversary": None,
+        "tau": {"g(x)": 0.5, "g(I)": 0.7, "D(x)": 0.5, "D(I)": 0.7}, "entropy": {"g(x)": 0.5, "g_h(x)": 0.8},
+    }  # fmt: skip
 
 
 def test_a_run_is_named_after_all_that_decides_it() -> None:

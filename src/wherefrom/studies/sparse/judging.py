@@ -209,6 +209,17 @@ def spreads_table(results: Mapping[str, Any]) -> StudyTable:
     )
 
 
+def of_training(row: ClassifierNumbers) -> dict[str, Any]:
+    """What a classifier is, and its numbers as means over texts: small enough to be kept when its folder is gone."""
+    plain = {key: value for key, value in row.items() if not isinstance(value, Mapping | list)}
+    means = {
+        kind: {name: round(_mean(row, kind, name), 5) for name, values in row[kind].items() if present(values)}
+        for kind in ("tau", "entropy")
+        if kind in row
+    }
+    return plain | means
+
+
 def sparse_page(results: Mapping[str, Any]) -> StudyPage:
     """The study as a page like the others', beside the page with its pictures."""
     made = dict(results["made"])
@@ -245,4 +256,5 @@ def sparse_page(results: Mapping[str, Any]) -> StudyPage:
         ],
         made=made,
         intervals="Student's 95% interval over seeds in square brackets, and ± the standard deviation over texts",
+        trainings=[of_training(row) for row in results["runs"]],
     )

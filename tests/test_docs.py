@@ -387,6 +387,13 @@ def test_notebooks_are_kept_without_outputs() -> None:
         assert not any(cell.get("outputs") or cell.get("execution_count") for cell in cells), page
 
 
+def test_the_readme_counts_methods_and_metrics_right() -> None:
+    counted = re.search(r"(\d+) methods, and (\d+)\s+metrics", read("README.md"))
+    assert counted is not None
+    metrics = [row for row in all_metrics() if row.function.__module__.startswith("wherefrom.")]
+    assert (int(counted[1]), int(counted[2])) == (len(OURS), len(metrics))
+
+
 def test_every_extra_is_in_the_readme() -> None:
     extras = tomllib.loads(read("pyproject.toml"))["project"]["optional-dependencies"]
     assert set(table("README.md", "extra")) - {"all"} == set(extras) - {"all", "dev", "docs"}

@@ -87,6 +87,14 @@ def test_mean_places_by_hand() -> None:
     assert "random" not in best
 
 
+def test_a_method_has_no_place_by_the_metric_that_chooses_its_scores() -> None:
+    one = scores(
+        rft={"optimus": [0.9], "a": [0.5], "b": [0.4]}, faithfulness={"optimus": [0.1], "a": [0.5], "b": [0.4]}
+    )
+    found = mean_places({("s", "M"): one}, "one at a time")
+    assert found == {"optimus": 1.0, "a": 0.0, "b": pytest.approx((1 + 0.5) / 2)}
+
+
 def test_agreement_of_metrics_by_hand() -> None:
     found = metric_agreement({("s", "M"): FIRST})
     # AOPC orders a b c random, log-odds b a c random: one pair of neighbours is exchanged, so rho = 1 - 6 * 2 / 60

@@ -65,13 +65,13 @@ def test_every_method_is_measured_but_those_with_a_reason() -> None:
 
 def test_the_choice_is_a_cheap_method_and_names_those_that_are_alike() -> None:
     runs = MadeUpRuns(attn_lrp=1.0, gae=1.0, occlusion=2.0, attcat=0.5)
-    choice = choice_of({("sst2", "a"): runs}, "one text")  # type: ignore[dict-item]
+    choice = choice_of({("sst2", "a"): runs}, "one sentence")  # type: ignore[dict-item]
     assert choice is not None
     assert choice.method in ("attn_lrp", "gae")
     assert set(choice.alike) == {"attn_lrp", "gae"} - {choice.method}
     assert choice_of({("sst2", "a"): runs}, "pairs of texts") is None  # type: ignore[dict-item]
     found = {one.claim.name: one for one in judged({("sst2", "a"): runs})}  # type: ignore[dict-item]
-    assert found["one text: attcat"].verdict == "confirmed"
+    assert found["one sentence: attcat"].verdict == "confirmed"
     assert found["pairs of texts: attcat"].verdict == "open"
     turned = judged({("qqp", "a"): MadeUpRuns(attn_lrp=-1.0)})  # type: ignore[dict-item]
     assert {one.claim.name: one.verdict for one in turned}["pairs of texts: random"] == "refuted"
@@ -93,11 +93,11 @@ def test_the_whole_study_on_tiny_models(tmp_path: Path) -> None:
     bench = StudyBench(data, tmp_path / "out", StudySize(texts=3, tokens=40, quick=True, validation=2))
     page = methods.study(bench, bases, ["sst2", "next_word"])
     by_title = {table.title: table for table in page.tables}
-    assert by_title["Mean ranks by task"].columns == ["one text", "the next token"]
+    assert by_title["Mean ranks by task"].columns == ["one sentence", "the next token"]
     ranks = [[cells[number].estimate for _, cells in by_title["Mean ranks by task"].rows] for number in range(2)]
     for task in ranks:  # every method has one
         assert all(one is not None and 1 <= one.value <= len(METHODS) for one in task)
-    assert [name for name, _ in by_title["The choice"].rows] == ["one text", "the next token"]
+    assert [name for name, _ in by_title["The choice"].rows] == ["one sentence", "the next token"]
     assert by_title["Cost"].rows[METHODS.index("occlusion")][1][0].measured.endswith(" + 0")
     assert by_title["kendall_confidence"].columns == ["sst2 encoder"]
     assert [name for name, _ in by_title["kendall_confidence"].rows] == [f"`{name}`" for name in BY_CLASS]

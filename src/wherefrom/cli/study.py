@@ -279,9 +279,10 @@ def methods(
     datasets: Annotated[
         str,
         typer.Option(
-            help="Of sst2, hatexplain, ais, amazon, yelp, imdb, movies, qqp, mnli, esnli, ethos, hummingbird, hoc,"
-            " squad1, squad2, agreement, and next_word for the bases that are causal language models, with commas.",
-            show_default="all but movies and hoc, whose texts are long",
+            help="Of sst2, hatexplain, ais, amazon, yelp, imdb, movies, qqp, qqp_duplicates, mnli, esnli,"
+            " ethos, hummingbird, hoc, squad1, squad2, agreement, and next_word for bases that are causal language"
+            " models, with commas.",
+            show_default="all but movies, hoc and qqp_duplicates",
         ),
     ] = "",
     bases: Bases = "M6",
@@ -292,11 +293,11 @@ def methods(
     workers: Workers = 1,
 ) -> None:
     """Which method for which task? Methods of every family by metrics that ask different things."""
-    from wherefrom.studies.methods import DATASETS, LONG
+    from wherefrom.studies.methods import DATASETS, LEFT_OUT
     from wherefrom.studies.methods import study as run_study
 
     bench = _bench(out, data_dir, quick, full, texts, tokens, workers)
-    usual = ",".join(name for name in DATASETS if name not in LONG)
+    usual = ",".join(name for name in DATASETS if name not in LEFT_OUT)
     wanted, names = _wanted(bases, datasets or usual, DATASETS)
     _write(run_study(bench, wanted, names), out)
 

@@ -19,15 +19,17 @@ from wherefrom.studies.pages import BASES, StudyCell, StudyPage, StudyTable, cel
 
 # A task and the data sets that it is measured on.
 TASKS = {
-    "one text": ("sst2", "hatexplain", "ais", "amazon", "yelp", "imdb", "movies"),
-    "pairs of texts": ("qqp", "mnli", "esnli"),
+    "one sentence": ("sst2", "hatexplain"),
+    "longer texts": ("ais", "amazon", "yelp", "imdb", "movies"),
+    "pairs of texts": ("qqp", "qqp_duplicates", "mnli", "esnli"),
     "several labels": ("ethos", "hummingbird", "hoc"),
-    "question answering": ("squad1", "squad2"),
+    "answers": ("squad1", "squad2"),
     "a masked word": ("agreement",),
     "the next token": ("next_word",),
 }
 DATASETS = tuple(name for names in TASKS.values() for name in names)
-LONG = ("movies", "hoc")  # hundreds of tokens a text: only where they are asked for
+# Only where they are asked for: texts of hundreds of tokens, and a part of another set.
+LEFT_OUT = ("movies", "hoc", "qqp_duplicates")
 # Those that take at most a few passes, and beside them some that take many. `mask_lrp` needs heads to be found first,
 # and has a study of its own; `best` is one of the others.
 CHEAP = (

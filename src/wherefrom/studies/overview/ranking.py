@@ -13,6 +13,7 @@ from wherefrom.catalogue import catalogue
 from wherefrom.core.arrays import Numbers
 from wherefrom.studies.bench import SetAndBase
 from wherefrom.studies.claims import Estimate
+from wherefrom.studies.methods import CHOSEN_BY
 from wherefrom.studies.overview.collecting import SetScores
 
 FLOOR = "random"
@@ -65,13 +66,17 @@ def with_interval(
 def mean_places(
     sets: Mapping[SetAndBase, SetScores], group: str, chance: np.random.Generator | None = None
 ) -> dict[str, float]:
-    """Every method's mean place by a group of metrics: over the metrics of a data set, then over data sets."""
+    """Every method's mean place by a group of metrics: over the metrics of a data set, then over data sets. A method
+    has no place by the metric that chooses its scores.
+    """
     by_method: dict[str, list[float]] = {}
     for one in sets.values():
         own: dict[str, list[float]] = {}
         for metric, (methods, table) in one.tables.items():
             if question_of(metric) == group:
-                for method, place in zip(methods, places(drawn(table, chance), higher(metric)), strict=True):
+                values = drawn(table, chance)
+                values[[CHOSEN_BY.get(method.partition(":")[0]) == metric for method in methods]] = np.nan
+                for method, place in zip(methods, places(values, higher(metric)), strict=True):
                     if np.isfinite(place):
                         own.setdefault(method, []).append(float(place))
         for method, found in own.items():

@@ -9,6 +9,7 @@ import numpy as np
 
 from wherefrom.studies.bench import SetAndBase
 from wherefrom.studies.claims import Estimate, figure
+from wherefrom.studies.methods import TASKS
 from wherefrom.studies.overview.collecting import Collected, SetScores
 from wherefrom.studies.overview.ranking import (
     FLOOR,
@@ -26,14 +27,6 @@ from wherefrom.studies.pages import StudyCell, StudyTable, cell
 
 RATIONALE = "auprc"
 # What a user asks about, by the data sets that stand for it.
-TASKS = {
-    "one sentence, one label": ("sst2", "hatexplain"),
-    "long texts, one label": ("imdb", "yelp", "amazon", "movies", "ais"),
-    "pairs": ("qqp", "qqp_duplicates", "mnli", "esnli"),
-    "several labels": ("hoc", "ethos", "hummingbird"),
-    "answers": ("squad1", "squad2"),
-    "a word at a mask": ("agreement",),
-}
 
 
 def tables(found: Collected) -> list[StudyTable]:

@@ -80,6 +80,10 @@ class Case:
         """What is computed once for all components of this text's target."""
         return self.passes.once((self.row, self.level, self.components, key), compute)
 
+    def once_for_text(self, key: object, compute: Callable[[], Shared]) -> Shared:
+        """What is computed once for this text and level, whatever is asked about it; it must not need the target."""
+        return self.passes.once((self.row, self.level, key), compute)
+
     @property
     def target(self) -> Target:
         return self.view.targets[self.row]
@@ -121,7 +125,7 @@ class Case:
 
     def attention(self, *, scores: bool) -> list[Tensor]:
         """Every layer's attention, before the softmax or behind it, without a graph. (head, query, key) a layer"""
-        n, layers = len(self.encoding), self._record("scores" if scores else "attention").attention
+        n, layers = len(self.encoding), self._record("scores" if scores else "head_attention").attention
         return [self._of_row(layer.scores if scores else layer.probs)[:, :n, :n] for layer in layers]
 
     @property

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -54,6 +55,11 @@ def keep_all(record: Attention, _rows: int) -> Attention:
 def keep_no_scores(record: Attention, _rows: int) -> Attention:
     """Probabilities and values, in half the memory."""
     return Attention(_empty(record), record.probs, record.value)
+
+
+def keep_probs(record: Attention, _rows: int) -> Attention:
+    """Probabilities alone."""
+    return Attention(_empty(record), record.probs, _empty(record))
 
 
 def keep_nothing(record: Attention, _rows: int) -> Attention:
@@ -216,6 +222,38 @@ def averaged_attention(
 Attend = Callable[..., tuple[Attention, Tensor]]
 
 
+def in_front(tensor: Tensor, rows: int, beside: int) -> Tensor:
+    """The first rows of a batch; the tensor itself, which gradients reach, where there are no others beside them. Some
+    families fold rows and heads into one dimension.
+    """
+    return tensor[: len(tensor) * rows // (rows + beside)] if beside else tensor
+
+
+def attend_in_front(
+    attend: Attend,
+    rows: int,
+    beside: int,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    **kwargs: Any,
+) -> tuple[Attention, Tensor]:
+    """`attend` for the first rows of a batch, and torch's own kernel for those beside them."""
+    edge = len(in_front(query, rows, beside))
+    of_each = attn_mask is not None and attn_mask.ndim == query.ndim and len(attn_mask) == len(query)
+
+    def part(some: slice, attend: Attend) -> tuple[Attention, Tensor]:
+        mask = attn_mask[some] if attn_mask is not None and of_each else attn_mask
+        return attend(query[some], key[some], value[some], mask, dropout_p, is_causal, **kwargs)
+
+    record, context = part(slice(edge), attend)
+    _, others = part(slice(edge, None), kernel_attention)
+    return record, torch.cat([context, others])
+
+
 class AttentionRecorder(TorchFunctionMode):
     """While it is open, every attention of `modules` is recorded, in call order.
 
@@ -231,9 +269,11 @@ class AttentionRecorder(TorchFunctionMode):
         *,
         keep: Keep = keep_all,
         rows: int = 1,
+        beside: int = 0,
     ) -> None:
         super().__init__()
-        self.modules, self.hook, self.attend, self.keep, self.rows = modules, hook, attend, keep, rows
+        self.modules, self.hook, self.attend, self.keep = modules, hook, attend, keep
+        self.rows, self.beside = rows, beside
         self.records: list[Attention] = []
         self.contexts: list[Tensor] = []  # of attention that is torch's own kernel
         self._thread = threading.get_ident()
@@ -265,7 +305,8 @@ class AttentionRecorder(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func is functional.scaled_dot_product_attention:
-            record, context = self.attend(*args, **kwargs, hook=self.hook, layer=len(self.records))
+            attend = partial(attend_in_front, self.attend, self.rows, self.beside) if self.beside else self.attend
+            record, context = attend(*args, **kwargs, hook=self.hook, layer=len(self.records))
             self._keep(record)
             if self.attend is fused_attention:
                 self.contexts.append(context)
@@ -284,7 +325,8 @@ class AttentionRecorder(TorchFunctionMode):
         if name in ("matmul", "bmm", "__matmul__"):
             assert self._scores is not None
             value = self.hook("value", layer, args[1])
-            self._keep(Attention(self._scores, self._aliases[0], value))
+            parts = (self._scores, self._aliases[0], value)
+            self._keep(Attention(*(in_front(part, self.rows, self.beside) for part in parts)))
             self._aliases = []
             return self.hook("context", layer, func(args[0], value, *args[2:], **kwargs))
         out = func(*args, **kwargs)
@@ -333,6 +375,7 @@ def recording(
     tokens_first: bool = False,
     keep: Keep = keep_all,
     rows: int = 1,
+    beside: int = 0,
     norms: Sequence[nn.Module] = (),
 ) -> Iterator[Recording]:
     """Within this context the given blocks and their attention are recorded, layer by layer; `hook` may replace what it
@@ -341,6 +384,7 @@ def recording(
     outputs: the modules that give the blocks' outputs, where these are not the blocks themselves.
     tokens_first: whether the blocks' tensors are (token, row, size); they are recorded as (row, token, size).
     keep: what of every attention is recorded. rows: how many texts go through the model together.
+    beside: how many rows go with them, behind them, whose attention is not recorded.
     norms: modules whose input is recorded, too.
     """
     record, thread = Recording(), threading.get_ident()
@@ -381,6 +425,7 @@ def recording(
         for end, block in begins.items():
             hooks.callback(block.register_forward_pre_hook(before, with_kwargs=True).remove)
             hooks.callback(end.register_forward_hook(after).remove)
-        recorder = hooks.enter_context(AttentionRecorder(attention, hook, attend, keep=keep, rows=rows).open())
+        recorder = AttentionRecorder(attention, hook, attend, keep=keep, rows=rows, beside=beside)
+        hooks.enter_context(recorder.open())
         record.attention, record.contexts = recorder.records, recorder.contexts
         yield record

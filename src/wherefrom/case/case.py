@@ -113,11 +113,10 @@ class Case:
 
     @cached_property
     def capture(self) -> Capture:
-        """What was recorded of the pass. Where gradients at attention alone were announced, attention scores are not
-        kept.
+        """What was recorded of the pass. Where the gradient at the last attention alone was announced, attention scores
+        are not kept.
         """
-        announced = self.passes.announced(("last_attention_gradient", "attention_x_gradients"))
-        record = self._record(announced[0] if announced else "gradients")
+        record = self._record(next(iter(self.passes.announced(["last_attention_gradient"])), "gradients"))
         return self._slice(Capture(self.passes.leaf, [*record.inputs, record.outputs[-1]], record.attention))
 
     def _record(self, need: Reads) -> Recording:

@@ -23,8 +23,10 @@ from wherefrom.core.target import Target
 from wherefrom.errors import ModelFailed, NotEnoughMemory, NotSeen, TextWithoutAnswer, WrongModel
 from wherefrom.model.device import give_back_memory
 from wherefrom.model.recording import (
+    AT_ONCE,
     Attend,
     Attention,
+    AttentionCall,
     Keep,
     Recording,
     averaged_attention,
@@ -36,6 +38,7 @@ from wherefrom.model.recording import (
     keep_nothing,
     keep_probs,
     kernel_attention,
+    later_attention,
     pass_through,
     recording,
 )
@@ -89,6 +92,7 @@ PassKind = Literal[
     "scores",
     "hidden_graph",
     "mean_graph",
+    "product_graph",
     "graph",
     "gradients",
     "modified_gradient",
@@ -123,6 +127,7 @@ SERVES: dict[PassKind, frozenset[Reads]] = {
     "scores": _SCORES,
     "hidden_graph": _HIDDEN,
     "mean_graph": _HIDDEN | _MEAN,
+    "product_graph": _HIDDEN | {"attention_x_gradients"},
     "graph": _GRAPH,
     "gradients": _GRADIENTS,
     "modified_gradient": _PLAIN | {"embeddings", "modified_gradient"},
@@ -148,6 +153,7 @@ RECORDS: dict[PassKind, tuple[Attend, Keep]] = {
     "scores": (explicit_attention, keep_all),
     "hidden_graph": (kernel_attention, keep_nothing),
     "mean_graph": (averaged_attention, keep_mean),
+    "product_graph": (later_attention, keep_no_scores),
     "graph": (fused_attention, keep_no_scores),
     "gradients": (explicit_attention, keep_all),
 }
@@ -162,6 +168,7 @@ KEEPS: dict[PassKind, tuple[int, int, int]] = {
     "scores": (2, 0, 4),
     "hidden_graph": (0, 0, 20),
     "mean_graph": (0, 1, 20),
+    "product_graph": (0, 2, 20),
     "graph": (1, 0, 20),
     "gradients": (4, 0, 24),
     "modified_gradient": (0, 0, 24),
@@ -484,7 +491,8 @@ class TargetedPasses:
                 # Taken as the backward pass goes by, so that no layer's gradient stays in memory. From the last layer.
                 for number, layer in enumerate(record.attention):
                     place = contexts[number] if contexts else layer.probs
-                    take = partial(self._take_products, layer, products, through_context=bool(contexts))
+                    call = record.calls[number] if record.calls and not layer.probs.numel() else None
+                    take = partial(self._take_products, layer, call, products, through_context=bool(contexts))
                     hooks.callback(place.register_hook(take).remove)
             found = iter(self._backward(made.logits, [place for need in needs for place in places[need]]))
         gradients = {need: [next(found) for _ in places[need]] for need in needs}
@@ -497,22 +505,41 @@ class TargetedPasses:
         return gradients
 
     def _take_products(
-        self, layer: Attention, products: list[tuple[Tensor, Tensor]], slope: Tensor, *, through_context: bool
+        self,
+        layer: Attention,
+        call: AttentionCall | None,
+        products: list[tuple[Tensor, Tensor]],
+        slope: Tensor,
+        *,
+        through_context: bool,
     ) -> None:
         """Attention times its gradient, and times its positive gradients alone: the means over heads. (row, query, key)
 
-        One head after the other, because all at once would take as much memory again as the attention itself.
+        Some heads after the others, because all at once would take as much memory again as the attention itself.
+        call: where the probabilities are still to be computed.
         """
-        rows = len(self.asked)
-        probs, value, slope = (
-            part.detach().view(rows, -1, *part.shape[-2:]) for part in (layer.probs, layer.value, slope)
+        rows, queries = len(self.asked), slope.shape[-2]
+        slope = slope.detach().view(rows, -1, *slope.shape[-2:])
+        heads, height = slope.shape[1], max(1, AT_ONCE // (rows * queries * queries))
+        signed, positive = (slope.new_zeros(rows, queries, queries) for _ in range(2))
+        for first in range(0, heads, height):
+            some = range(first, min(first + height, heads))
+            own = self._of_heads(layer, some) if call is None else call.of_heads(some)
+            gradient = slope[:, some.start : some.stop]
+            gradient = gradient @ own.value.transpose(-2, -1) if through_context else gradient
+            weighted = own.probs * gradient
+            signed += weighted.sum(1)
+            positive += weighted.clamp_(min=0).sum(1)  # attention is never negative
+        products.append((signed / heads, positive / heads))
+
+    def _of_heads(self, layer: Attention, some: range) -> Attention:
+        """Some heads of what was recorded, without a graph. (row, head, ...)"""
+        return Attention(
+            *(
+                part.detach().view(len(self.asked), -1, *part.shape[-2:])[:, some.start : some.stop]
+                for part in (layer.probs, layer.probs, layer.value)
+            )
         )
-        signed, positive = (torch.zeros_like(probs[:, 0]) for _ in range(2))
-        for head in range(probs.shape[1]):
-            of_head = slope[:, head] @ value[:, head].transpose(-2, -1) if through_context else slope[:, head]
-            signed.addcmul_(probs[:, head], of_head)
-            positive.addcmul_(probs[:, head], of_head.clamp(min=0))
-        products.append((signed / probs.shape[1], positive / probs.shape[1]))
 
     @cached_property
     def gradients(self) -> Capture:

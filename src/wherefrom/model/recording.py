@@ -96,6 +96,7 @@ class Recording:
     before_norms: list[Tensor] = field(default_factory=list)  # what the norms that were named received
     # What the heads read, where attention is one step of the backward pass: an `AttentionStep`, or torch's own kernel.
     contexts: list[Tensor] = field(default_factory=list)
+    calls: list[AttentionCall] = field(default_factory=list)  # of each attention whose probabilities are computed later
 
 
 def for_every_head(value: Tensor, query: Tensor) -> Tensor:
@@ -169,7 +170,42 @@ def kernel_attention(*args: Any, hook: Hook = pass_through, layer: int = 0, **kw
     return Attention(nothing, nothing, nothing), hook("context", layer, context)
 
 
-AT_ONCE = 2**20  # probabilities of all heads together that `averaged_attention` has in memory
+def later_attention(*args: Any, hook: Hook = pass_through, layer: int = 0, **kwargs: Any) -> tuple[Attention, Tensor]:
+    """Torch's own kernel. Probabilities are computed later, some heads after the others (see `AttentionCall`); but at
+    once where rows and heads are one dimension.
+    """
+    attend = kernel_attention if AttentionCall(*args, **kwargs).query.ndim == 4 else fused_attention
+    return attend(*args, **kwargs, hook=hook, layer=layer)
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionCall:
+    """What scaled_dot_product_attention was given. Its backward pass keeps that anyway, so that what is computed from
+    it when it is needed takes no memory before.
+    """
+
+    query: Tensor  # (row, head, query, size)
+    key: Tensor
+    value: Tensor
+    attn_mask: Tensor | None = None
+    dropout_p: float = 0.0
+    is_causal: bool = False
+    scale: float | None = None
+    enable_gqa: bool = False
+
+    def of_heads(self, some: range) -> Attention:
+        """Scores, probabilities and values of some heads, without a graph."""
+        heads, mask = slice(some.start, some.stop), self.attn_mask
+        own = [head * self.key.shape[1] // self.query.shape[1] for head in some]  # several heads may share keys
+        if mask is not None:
+            mask = mask.expand(*self.query.shape[:-1], self.key.shape[-2])[:, heads]
+        with torch.no_grad():
+            return attention_probabilities(
+                self.query[:, heads], self.key[:, own], self.value[:, own], mask, 0.0, self.is_causal, scale=self.scale
+            )
+
+
+AT_ONCE = 2**20  # probabilities of some heads or queries that are in memory together, where not all of them have to be
 
 
 def averaged_attention(
@@ -276,6 +312,7 @@ class AttentionRecorder(TorchFunctionMode):
         self.rows, self.beside = rows, beside
         self.records: list[Attention] = []
         self.contexts: list[Tensor] = []  # of attention that is torch's own kernel
+        self.calls: list[AttentionCall] = []
         self._thread = threading.get_ident()
         self._scores: Tensor | None = None
         self._aliases: list[Tensor] = []
@@ -308,8 +345,10 @@ class AttentionRecorder(TorchFunctionMode):
             attend = partial(attend_in_front, self.attend, self.rows, self.beside) if self.beside else self.attend
             record, context = attend(*args, **kwargs, hook=self.hook, layer=len(self.records))
             self._keep(record)
-            if self.attend is fused_attention:
+            if self.attend in (fused_attention, later_attention):
                 self.contexts.append(context)
+            if self.attend is later_attention:
+                self.calls.append(AttentionCall(*args, **kwargs))
             return context
         name, layer = getattr(func, "__name__", ""), len(self.records)
         if name == "softmax":
@@ -427,5 +466,5 @@ def recording(
             hooks.callback(end.register_forward_hook(after).remove)
         recorder = AttentionRecorder(attention, hook, attend, keep=keep, rows=rows, beside=beside)
         hooks.enter_context(recorder.open())
-        record.attention, record.contexts = recorder.records, recorder.contexts
+        record.attention, record.contexts, record.calls = recorder.records, recorder.contexts, recorder.calls
         yield record

@@ -25,17 +25,18 @@ if TYPE_CHECKING:  # the package brings numpy, which a list of names need not wa
     from wherefrom.core.family import Family
 
 # What a method reads of a model: nothing but the prediction; answers to texts with hidden words; gradients along a path
-# of embeddings; the gradient at the word embeddings; attention probabilities and hidden states, without gradients; the
-# attention scores before the softmax as well; gradients at the hidden states, at the last layer's attention, or at
-# every layer's attention times that attention; gradients at everything recorded, which takes the most memory; the
-# gradient at the word embeddings with the rules of AttnLRP; relevance in the model's own precision, or in double
-# precision.
+# of embeddings; the gradient at the word embeddings; attention probabilities, the mean over heads or every head's; the
+# same with values and hidden states, without gradients; the attention scores before the softmax as well; gradients at
+# the hidden states, at the last layer's attention, or at every layer's attention times that attention; gradients at
+# everything recorded, which takes the most memory; the gradient at the word embeddings with the rules of AttnLRP;
+# relevance in the model's own precision, or in double precision.
 Reads = Literal[
     "nothing",
     "answers",
     "path",
     "embeddings",
     "mean_attention",
+    "head_attention",
     "attention",
     "scores",
     "hidden_gradients",  # and hidden states
@@ -164,8 +165,9 @@ def method(
         family: the heading it stands under, such as "attention" or "perturbation".
         signed: whether a negative score means "against".
         per_class: whether the scores depend on the class that is explained.
-        reads: what it needs of the model: "attention" (and hidden states), "mean_attention" (over heads), "relevance",
-            "embeddings" (the gradient at them), "answers" (it only asks), or "nothing".
+        reads: what it needs of the model: "mean_attention" (over heads), "head_attention" (every head's), "attention"
+            (with values and hidden states), "relevance", "embeddings" (the gradient at them), "answers" (it only asks),
+            or "nothing".
         paper: where it comes from; "none" if from nowhere.
         scores_units: whether it scores words and sentences itself, instead of having its tokens' scores pooled.
         same_as: a function of the options that names the method it then is nothing but, and that method's options;

@@ -14,9 +14,10 @@ from torch import Tensor
 from toys import additive_model, case_of
 
 from wherefrom.case.asking import Asker
+from wherefrom.case.passes import Passes
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import Target
-from wherefrom.errors import MissingToken, ModelFailed
+from wherefrom.errors import MissingToken, ModelFailed, TextWithoutAnswer
 from wherefrom.model.text_model import PassCount, TextModel
 
 TEXT = "the film was not bad , but dull !"
@@ -255,3 +256,95 @@ def test_probabilities_are_the_targets() -> None:
     found = asker.note(encoding, np.asarray([[1, 1, 0, 1], [1, 0, 1, 1], [1, 0, 0, 1]], dtype=np.bool_), "delete")
     asker.run()
     assert found.probability([Target(1, "")]) == pytest.approx([1 / (1 + np.exp(-2)), 1 / (1 + np.exp(3)), 0.5])
+
+
+@pytest.mark.parametrize("fill", FILLS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_text_and_its_questions_in_one_batch_are_what_each_is_alone(family: str, fill: str) -> None:
+    """Whether the pass records every head, the mean over heads, or nothing."""
+    model = tiny(family, torch.float64)
+    encoding = model.encode(TEXT)
+    keep = rows(encoding, 5)
+    expected = torch.stack([alone(model, encoding, one, fill) for one in keep])
+    recorded = Passes(model, [encoding]).forward("attention")
+    for need in ("head_attention", "mean_attention", "nothing"):
+        passes = Passes(model, [encoding])
+        found = passes.asker.note(encoding, keep, fill)
+        made = passes.forward(need)
+        assert_close(made.logits, recorded.logits, tolerance=tolerance_of(model))
+        for one, other in zip(made.record.attention if made.record else [], recorded.recording.attention, strict=False):
+            probs = in_one_dimension(other.probs)
+            expected_probs = probs if need == "head_attention" else probs.mean(1, keepdim=True)
+            assert_close(in_one_dimension(one.probs), expected_probs, tolerance=tolerance_of(model))
+        together = passes.count.forwards > 1
+        assert together == model.takes_batches
+        assert passes.asker.rows == (passes.asker.distinct - 1 if together else 0)
+        asked_before = passes.asker.rows
+        passes.asker.run()
+        assert passes.asker.rows == asked_before or not together
+        assert_close(found.logits, expected, tolerance=tolerance_of(model))
+
+
+def in_one_dimension(probs: Tensor) -> Tensor:
+    """Some families fold rows and heads into one dimension. (1, head, query, key)"""
+    return probs.reshape(1, -1, *probs.shape[-2:])
+
+
+def test_a_text_goes_alone_where_its_questions_do_not_fit_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make_model("bert")
+    encoding = model.encode(TEXT)
+    expected = asked(model, encoding, rows(encoding), "unk")
+    for room, fails in ((3 * len(encoding), False), (model.batch_tokens, True)):
+        passes = Passes(model, [encoding])
+        found = passes.asker.note(encoding, rows(encoding), "unk")
+        passes.asker.room = room
+        if fails:
+            refuse_batches(model, monkeypatch, more_than=4)
+        passes.forward("head_attention")
+        assert passes.asker.rows == 0
+        passes.asker.run()
+        assert_close(found.logits, expected, tolerance=1e-5)
+
+
+def refuse_batches(model: TextModel, monkeypatch: pytest.MonkeyPatch, *, more_than: int) -> None:
+    """Let larger batches end as they do when there is no memory left."""
+    true_forward = model.network.forward
+
+    def forward(**inputs: Any) -> Any:
+        if len(inputs["input_ids"]) > more_than:
+            raise MemoryError
+        return true_forward(**inputs)
+
+    monkeypatch.setattr(model.network, "forward", forward)
+
+
+def test_a_text_without_an_answer_is_named_and_its_questions_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make_model("bert")
+    encoding = model.encode(TEXT)
+    passes = Passes(model, [encoding])
+    passes.asker.note(encoding, rows(encoding), "unk")
+    with monkeypatch.context() as broken:
+        broken.setattr(TextModel, "_logits", lambda *_, **__: torch.full((13, 3), torch.nan))
+        with pytest.raises(TextWithoutAnswer) as raised:
+            passes.forward("nothing")
+    assert raised.value.rows == (0,)
+    assert passes.asker.rows == 0
+
+
+def test_an_answer_that_is_none_costs_the_question_and_not_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make_model("bert")
+    encoding = model.encode(TEXT)
+    passes = Passes(model, [encoding])
+    first, second = (passes.asker.note(encoding, rows(encoding)[place : place + 1], "unk") for place in (0, 1))
+    true_logits = TextModel._logits
+
+    def broken(*args: Any, **kwargs: Any) -> Tensor:
+        logits = true_logits(*args, **kwargs)
+        logits[2] = torch.nan
+        return logits
+
+    monkeypatch.setattr(TextModel, "_logits", broken)
+    assert passes.forward("nothing").logits.isfinite().all()
+    assert first.logits.isfinite().all()
+    with pytest.raises(ModelFailed, match="1 of 1 questions"):
+        second.logits  # noqa: B018

@@ -68,14 +68,14 @@ def test_methods_that_read_the_capture_share_one_forward_and_one_backward() -> N
         ("attention_gradients", 1, 1),
         ("saliency", 1, 1),
         ("random", 1, 0),
-        ("occlusion", 2, 0),
-        ("optimus", 2, 0),
+        ("occlusion", 1, 0),
+        ("optimus", 1, 0),
         ("integrated_gradients", 3, 1),
     ],
 )
 def test_one_explanation_makes_no_pass_too_many(method: str, forward: int, backward: int) -> None:
-    # occlusion, optimus: the prediction and one batch of hidden tokens; integrated gradients: prediction, the way in
-    # one batch, baseline
+    # occlusion, optimus: the text and its hidden tokens in one batch; integrated gradients: prediction, the way in one
+    # batch, baseline
     model = make_model("bert")
     with counting(model.network) as seen:
         options: dict[str, Any] = {"steps": 5} if method == "integrated_gradients" else {}

@@ -165,9 +165,9 @@ def test_methods_read_no_more_than_they_announce(name: str, monkeypatch: pytest.
     true_make = Passes._make
     kinds: list[PassKind] = []
 
-    def make(self: Passes, kind: PassKind) -> Any:
+    def make(self: Passes, kind: PassKind, *joined: Any) -> Any:
         kinds.append(kind)
-        return true_make(self, kind)
+        return true_make(self, kind, *joined)
 
     monkeypatch.setattr(Passes, "_make", make)
     Model(model).explain(TEXT, name, **options)
@@ -196,10 +196,10 @@ def test_a_missing_rule_costs_only_the_methods_that_need_it(monkeypatch: pytest.
     model = tiny("bert")
     true_make = Passes._make
 
-    def make(self: Passes, kind: PassKind) -> Any:
+    def make(self: Passes, kind: PassKind, *joined: Any) -> Any:
         if kind in ("modified_gradient", "relevance"):
             raise NotSeen("There is no relevance rule for torch's 'fold'.")
-        return true_make(self, kind)
+        return true_make(self, kind, *joined)
 
     monkeypatch.setattr(Passes, "_make", make)
     found = Model(model).compare(TEXT, "all", ["entropy"])

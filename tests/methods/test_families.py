@@ -15,6 +15,7 @@ from tolerances import assert_close, tolerance_of
 from toys import case_of
 
 from wherefrom.api import Model
+from wherefrom.case.passes import Passes
 from wherefrom.errors import NotSeen
 from wherefrom.model.families import known_types
 from wherefrom.model.relevance.double import graph_tensor, paired
@@ -65,6 +66,27 @@ def test_attention_is_seen_and_words_are_hidden(family: str) -> None:
     assert_close(found, expected, tolerance=tolerance, what="hidden")
     assert_close(plain, alone, tolerance=tolerance, what="in a batch")
     assert_close(short, plain, tolerance=tolerance, what="without what is not read")
+
+
+@pytest.mark.parametrize("family", CHEAPLY_TESTED)
+def test_a_text_goes_through_the_model_with_its_questions(family: str) -> None:
+    model = family_model(family)
+    encoding, tolerance = model.encode(TEXT), tolerance_of(model)
+    alone, together = Passes(model, [encoding]), Passes(model, [encoding])
+    keep = ~torch.eye(len(encoding), dtype=torch.bool)
+    one_by_one, questions = (
+        passes.asker.note(encoding, keep, "unk") for passes in (Passes(model, [encoding]), together)
+    )
+    one_by_one.asker.run()
+    try:
+        expected = alone.forward("attention").recording.attention
+        found = together.forward("head_attention").recording.attention
+    except NotSeen:
+        return
+    for one, other in zip(found, expected, strict=True):
+        assert_close(one.probs, other.probs, tolerance=tolerance, what="attention")
+    together.asker.run()
+    assert_close(questions.logits, one_by_one.logits, tolerance=tolerance, what="answers")
 
 
 @pytest.mark.parametrize("family", CHEAPLY_TESTED)

@@ -10,6 +10,7 @@ import torch
 from tiny_models import FAMILIES, make_model, tiny
 from torch.nn import functional
 
+from wherefrom.case import passes as passes_module
 from wherefrom.case.passes import Passes
 from wherefrom.model import recording as recording_module
 from wherefrom.model.recording import (
@@ -32,6 +33,25 @@ def test_a_hook_that_another_thread_calls_while_it_goes_does_nothing() -> None:
         with ThreadPoolExecutor(1) as pool:
             pool.submit(model.logits, model.batch([model.encode("a fine film")]), PassCount()).result()
     assert record.inputs == []
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("at_once", [0, 2**20])
+def test_attention_that_is_computed_when_its_gradient_comes_by_is_that_of_the_forward_pass(
+    family: str, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of texts of different lengths in one batch, one head after the other or all at once."""
+    monkeypatch.setattr(passes_module, "AT_ONCE", at_once)
+    model = tiny(family, torch.float64)
+    encodings = [model.encode(text) for text in ("the film was not bad", "a film")[: 1 + model.takes_batches]]
+    kept, later = Passes(model, encodings), Passes(model, encodings)
+    kept.announce(["attention", "attention_x_gradients"])
+    later.announce(["attention_x_gradients"])
+    targets = [model.target(1)] * len(encodings)
+    expected, found = (one.toward(targets).gradient("attention_x_gradients") for one in (kept, later))
+    assert (set(kept._made), set(later._made)) == ({"graph"}, {"product_graph"})
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -48,6 +48,15 @@ class InputRow:
 
 
 @dataclass(frozen=True, eq=False)
+class JoinedBatch:
+    """A text that goes through the model anyway, and behind it all rows that wait."""
+
+    places: Sequence[int]  # of all rows among the asker's; the text's own is the first
+    inputs: dict[str, Tensor]
+    words: Tensor  # the ids that are looked up. (row, token)
+
+
+@dataclass(frozen=True, eq=False)
 class PendingAnswers:
     """Questions about one text. Their answers are there once the asker ran."""
 
@@ -98,8 +107,9 @@ class Asker:
         self.count = PassCount()
         self.asked = 0
         self._distinct_elsewhere = 0
-        self.found: list[Tensor] = []  # the logits of every distinct row
+        self.found: list[Tensor] = []  # the logits of every distinct row; empty while it waits
         self._rows: list[InputRow] = []
+        self._waiting: dict[int, None] = {}  # places of rows that have no answer yet, in the order of asking
         self._place: dict[object, int] = {}
         self.unanswered: set[int] = set()  # places of rows that the model answered with NaN or infinity
         self._probabilities: dict[Target, Numbers] = {}
@@ -123,11 +133,14 @@ class Asker:
 
     def know(self, encoding: Encoding, logits: Tensor) -> None:
         """The answer to the whole text, which some other pass gave already."""
-        if not self._waiting:
-            ids = encoding.input_ids
-            place = self._noted(InputRow(ids, ids, encoding.token_type_ids, encoding, len(ids)))
-            if place == len(self.found):
-                self.found.append(logits.detach())
+        place = self._whole(encoding)
+        if place in self._waiting:
+            self._answer(place, logits.detach())
+
+    def _whole(self, encoding: Encoding) -> int:
+        """The place of a text with nothing hidden."""
+        ids = encoding.input_ids
+        return self._noted(InputRow(ids, ids, encoding.token_type_ids, encoding, len(ids)))
 
     def note(self, encoding: Encoding, keep: Tensor | Flags, fill: str) -> PendingAnswers:
         """Questions for the next run: only the tokens of `keep` are left, the others replaced or deleted. (row, token)
@@ -165,25 +178,26 @@ class Asker:
             pinned = tuple(place for place, token in enumerate(row.ids) if token in self.model.marks)
             key = (row.words, row.types, pinned)
         if key not in self._place:
-            self._place[key] = len(self._rows)
+            self._place[key] = place = len(self._rows)
             self._rows.append(row)
+            self.found.append(torch.empty(0))
+            self._waiting[place] = None
         return self._place[key]
 
-    @property
-    def _waiting(self) -> range:
-        return range(len(self.found), len(self._rows))
+    def _answer(self, place: int, logits: Tensor) -> None:
+        self.found[place] = logits
+        self._waiting.pop(place, None)
+        self._probabilities.clear()
 
     @torch.no_grad()
     def run(self, progress: Progress | None = None) -> Counter[tuple[int, ...]]:
         """Ask all that was noted and is not answered yet. Gives how many rows went through the model for each text, by
         its ids.
         """
-        waiting = self._waiting
+        waiting = list(self._waiting)
         rows = Counter(self._rows[place].text.input_ids for place in waiting)
         if not waiting:
             return rows
-        self.found += [torch.empty(0)] * len(waiting)
-        self._probabilities.clear()
         told = 0
 
         def done(rows: int) -> None:
@@ -210,11 +224,32 @@ class Asker:
         while first < len(waiting):
             batch = (self._batch if prefix is None else self._batch_behind)(waiting[first:])
             answers = self._answered(batch, prefix)
-            self.unanswered.update(batch[row] for row in rows_without_answer(answers))
-            for place, logits in zip(batch, answers, strict=False):
-                self.found[place] = self.model.task.own_logits(self.model, logits, self._rows[place].ids)
+            self._take(batch[: len(answers)], answers)
             first += len(answers)
             done(len(answers))
+
+    def joined_with(self, text: Encoding) -> JoinedBatch | None:
+        """A batch of a text and all rows that wait; None where nothing waits, where they do not fit into one batch, or
+        where rows that share the beginning of a text cost less by themselves. The answers go to `take_joined`.
+        """
+        if not self._waiting or not self.model.takes_batches:
+            return None
+        places = list(dict.fromkeys([self._whole(text), *self._waiting]))
+        rows = [self._rows[place] for place in places]
+        if max(map(len, rows)) > len(text) or len(rows) * len(text) > self.room or self._sharing(places[1:])[1]:
+            return None
+        return JoinedBatch(places, *self._tensors(rows))
+
+    def take_joined(self, batch: JoinedBatch, answers: Tensor) -> None:
+        """Take the answers to all rows of a batch. (row, class)"""
+        self.count.forwards += len(batch.places) - 1  # the text's own row counts where it was made
+        self._take(batch.places, answers)
+
+    def _take(self, places: Sequence[int], answers: Tensor) -> None:
+        """Take the answers to these rows. (row, class)"""
+        self.unanswered.update(places[row] for row in rows_without_answer(answers))
+        for place, logits in zip(places, answers, strict=True):
+            self._answer(place, self.model.task.own_logits(self.model, logits, self._rows[place].ids))
 
     def _shared(self, row: InputRow) -> int:
         """How many tokens of its text a row begins with; what is read is computed in any case."""
@@ -291,17 +326,22 @@ class Asker:
             self.room = len(places) * len(self._rows[places[-1]])
 
     def _logits(self, rows: Sequence[InputRow], prefix: Prefix | None = None) -> Tensor:
-        inputs = self.model.padded([row.ids for row in rows], [row.types for row in rows])
-        words = self.model.padded([row.words for row in rows], [None])["input_ids"]
+        inputs, words = self._tensors(rows)
         shared = 0 if prefix is None else min(map(self._shared, rows))
         if prefix is None or not shared:
             return self.model.logits(inputs, self.count, self.model.embed(words), check=False)
         return self.model.logits_behind(prefix, shared, inputs, self.count, self.model.embed(words))
 
+    def _tensors(self, rows: Sequence[InputRow]) -> tuple[dict[str, Tensor], Tensor]:
+        """The model's inputs for these rows, and the ids that are looked up."""
+        inputs = self.model.padded([row.ids for row in rows], [row.types for row in rows])
+        return inputs, self.model.padded([row.words for row in rows], [None])["input_ids"]
+
     def _forget(self, places: Sequence[int]) -> None:
         """After an error or an interruption nothing may look like an answer that is none."""
         first = min(places)
         del self.found[first:], self._rows[first:]
+        self._waiting = {place: None for place in self._waiting if place < first}
         self.unanswered = {place for place in self.unanswered if place < first}
         self._place = {key: place for key, place in self._place.items() if place < first}
 

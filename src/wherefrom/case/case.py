@@ -80,6 +80,10 @@ class Case:
         """What is computed once for all components of this text's target."""
         return self.passes.once((self.row, self.level, self.components, key), compute)
 
+    def once_for_text(self, key: object, compute: Callable[[], Shared]) -> Shared:
+        """What is computed once for this text and level, whatever is asked about it; it must not need the target."""
+        return self.passes.once((self.row, self.level, key), compute)
+
     @property
     def target(self) -> Target:
         return self.view.targets[self.row]
@@ -109,11 +113,10 @@ class Case:
 
     @cached_property
     def capture(self) -> Capture:
-        """What was recorded of the pass. Where gradients at attention alone were announced, attention scores are not
-        kept.
+        """What was recorded of the pass. Where the gradient at the last attention alone was announced, attention scores
+        are not kept.
         """
-        announced = self.passes.announced(("last_attention_gradient", "attention_x_gradients"))
-        record = self._record(announced[0] if announced else "gradients")
+        record = self._record(next(iter(self.passes.announced(["last_attention_gradient"])), "gradients"))
         return self._slice(Capture(self.passes.leaf, [*record.inputs, record.outputs[-1]], record.attention))
 
     def _record(self, need: Reads) -> Recording:
@@ -121,7 +124,7 @@ class Case:
 
     def attention(self, *, scores: bool) -> list[Tensor]:
         """Every layer's attention, before the softmax or behind it, without a graph. (head, query, key) a layer"""
-        n, layers = len(self.encoding), self._record("scores" if scores else "attention").attention
+        n, layers = len(self.encoding), self._record("scores" if scores else "head_attention").attention
         return [self._of_row(layer.scores if scores else layer.probs)[:, :n, :n] for layer in layers]
 
     @property

@@ -60,6 +60,7 @@ def explain_texts(
         passes = Passes(model, [encodings[place] for place in places])
         meter = CostMeter(passes)
         passes.announce(method.needs(options))
+        announce_about_one(passes, method, options, level)
         cases = cases_of(passes, places, [spec] * len(places), level)
         found = explained(cases, method, options, meter)
         if not check:
@@ -221,6 +222,15 @@ def explained(
         cost = (seconds, round(forwards + more[0] - before[place][0]), round(backwards + more[1] - before[place][1]))
         found[place] = explanation(own, method, options, given[place], cost)
     return found
+
+
+def announce_about_one(passes: Passes, method: Method, options: Mapping[str, Any], level: Level) -> None:
+    """Note what a method will ask about a single text, before any pass: where all of it fits into one batch, the text
+    goes through the model with its questions.
+    """
+    if len(passes.encodings) == 1 and method.asks is not None:
+        with suppress(WherefromError):  # the method says it, when its turn comes
+            method.announce_questions(Case(passes.toward([None]), 0, level=level), options)
 
 
 def ask_together(cases: Sequence[Case], method: Method, options: Mapping[str, Any]) -> None:

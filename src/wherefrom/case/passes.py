@@ -16,14 +16,17 @@ from weakref import WeakValueDictionary
 import torch
 from torch import Tensor
 
-from wherefrom.case.asking import Asker
-from wherefrom.case.memory import clear_when_memory_ends, free_memory, not_enough_memory
+from wherefrom.case.asking import Asker, JoinedBatch
+from wherefrom.case.memory import clear_when_memory_ends, free_memory, is_out_of_memory, not_enough_memory
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import Target
 from wherefrom.errors import ModelFailed, NotEnoughMemory, NotSeen, TextWithoutAnswer, WrongModel
+from wherefrom.model.device import give_back_memory
 from wherefrom.model.recording import (
+    AT_ONCE,
     Attend,
     Attention,
+    AttentionCall,
     Keep,
     Recording,
     averaged_attention,
@@ -33,14 +36,16 @@ from wherefrom.model.recording import (
     keep_mean,
     keep_no_scores,
     keep_nothing,
+    keep_probs,
     kernel_attention,
+    later_attention,
     pass_through,
     recording,
 )
 from wherefrom.model.relevance.double import graph_tensor, paired
 from wherefrom.model.relevance.mode import RelevanceMode, relevance_mode
 from wherefrom.model.relevance.propagation import Operation, Propagation, PropagationState
-from wherefrom.model.text_model import PassCount, TextModel
+from wherefrom.model.text_model import PassCount, TextModel, check_answers
 from wherefrom.registry import Reads
 
 Shared = TypeVar("Shared")
@@ -82,10 +87,12 @@ PassKind = Literal[
     "plain",
     "embeddings",
     "mean_attention",
+    "head_attention",
     "attention",
     "scores",
     "hidden_graph",
     "mean_graph",
+    "product_graph",
     "graph",
     "gradients",
     "modified_gradient",
@@ -95,7 +102,8 @@ PassKind = Literal[
 
 _PLAIN: frozenset[Reads] = frozenset({"nothing", "answers", "path"})  # these read nothing of it but the logits
 _MEAN: frozenset[Reads] = _PLAIN | {"mean_attention"}
-_ATTENTION: frozenset[Reads] = _MEAN | {"attention"}
+_HEADS: frozenset[Reads] = _MEAN | {"head_attention"}
+_ATTENTION: frozenset[Reads] = _HEADS | {"attention"}
 _SCORES: frozenset[Reads] = _ATTENTION | {"scores"}
 # Gradients that one backward pass over the graph finds. The first is the cheapest, and the last takes the most memory.
 BACKWARD: tuple[Reads, ...] = (
@@ -114,10 +122,12 @@ SERVES: dict[PassKind, frozenset[Reads]] = {
     "plain": _PLAIN,
     "embeddings": _PLAIN | {"embeddings"},
     "mean_attention": _MEAN,
+    "head_attention": _HEADS,
     "attention": _ATTENTION,
     "scores": _SCORES,
     "hidden_graph": _HIDDEN,
     "mean_graph": _HIDDEN | _MEAN,
+    "product_graph": _HIDDEN | {"attention_x_gradients"},
     "graph": _GRAPH,
     "gradients": _GRADIENTS,
     "modified_gradient": _PLAIN | {"embeddings", "modified_gradient"},
@@ -125,6 +135,10 @@ SERVES: dict[PassKind, frozenset[Reads]] = {
     "relevance_double": _PLAIN | {"relevance_double"},
 }
 
+
+# Passes that nobody reads a hidden state of: what the decision does not read is left out of the last block, and the
+# questions about a single text go through the model with it.
+NO_HIDDEN: frozenset[PassKind] = frozenset({"plain", "mean_attention", "head_attention"})
 
 TWO_STACKS = (
     "Not yet for models with an encoder and a decoder: this method follows one stack of layers, and there are two, with"
@@ -134,10 +148,12 @@ TWO_STACKS = (
 # How the passes that record a model as it is compute attention, and what of it they keep.
 RECORDS: dict[PassKind, tuple[Attend, Keep]] = {
     "mean_attention": (averaged_attention, keep_mean),
+    "head_attention": (explicit_attention, keep_probs),
     "attention": (explicit_attention, keep_no_scores),
     "scores": (explicit_attention, keep_all),
     "hidden_graph": (kernel_attention, keep_nothing),
     "mean_graph": (averaged_attention, keep_mean),
+    "product_graph": (later_attention, keep_no_scores),
     "graph": (fused_attention, keep_no_scores),
     "gradients": (explicit_attention, keep_all),
 }
@@ -147,10 +163,12 @@ KEEPS: dict[PassKind, tuple[int, int, int]] = {
     "plain": (0, 0, 0),
     "embeddings": (0, 0, 20),
     "mean_attention": (0, 1, 4),
+    "head_attention": (1, 0, 4),
     "attention": (1, 0, 4),
     "scores": (2, 0, 4),
     "hidden_graph": (0, 0, 20),
     "mean_graph": (0, 1, 20),
+    "product_graph": (0, 2, 20),
     "graph": (1, 0, 20),
     "gradients": (4, 0, 24),
     "modified_gradient": (0, 0, 24),
@@ -236,7 +254,7 @@ class Passes:
                 continue
             try:
                 with clear_when_memory_ends(self._longest):
-                    self._made[kind] = self._make(kind)
+                    self._made[kind] = self._make_with_questions(kind)
             except NotEnoughMemory:
                 raise
             except WrongModel as error:
@@ -276,10 +294,24 @@ class Passes:
         free = free_memory(self.model.device)
         return None if free is None or needed <= free else not_enough_memory(self._longest, needed, free)
 
-    def _make(self, kind: PassKind) -> ForwardPass:
+    def _make_with_questions(self, kind: PassKind) -> ForwardPass:
+        """Questions that wait go through the model with the one text that they are about. Where memory does not suffice
+        for all of them, the text goes alone, and they wait.
+        """
+        if kind in NO_HIDDEN and len(self.encodings) == 1:
+            joined = self.asker.joined_with(self.encodings[0])
+            try:
+                return self._make(kind, joined)
+            except (RuntimeError, MemoryError) as error:
+                if joined is None or not is_out_of_memory(error):
+                    raise
+            give_back_memory()
+        return self._make(kind)
+
+    def _make(self, kind: PassKind, joined: JoinedBatch | None = None) -> ForwardPass:
         if kind == "plain":
             with torch.no_grad():
-                return ForwardPass(self.model.logits(self.inputs, self.count))
+                return ForwardPass(self._logits_of_texts(None, joined))
         if kind == "embeddings":
             with torch.enable_grad():
                 return ForwardPass(self.model.logits(self.inputs, self.count, self.leaf))
@@ -290,7 +322,17 @@ class Passes:
         if kind in ("modified_gradient", "relevance", "relevance_double"):
             return self._with_rules(kind)
         with torch.set_grad_enabled("embeddings" in SERVES[kind]):
-            return ForwardPass(*self._record(self.leaf, *RECORDS[kind]))
+            whole = kind not in NO_HIDDEN
+            return ForwardPass(*self._record(self.leaf, *RECORDS[kind], whole=whole, joined=joined))
+
+    def _logits_of_texts(self, leaf: Tensor | None, joined: JoinedBatch | None, *, whole: bool = False) -> Tensor:
+        """One forward pass; what it answers to the questions beside the text, the asker is given. (text, class)"""
+        if joined is None:
+            return self.model.logits(self.inputs, self.count, leaf, whole=whole)
+        logits = self.model.logits(joined.inputs, self.count, self.model.embed(joined.words), check=False)
+        check_answers(logits[:1])
+        self.asker.take_joined(joined, logits)
+        return logits[:1]
 
     @property
     def records_no_layer(self) -> bool:
@@ -315,7 +357,7 @@ class Passes:
         mode_of = partial(relevance_mode, network, len(self.encodings), routers=routers)
         with torch.enable_grad(), mode_of(double=double, gradient_rules=gradient_rules) as mode:
             leaf = paired(self.leaf, self.leaf.detach().double()) if double else self.leaf
-            logits, record = self._record(leaf, mode.attend, mode=mode)
+            logits, record = self._record(leaf, mode.attend, mode=mode, whole=not (double or gradient_rules))
             record.contexts = mode.contexts
             return ForwardPass(logits, record, mode.state)
 
@@ -325,6 +367,9 @@ class Passes:
         attend: Attend,
         keep: Keep = keep_all,
         mode: RelevanceMode | None = None,
+        *,
+        whole: bool = True,
+        joined: JoinedBatch | None = None,
     ) -> tuple[Tensor, Recording]:
         task = self.model.task
         if task.several_rows is not None:
@@ -345,10 +390,10 @@ class Passes:
             tokens_first=family.tokens_first,
             keep=keep,
             rows=len(self.encodings),
-            norms=[b.mlp_norm for b in blocks if b.order == "post"] if mode is None else [],
+            beside=0 if joined is None else len(joined.places) - 1,
+            norms=[b.mlp_norm for b in blocks if b.order == "post"] if mode is None and whole else [],
         ) as record:
-            whole = mode is None or not (mode.double or mode.state.gradient_rules)
-            logits = graph_tensor(self.model.logits(self.inputs, self.count, leaf, whole=whole))
+            logits = graph_tensor(self._logits_of_texts(leaf, joined, whole=whole))
         if not record.attention or len(record.attention) != len(record.blocks):
             raise NotSeen(
                 f"{len(record.blocks)} blocks ran but {len(record.attention)} attentions were seen, so nothing is"
@@ -446,7 +491,8 @@ class TargetedPasses:
                 # Taken as the backward pass goes by, so that no layer's gradient stays in memory. From the last layer.
                 for number, layer in enumerate(record.attention):
                     place = contexts[number] if contexts else layer.probs
-                    take = partial(self._take_products, layer, products, through_context=bool(contexts))
+                    call = record.calls[number] if record.calls and not layer.probs.numel() else None
+                    take = partial(self._take_products, layer, call, products, through_context=bool(contexts))
                     hooks.callback(place.register_hook(take).remove)
             found = iter(self._backward(made.logits, [place for need in needs for place in places[need]]))
         gradients = {need: [next(found) for _ in places[need]] for need in needs}
@@ -459,22 +505,41 @@ class TargetedPasses:
         return gradients
 
     def _take_products(
-        self, layer: Attention, products: list[tuple[Tensor, Tensor]], slope: Tensor, *, through_context: bool
+        self,
+        layer: Attention,
+        call: AttentionCall | None,
+        products: list[tuple[Tensor, Tensor]],
+        slope: Tensor,
+        *,
+        through_context: bool,
     ) -> None:
         """Attention times its gradient, and times its positive gradients alone: the means over heads. (row, query, key)
 
-        One head after the other, because all at once would take as much memory again as the attention itself.
+        Some heads after the others, because all at once would take as much memory again as the attention itself.
+        call: where the probabilities are still to be computed.
         """
-        rows = len(self.asked)
-        probs, value, slope = (
-            part.detach().view(rows, -1, *part.shape[-2:]) for part in (layer.probs, layer.value, slope)
+        rows, queries = len(self.asked), slope.shape[-2]
+        slope = slope.detach().view(rows, -1, *slope.shape[-2:])
+        heads, height = slope.shape[1], max(1, AT_ONCE // (rows * queries * queries))
+        signed, positive = (slope.new_zeros(rows, queries, queries) for _ in range(2))
+        for first in range(0, heads, height):
+            some = range(first, min(first + height, heads))
+            own = self._of_heads(layer, some) if call is None else call.of_heads(some)
+            gradient = slope[:, some.start : some.stop]
+            gradient = gradient @ own.value.transpose(-2, -1) if through_context else gradient
+            weighted = own.probs * gradient
+            signed += weighted.sum(1)
+            positive += weighted.clamp_(min=0).sum(1)  # attention is never negative
+        products.append((signed / heads, positive / heads))
+
+    def _of_heads(self, layer: Attention, some: range) -> Attention:
+        """Some heads of what was recorded, without a graph. (row, head, ...)"""
+        return Attention(
+            *(
+                part.detach().view(len(self.asked), -1, *part.shape[-2:])[:, some.start : some.stop]
+                for part in (layer.probs, layer.probs, layer.value)
+            )
         )
-        signed, positive = (torch.zeros_like(probs[:, 0]) for _ in range(2))
-        for head in range(probs.shape[1]):
-            of_head = slope[:, head] @ value[:, head].transpose(-2, -1) if through_context else slope[:, head]
-            signed.addcmul_(probs[:, head], of_head)
-            positive.addcmul_(probs[:, head], of_head.clamp(min=0))
-        products.append((signed / probs.shape[1], positive / probs.shape[1]))
 
     @cached_property
     def gradients(self) -> Capture:

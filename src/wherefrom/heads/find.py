@@ -49,7 +49,7 @@ def find_heads(
     encodings = [
         model.encode(tree.text) if tree.pair is None else model.encode(tree.text, tree.pair.text) for tree in trees
     ]
-    for cases in make_cases(model, encodings, [None] * len(encodings), reads=["attention"]):
+    for cases in make_cases(model, encodings, [None] * len(encodings), reads=["head_attention"]):
         with torch.no_grad():
             for place, case in cases.items():
                 attention = case.attention(scores=False)

@@ -165,7 +165,7 @@ def _means(values: Numbers) -> Numbers:
 
 def _heads_of(model: TextModel, encoding: Encoding) -> int:
     """How many heads a layer has."""
-    (cases,) = make_cases(model, [encoding], [None], reads=["attention"])
+    (cases,) = make_cases(model, [encoding], [None], reads=["head_attention"])
     return len(cases[0].attention(scores=False)[0])
 
 

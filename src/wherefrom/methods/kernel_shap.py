@@ -39,7 +39,7 @@ def coalitions(case: Case, samples: int | None, seed: int) -> tuple[Pairs, Tenso
         ends = torch.tensor([[True], [False]][: 1 + (units > 0)]).expand(-1, units)  # without units both are the same
         return pairs, torch.cat([ends, pairs.chosen, ~pairs.chosen]).to(tokens) @ tokens > 0
 
-    return case.once(("kernel_shap", samples, seed), drawn)
+    return case.once_for_text(("kernel_shap", samples, seed), drawn)
 
 
 @method(

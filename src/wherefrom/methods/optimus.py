@@ -50,7 +50,7 @@ STOPPED: dict[Stop, str] = {"certain": "could win any more", "likely": "was like
 
 def reads_of(options: Mapping[str, Any]) -> set[Reads]:
     """Attention before the softmax (A*) takes a pass that records the scores, too."""
-    return {"answers", "attention" if options["raw"] == "A" else "scores"}
+    return {"answers", "head_attention" if options["raw"] == "A" else "scores"}
 
 
 def asks(case: Case, options: Mapping[str, Any]) -> None:

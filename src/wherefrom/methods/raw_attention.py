@@ -18,7 +18,7 @@ from wherefrom.registry import Reads, method
 
 
 def reads_of(options: Mapping[str, Any]) -> set[Reads]:
-    return {"mean_attention" if options["head"] is None else "attention"}
+    return {"mean_attention" if options["head"] is None else "head_attention"}
 
 
 @method(

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -56,6 +57,11 @@ def keep_no_scores(record: Attention, _rows: int) -> Attention:
     return Attention(_empty(record), record.probs, record.value)
 
 
+def keep_probs(record: Attention, _rows: int) -> Attention:
+    """Probabilities alone."""
+    return Attention(_empty(record), record.probs, _empty(record))
+
+
 def keep_nothing(record: Attention, _rows: int) -> Attention:
     """Only that there was an attention."""
     return Attention(_empty(record), _empty(record), _empty(record))
@@ -90,6 +96,7 @@ class Recording:
     before_norms: list[Tensor] = field(default_factory=list)  # what the norms that were named received
     # What the heads read, where attention is one step of the backward pass: an `AttentionStep`, or torch's own kernel.
     contexts: list[Tensor] = field(default_factory=list)
+    calls: list[AttentionCall] = field(default_factory=list)  # of each attention whose probabilities are computed later
 
 
 def for_every_head(value: Tensor, query: Tensor) -> Tensor:
@@ -163,7 +170,42 @@ def kernel_attention(*args: Any, hook: Hook = pass_through, layer: int = 0, **kw
     return Attention(nothing, nothing, nothing), hook("context", layer, context)
 
 
-AT_ONCE = 2**20  # probabilities of all heads together that `averaged_attention` has in memory
+def later_attention(*args: Any, hook: Hook = pass_through, layer: int = 0, **kwargs: Any) -> tuple[Attention, Tensor]:
+    """Torch's own kernel. Probabilities are computed later, some heads after the others (see `AttentionCall`); but at
+    once where rows and heads are one dimension.
+    """
+    attend = kernel_attention if AttentionCall(*args, **kwargs).query.ndim == 4 else fused_attention
+    return attend(*args, **kwargs, hook=hook, layer=layer)
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionCall:
+    """What scaled_dot_product_attention was given. Its backward pass keeps that anyway, so that what is computed from
+    it when it is needed takes no memory before.
+    """
+
+    query: Tensor  # (row, head, query, size)
+    key: Tensor
+    value: Tensor
+    attn_mask: Tensor | None = None
+    dropout_p: float = 0.0
+    is_causal: bool = False
+    scale: float | None = None
+    enable_gqa: bool = False
+
+    def of_heads(self, some: range) -> Attention:
+        """Scores, probabilities and values of some heads, without a graph."""
+        heads, mask = slice(some.start, some.stop), self.attn_mask
+        own = [head * self.key.shape[1] // self.query.shape[1] for head in some]  # several heads may share keys
+        if mask is not None:
+            mask = mask.expand(*self.query.shape[:-1], self.key.shape[-2])[:, heads]
+        with torch.no_grad():
+            return attention_probabilities(
+                self.query[:, heads], self.key[:, own], self.value[:, own], mask, 0.0, self.is_causal, scale=self.scale
+            )
+
+
+AT_ONCE = 2**20  # probabilities of some heads or queries that are in memory together, where not all of them have to be
 
 
 def averaged_attention(
@@ -216,6 +258,38 @@ def averaged_attention(
 Attend = Callable[..., tuple[Attention, Tensor]]
 
 
+def in_front(tensor: Tensor, rows: int, beside: int) -> Tensor:
+    """The first rows of a batch; the tensor itself, which gradients reach, where there are no others beside them. Some
+    families fold rows and heads into one dimension.
+    """
+    return tensor[: len(tensor) * rows // (rows + beside)] if beside else tensor
+
+
+def attend_in_front(
+    attend: Attend,
+    rows: int,
+    beside: int,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    **kwargs: Any,
+) -> tuple[Attention, Tensor]:
+    """`attend` for the first rows of a batch, and torch's own kernel for those beside them."""
+    edge = len(in_front(query, rows, beside))
+    of_each = attn_mask is not None and attn_mask.ndim == query.ndim and len(attn_mask) == len(query)
+
+    def part(some: slice, attend: Attend) -> tuple[Attention, Tensor]:
+        mask = attn_mask[some] if attn_mask is not None and of_each else attn_mask
+        return attend(query[some], key[some], value[some], mask, dropout_p, is_causal, **kwargs)
+
+    record, context = part(slice(edge), attend)
+    _, others = part(slice(edge, None), kernel_attention)
+    return record, torch.cat([context, others])
+
+
 class AttentionRecorder(TorchFunctionMode):
     """While it is open, every attention of `modules` is recorded, in call order.
 
@@ -231,11 +305,14 @@ class AttentionRecorder(TorchFunctionMode):
         *,
         keep: Keep = keep_all,
         rows: int = 1,
+        beside: int = 0,
     ) -> None:
         super().__init__()
-        self.modules, self.hook, self.attend, self.keep, self.rows = modules, hook, attend, keep, rows
+        self.modules, self.hook, self.attend, self.keep = modules, hook, attend, keep
+        self.rows, self.beside = rows, beside
         self.records: list[Attention] = []
         self.contexts: list[Tensor] = []  # of attention that is torch's own kernel
+        self.calls: list[AttentionCall] = []
         self._thread = threading.get_ident()
         self._scores: Tensor | None = None
         self._aliases: list[Tensor] = []
@@ -265,10 +342,13 @@ class AttentionRecorder(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func is functional.scaled_dot_product_attention:
-            record, context = self.attend(*args, **kwargs, hook=self.hook, layer=len(self.records))
+            attend = partial(attend_in_front, self.attend, self.rows, self.beside) if self.beside else self.attend
+            record, context = attend(*args, **kwargs, hook=self.hook, layer=len(self.records))
             self._keep(record)
-            if self.attend is fused_attention:
+            if self.attend in (fused_attention, later_attention):
                 self.contexts.append(context)
+            if self.attend is later_attention:
+                self.calls.append(AttentionCall(*args, **kwargs))
             return context
         name, layer = getattr(func, "__name__", ""), len(self.records)
         if name == "softmax":
@@ -284,7 +364,8 @@ class AttentionRecorder(TorchFunctionMode):
         if name in ("matmul", "bmm", "__matmul__"):
             assert self._scores is not None
             value = self.hook("value", layer, args[1])
-            self._keep(Attention(self._scores, self._aliases[0], value))
+            parts = (self._scores, self._aliases[0], value)
+            self._keep(Attention(*(in_front(part, self.rows, self.beside) for part in parts)))
             self._aliases = []
             return self.hook("context", layer, func(args[0], value, *args[2:], **kwargs))
         out = func(*args, **kwargs)
@@ -333,6 +414,7 @@ def recording(
     tokens_first: bool = False,
     keep: Keep = keep_all,
     rows: int = 1,
+    beside: int = 0,
     norms: Sequence[nn.Module] = (),
 ) -> Iterator[Recording]:
     """Within this context the given blocks and their attention are recorded, layer by layer; `hook` may replace what it
@@ -341,6 +423,7 @@ def recording(
     outputs: the modules that give the blocks' outputs, where these are not the blocks themselves.
     tokens_first: whether the blocks' tensors are (token, row, size); they are recorded as (row, token, size).
     keep: what of every attention is recorded. rows: how many texts go through the model together.
+    beside: how many rows go with them, behind them, whose attention is not recorded.
     norms: modules whose input is recorded, too.
     """
     record, thread = Recording(), threading.get_ident()
@@ -381,6 +464,7 @@ def recording(
         for end, block in begins.items():
             hooks.callback(block.register_forward_pre_hook(before, with_kwargs=True).remove)
             hooks.callback(end.register_forward_hook(after).remove)
-        recorder = hooks.enter_context(AttentionRecorder(attention, hook, attend, keep=keep, rows=rows).open())
-        record.attention, record.contexts = recorder.records, recorder.contexts
+        recorder = AttentionRecorder(attention, hook, attend, keep=keep, rows=rows, beside=beside)
+        hooks.enter_context(recorder.open())
+        record.attention, record.contexts, record.calls = recorder.records, recorder.contexts, recorder.calls
         yield record

@@ -47,6 +47,15 @@ def rows_without_answer(logits: Tensor) -> list[int]:
     return rows
 
 
+def check_answers(logits: Tensor) -> None:
+    """Raise an error that names the rows of a pass whose answer is NaN or infinite."""
+    if rows := rows_without_answer(logits):
+        raise ModelFailed(
+            "The model answered NaN or infinity. Its weights may be damaged, or its precision too low for this text.",
+            rows,
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class TextModel:
     network: PreTrainedModel
@@ -280,12 +289,8 @@ class TextModel:
         self.check_mode()
         count.forwards += len(inputs["input_ids"])
         logits = self._logits(inputs, embeddings, skip_unread=self.skips_unread and not whole)
-        if check and (rows := rows_without_answer(logits)):
-            raise ModelFailed(
-                "The model answered NaN or infinity. Its weights may be damaged,"
-                " or its precision too low for this text.",
-                rows,
-            )
+        if check:
+            check_answers(logits)
         return logits
 
     def prefix(self, ids: Sequence[int], types: Sequence[int] | None, count: PassCount) -> Prefix:

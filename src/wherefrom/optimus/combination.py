@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, dataclass
+from functools import cache
 from os import PathLike
 from typing import Literal, get_args
 
@@ -82,11 +83,12 @@ def reductions(raw: Raw, count: int) -> list[Reduction]:
     return ["mean", *(["multi"] if raw == "A" else []), *range(count)]
 
 
-def combinations(raw: Raw, layers: int, heads: int) -> list[Combination]:
+@cache
+def combinations(raw: Raw, layers: int, heads: int) -> tuple[Combination, ...]:
     """All of them in the order of the paper's Algorithm 1: heads outermost, then layers, then matrix operations."""
-    return [
+    return tuple(
         Combination(raw, h, m, o) for h in reductions(raw, heads) for m in reductions(raw, layers) for o in MATRICES
-    ]
+    )
 
 
 @dataclass(frozen=True)

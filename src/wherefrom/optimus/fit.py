@@ -50,7 +50,7 @@ def fit(
 
     def work(places: Sequence[int]) -> dict[int, tuple[Search, tuple[int, int]]]:
         passes = Passes(reader, [encodings[place] for place in places])
-        passes.announce({"answers", "attention" if raw == "A" else "scores"})
+        passes.announce({"answers", "head_attention" if raw == "A" else "scores"})
         cases = {place: own[0] for place, own in cases_of(passes, places, [None] * len(places), level).items()}
         ask_together(list(cases.values()), grader)
         shape = {place: case.attention(scores=raw != "A") for place, case in cases.items()}

@@ -4,6 +4,7 @@ them scores.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -70,7 +71,8 @@ class Search(Candidates):
     def report(self, best: int, metric: str, *, every: bool) -> dict[str, object]:
         """What was chosen among, as plain data; with every combination's score if asked for."""
         # JSON has no NaN; and what some of the units say is no score that anybody could find again
-        scores = [None if np.isnan(score) or self.ended_early else score for score in self.scores.tolist()]
+        ended_early = self.ended_early
+        scores = [None if ended_early or math.isnan(score) else score for score in self.scores.tolist()]
         found: dict[str, object] = {
             "by": metric,
             "chosen": str(self.combinations[best]),

@@ -19,7 +19,7 @@ from wherefrom.grading.grade import ConfiguredMetric, GradingTask, grade
 from wherefrom.optimus.search import chosen, real_units, scores_of
 from wherefrom.registry import Configured, Method, Reads, all_methods, choose
 
-REPRESENTATIVE = ("optimus", "gradcam", "attcat", "integrated_gradients", "alti", "gae", "attn_lrp", "occlusion")
+REPRESENTATIVE = ("optimus", "attcat", "integrated_gradients", "alti", "gae", "cp_lrp", "attn_lrp", "occlusion")
 NO_CANDIDATES = ("selection", "floor")  # families that "all" leaves out: choosing itself, and scores that know nothing
 
 

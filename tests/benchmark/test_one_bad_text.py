@@ -121,5 +121,5 @@ def test_whatever_a_method_raises_costs_its_own_explanation_only(tmp_path: Path,
 @pytest.mark.usefixtures("breaking")
 def test_the_other_methods_of_one_text_are_compared(model_folder: Path) -> None:
     found = wherefrom.load(str(model_folder)).compare("never a dull plot", "all", ["aopc"])
-    assert found.failed["breaking"] == "MemoryError: no luck"
+    assert found.failed["breaking"].startswith("There is not enough memory for a text of 6 tokens.")
     assert "attcat" in found.names

@@ -233,5 +233,5 @@ def test_the_whole_search_is_the_default(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(TextModel, "logits", counted)
     found = bert().explain(TEXT, "optimus")
-    assert batches == [1, len(found.units())]
+    assert batches == [1 + len(found.units())]  # the text and every hidden unit, in one batch
     assert "asked" not in found.selection[0]

@@ -68,7 +68,7 @@ CHOSEN_BY = {"optimus": "rft"}  # a method is not ranked by the metric that choo
 # Shown, not counted: variants of what is counted, and what people marked, as a model need not decide as people do.
 VARIANTS = ("faithfulness", "faithful_truthfulness", "truthfulness")
 MARKED, ANSWERED, OF_CLASSES = "auprc", "precision_at_k", "kendall_confidence"
-Measured = Mapping[SetAndBase, StudyRuns]
+MeasuredSets = Mapping[SetAndBase, StudyRuns]
 
 
 def metrics_of(name: str) -> tuple[str, ...]:
@@ -109,7 +109,7 @@ def study(bench: StudyBench, bases: Sequence[StudyBase], datasets: Sequence[str]
 
 
 def page_of(
-    bench: StudyBench, models: Mapping[SetAndBase, StudyModel], found: Measured, by_class: Measured
+    bench: StudyBench, models: Mapping[SetAndBase, StudyModel], found: MeasuredSets, by_class: MeasuredSets
 ) -> StudyPage:
     every = {key: [runs, *([by_class[key]] if key in by_class else [])] for key, runs in found.items()}
     measured = {name for name, _ in found}
@@ -142,7 +142,7 @@ class TaskChoice:
     alike: tuple[str, ...]  # cheap methods whose mean rank is not clearly worse
 
 
-def of_task(found: Measured, task: str) -> list[Numbers]:
+def of_task(found: MeasuredSets, task: str) -> list[Numbers]:
     """The values of a task's data sets."""
     return [graded(runs) for (name, _), runs in found.items() if name in TASKS[task]]
 
@@ -203,7 +203,7 @@ def behind(values: Sequence[Numbers], method: str) -> dict[str, Estimate | None]
     return dict(zip(METHODS, estimates(values, distances, rounds=500), strict=True))
 
 
-def choice_of(found: Measured, task: str) -> TaskChoice | None:
+def choice_of(found: MeasuredSets, task: str) -> TaskChoice | None:
     """The cheap method with the best mean rank, and those that cannot be told from it."""
     values = of_task(found, task)
     if not values:
@@ -222,7 +222,7 @@ def choice_of(found: Measured, task: str) -> TaskChoice | None:
 # The page
 
 
-def tables(found: Measured, by_class: Measured) -> list[StudyTable]:
+def tables(found: MeasuredSets, by_class: MeasuredSets) -> list[StudyTable]:
     by_task = {task: ranked(values) for task in TASKS if (values := of_task(found, task))}
     groups = "; ".join(f"{name}: {', '.join(group)}" for name, group in GROUPS.items())
     ranks = StudyTable(
@@ -252,11 +252,11 @@ def tables(found: Measured, by_class: Measured) -> list[StudyTable]:
     return shown + _some_details(by_class, OF_CLASSES, BY_CLASS)
 
 
-def _some_details(found: Measured, metric: str, methods: Sequence[str] = METHODS) -> list[StudyTable]:
+def _some_details(found: MeasuredSets, metric: str, methods: Sequence[str] = METHODS) -> list[StudyTable]:
     return [_details(found, metric, methods)] if found else []
 
 
-def _details(found: Measured, metric: str, methods: Sequence[str] = METHODS) -> StudyTable:
+def _details(found: MeasuredSets, metric: str, methods: Sequence[str] = METHODS) -> StudyTable:
     values = {key: runs.table(metric, methods) for key, runs in found.items()}
     return StudyTable(
         metric,
@@ -269,7 +269,7 @@ def _details(found: Measured, metric: str, methods: Sequence[str] = METHODS) -> 
     )
 
 
-def _costs(found: Measured) -> StudyTable:
+def _costs(found: MeasuredSets) -> StudyTable:
     frames = {key: runs.alone() for key, runs in found.items()}
     rows = []
     for name in METHODS:
@@ -284,7 +284,7 @@ def _costs(found: Measured) -> StudyTable:
     return StudyTable("Cost", note, [f"{name} {base}" for name, base in found], rows)
 
 
-def judged(found: Measured) -> list[JudgedClaim]:
+def judged(found: MeasuredSets) -> list[JudgedClaim]:
     """Of every task: whether the default is better than what was the default before, and than chance."""
     results = []
     for task in TASKS:

@@ -198,7 +198,8 @@ def behind(values: Sequence[Numbers], method: str) -> dict[str, Estimate | None]
 
     def distances(means: Sequence[Numbers]) -> Numbers:
         ranks = all_ranks(means)
-        return ranks - ranks[place]
+        found: Numbers = ranks - ranks[place]
+        return found
 
     return dict(zip(METHODS, estimates(values, distances, rounds=500), strict=True))
 

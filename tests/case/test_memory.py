@@ -44,6 +44,23 @@ def test_a_pass_that_does_not_fit_is_refused_before_it_is_begun(monkeypatch: pyt
     assert not ran
 
 
+def test_a_refusal_names_the_least_that_would_do_and_advises_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tiny("bert", torch.float64)
+    text = Passes(model, [model.encode(TEXT)])
+    sizes = {kind: text.needed_memory(kind) or 0 for kind in passes.KEEPS}
+    assert sizes["embeddings"] < sizes["modified_gradient"] < sizes["relevance"]
+    with_free(monkeypatch, sizes["modified_gradient"] - 1)
+    text.announce(["relevance", "modified_gradient"])  # so that the pass for both is tried first
+    with pytest.raises(NotEnoughMemory) as told:
+        text.forward("modified_gradient")
+    size = f"{sizes['modified_gradient'] / 1e6:,.1f} MB"
+    assert f"This takes about {size} for a text of 21 tokens" in str(told.value)
+    assert str(told.value).endswith("takes less memory: saliency, integrated_gradients or occlusion.")
+    with_free(monkeypatch, sizes["embeddings"] - 1)
+    with pytest.raises(NotEnoughMemory, match=r"takes less memory: occlusion\.$"):
+        text.forward("embeddings")
+
+
 def test_the_estimate_is_what_the_shapes_say() -> None:
     model = bert()  # three layers, four heads, size 32, single precision
     n = len(model.encode(TEXT))

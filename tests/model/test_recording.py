@@ -14,6 +14,7 @@ from wherefrom.case import passes as passes_module
 from wherefrom.case.passes import Passes
 from wherefrom.model import recording as recording_module
 from wherefrom.model.recording import (
+    AttentionCall,
     attention_probabilities,
     averaged_attention,
     explicit_attention,
@@ -118,3 +119,16 @@ def test_rows_and_heads_in_one_dimension_are_told_apart() -> None:
         record, folded = averaged_attention(*(part.flatten(0, 1) for part in (query, key, value)))
     torch.testing.assert_close(folded, context.flatten(0, 1))
     torch.testing.assert_close(keep_mean(record, 2).probs, whole.probs.mean(1, keepdim=True))
+
+
+@pytest.mark.parametrize("key_heads", [1, 2, 4])
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_some_heads_that_are_computed_later_are_those_of_torch_s_kernel(key_heads: int, is_causal: bool) -> None:
+    """Several query heads may share one head's keys and values."""
+    torch.manual_seed(0)
+    query, key, value = (torch.randn(2, heads, 5, 3).double() for heads in (4, key_heads, key_heads))
+    context = functional.scaled_dot_product_attention(query, key, value, is_causal=is_causal, enable_gqa=True)
+    call = AttentionCall(query, key, value, is_causal=is_causal, enable_gqa=True)
+    for some in (range(4), range(1, 3), range(3, 4)):
+        found = call.of_heads(some)
+        torch.testing.assert_close(found.probs @ found.value, context[:, some.start : some.stop])

@@ -49,17 +49,23 @@ def in_halves(
     return in_halves(places[:middle], lengths, work) | in_halves(places[middle:], lengths, work)
 
 
-WAY_OUT = (
-    "Shorten the text, or take a method that keeps no attention: saliency, integrated_gradients, attn_lrp or occlusion."
-)
+# Methods that keep no attention; the last only asks, and keeps nothing at all.
+LIGHT = ("saliency", "integrated_gradients", "attn_lrp", "occlusion")
 
 
-def not_enough_memory(tokens: int, needed: int | None = None, free: int | None = None) -> NotEnoughMemory:
-    """The error for a text that does not fit; with what it needs and what there is, in bytes, where that is known."""
+def not_enough_memory(
+    tokens: int, needed: int | None = None, free: int | None = None, instead: Sequence[str] = LIGHT
+) -> NotEnoughMemory:
+    """The error for a text that does not fit; with what it needs and what there is, in bytes, where that is known.
+
+    instead: methods that take less memory.
+    """
+    others = " or ".join(filter(None, [", ".join(instead[:-1]), *instead[-1:]]))
+    way_out = f"Shorten the text, or take a method that takes less memory: {others}."
     if needed is None or free is None:
-        return NotEnoughMemory(f"There is not enough memory for a text of {tokens} tokens. {WAY_OUT}")
+        return NotEnoughMemory(f"There is not enough memory for a text of {tokens} tokens. {way_out}")
     return NotEnoughMemory(
-        f"This takes about {_written(needed)} for a text of {tokens} tokens, and {_written(free)} are free. {WAY_OUT}"
+        f"This takes about {_written(needed)} for a text of {tokens} tokens, and {_written(free)} are free. {way_out}"
     )
 
 

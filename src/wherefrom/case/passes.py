@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from wherefrom.case.asking import Asker, JoinedBatch
-from wherefrom.case.memory import clear_when_memory_ends, free_memory, is_out_of_memory, not_enough_memory
+from wherefrom.case.memory import LIGHT, clear_when_memory_ends, free_memory, is_out_of_memory, not_enough_memory
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import Target
 from wherefrom.errors import ModelFailed, NotEnoughMemory, NotSeen, TextWithoutAnswer, WrongModel
@@ -175,6 +175,8 @@ KEEPS: dict[PassKind, tuple[int, int, int]] = {
     "relevance": (4, 0, 28),
     "relevance_double": (1, 0, 32),
 }
+# Methods that keep no attention, and the pass that serves them: to be advised where others take too much memory.
+LIGHTER: dict[str, PassKind] = dict(zip(LIGHT, ("embeddings", "embeddings", "modified_gradient", "plain"), strict=True))
 PASSING = 3  # tensors as large as one layer's attention that come and go
 SMALL = 2**27  # bytes; nobody looks whether these are free
 
@@ -245,12 +247,12 @@ class Passes:
             if kind in self._made:
                 return self._made[kind]
         waiting = {other for other in self._announced if not any(other in SERVES[kind] for kind in self._made)}
-        too_large: list[NotEnoughMemory] = []
+        too_large: list[int] = []
         for kind in sorted(serving, key=lambda kind: len((waiting - {"relevance_double"}) - SERVES[kind])):
             if kind in self._failed:
                 continue
-            if (problem := self._does_not_fit(kind)) is not None:
-                too_large.append(problem)  # a pass that serves less may do
+            if not self._fits(kind):
+                too_large.append(self.needed_memory(kind) or 0)  # a pass that serves less may do
                 continue
             try:
                 with clear_when_memory_ends(self._longest):
@@ -264,7 +266,7 @@ class Passes:
             else:
                 return self._made[kind]
         if too_large:
-            raise too_large[-1]
+            raise self._does_not_fit(min(too_large))
         raise next(self._failed[kind] for kind in serving).with_traceback(None)
 
     @property
@@ -286,13 +288,16 @@ class Passes:
         numbers = matrices * n * n + layers * vectors * n * hidden
         return numbers * len(self.encodings) * self.model.network.dtype.itemsize
 
-    def _does_not_fit(self, kind: PassKind) -> NotEnoughMemory | None:
-        """The error to raise, where a pass takes more memory than there is: before it is begun."""
-        needed = self.needed_memory(kind)
-        if needed is None or needed < SMALL:
-            return None
-        free = free_memory(self.model.device)
-        return None if free is None or needed <= free else not_enough_memory(self._longest, needed, free)
+    def _fits(self, kind: PassKind) -> bool:
+        """Whether there is memory for a pass, known before it is begun; True where nobody says how much there is."""
+        needed = self.needed_memory(kind) or 0
+        free = None if needed < SMALL else free_memory(self.model.device)
+        return free is None or needed <= free
+
+    def _does_not_fit(self, needed: int) -> NotEnoughMemory:
+        """The error where no pass fits that serves a need. It names the one that takes least, and what would fit."""
+        lighter = [method for method, kind in LIGHTER.items() if self._fits(kind)]
+        return not_enough_memory(self._longest, needed, free_memory(self.model.device), lighter)
 
     def _make_with_questions(self, kind: PassKind) -> ForwardPass:
         """Questions that wait go through the model with the one text that they are about. Where memory does not suffice

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from typing import Any, Literal
 
 import torch
@@ -74,12 +75,10 @@ class RelevanceMode(TorchFunctionMode):
         if name == "__get__" and not isinstance(found := func(*args), Tensor):
             return found  # a shape, a device
         first = args[0] if args else None
-        if name in MOVES and not kwargs and type(first) is Tensor and not self.changed:
-            # Most calls: a tensor that only changes its shape. What follows would come to the same.
-            if not depends(first):
-                return func(*args)
-            if not (self.passive or is_held(first) or any(isinstance(x, (Tensor, list, tuple)) for x in args[1:])):
-                return self._moved(func, first, args[1:])
+        if type(first) is Tensor and not (kwargs or self.changed or self.passive or is_held(first)):
+            found = self._of_one_tensor(func, name, first, args[1:])
+            if found is not NotImplemented:
+                return found
         args = self._current(args)
         kwargs = {key: self._current(x) for key, x in kwargs.items()} if kwargs else kwargs
         if first_that_depends(args) is None and first_that_depends(kwargs.values()) is None:
@@ -88,6 +87,17 @@ class RelevanceMode(TorchFunctionMode):
         if name in OUT_OF_PLACE:
             self.changed[id(first)] = (first, result)
         return result
+
+    def _of_one_tensor(self, func: Any, name: str, x: Tensor, settings: Arguments) -> Any:
+        """Most calls: a tensor that changes its shape or goes through a linear layer. Without this they would come to
+        the same, but of a short text the way there takes longer than torch does.
+        """
+        if name in MOVES and not any(isinstance(one, (Tensor, list, tuple)) for one in settings):
+            return self._moved(func, x, settings) if depends(x) else func(x, *settings)
+        plain = name == "linear" and self.state.gradient_rules and LINEAR.only_gradient
+        if plain and all(one is None or isinstance(one, nn.Parameter) for one in settings):
+            return func(x, *[None if one is None else one.detach() for one in settings])
+        return NotImplemented
 
     def _moved(self, func: Any, x: Tensor, settings: Arguments) -> Any:
         """A function of one tensor and of numbers, whose gradient is the rule."""
@@ -325,7 +335,7 @@ class RelevanceMode(TorchFunctionMode):
                 context = functional.scaled_dot_product_attention(
                     query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
                 )
-            nothing = context.new_empty(0)
+                nothing = context.new_empty(0)
             return Attention(nothing, nothing, value), context
         if not self.double or query.ndim != 4 or depends(attn_mask):
             options = {"scale": scale, "enable_gqa": enable_gqa, "hook": hook, "layer": layer or 0}
@@ -392,9 +402,12 @@ def _weight_and_epsilon(
     if name == "rms_norm" and eps is None:
         eps = bias
     small = torch.finfo(x.dtype).eps if name == "rms_norm" else 1e-5  # torch's defaults
-    return torch.ones_like(x[..., :1]) if weight is None else weight, torch.tensor(
-        small if eps is None else eps, dtype=x.dtype
-    )
+    return torch.ones_like(x[..., :1]) if weight is None else weight, _number(small if eps is None else eps, x.dtype)
+
+
+@cache
+def _number(value: float, dtype: torch.dtype) -> Tensor:
+    return torch.tensor(value, dtype=dtype)
 
 
 def _is_activation(module: nn.Module) -> bool:

@@ -137,8 +137,7 @@ def fixed_gate(call: BackwardCall) -> Sequence[Tensor | None]:
 def fixed_deviation(call: BackwardCall) -> Sequence[Tensor | None]:
     """A layer norm whose standard deviation is held fixed."""
     x, weight, epsilon = call.saved
-    variance = (x - x.mean(-1, keepdim=True)).square().mean(-1, keepdim=True)
-    back = call.relevance * weight * (variance + epsilon).rsqrt()
+    back = call.relevance * weight * (x.var(-1, correction=0, keepdim=True) + epsilon).rsqrt()
     return [None, back - back.mean(-1, keepdim=True)]
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import cache
 from typing import Any, Literal
 
 import torch
@@ -402,12 +401,9 @@ def _weight_and_epsilon(
     if name == "rms_norm" and eps is None:
         eps = bias
     small = torch.finfo(x.dtype).eps if name == "rms_norm" else 1e-5  # torch's defaults
-    return torch.ones_like(x[..., :1]) if weight is None else weight, _number(small if eps is None else eps, x.dtype)
-
-
-@cache
-def _number(value: float, dtype: torch.dtype) -> Tensor:
-    return torch.tensor(value, dtype=dtype)
+    return torch.ones_like(x[..., :1]) if weight is None else weight, torch.tensor(
+        small if eps is None else eps, dtype=x.dtype
+    )
 
 
 def _is_activation(module: nn.Module) -> bool:

@@ -15,7 +15,16 @@ from wherefrom.errors import BadFile
 from wherefrom.studies.bench import StudyBase, StudyBench, StudyModel, StudySize
 from wherefrom.studies.overview import collecting, ranking
 from wherefrom.studies.overview.collecting import BLOCK, SetScores, plain_method, plain_metric
-from wherefrom.studies.overview.ranking import best_of, costs, diagnosticity, mean_places, metric_agreement, places
+from wherefrom.studies.overview.ranking import (
+    best_of,
+    costs,
+    diagnosticity,
+    drawings,
+    mean_places,
+    metric_agreement,
+    placed,
+    places,
+)
 from wherefrom.studies.overview.study import BEGIN, END, study, write_into
 from wherefrom.studies.pages import StudyPage, StudyTable, markdown_page
 
@@ -77,13 +86,13 @@ SECOND = scores(aopc={"b": [0.9], "c": [0.4], "random": [0.5]})
 def test_mean_places_by_hand() -> None:
     found = mean_places({("s", "M"): FIRST, ("t", "M"): SECOND}, "erasure")
     # a: first by AOPC, second of four by log-odds (lower is better); b the other way round, and first in the second set
-    assert found["a"] == pytest.approx((0 + 1 / 3) / 2)
-    assert found["b"] == pytest.approx(((1 / 3 + 0) / 2 + 0) / 2)
-    assert found["c"] == pytest.approx((2 / 3 + 1) / 2)
-    assert found["random"] == pytest.approx((1 + 0.5) / 2)
+    assert found["a"][0] == pytest.approx((0 + 1 / 3) / 2)
+    assert found["b"][0] == pytest.approx(((1 / 3 + 0) / 2 + 0) / 2)
+    assert found["c"][0] == pytest.approx((2 / 3 + 1) / 2)
+    assert found["random"][0] == pytest.approx((1 + 0.5) / 2)
     best, ranked = best_of({("s", "M"): FIRST, ("t", "M"): SECOND}, "erasure")
     assert best[0] == "b"
-    assert ranked["b"].value == pytest.approx(found["b"])
+    assert ranked["b"].value == pytest.approx(found["b"][0])
     assert "random" not in best
 
 
@@ -92,13 +101,41 @@ def test_a_method_has_no_place_by_the_metric_that_chooses_its_scores() -> None:
         rft={"optimus": [0.9], "a": [0.5], "b": [0.4]}, faithfulness={"optimus": [0.1], "a": [0.5], "b": [0.4]}
     )
     found = mean_places({("s", "M"): one}, "one at a time")
-    assert found == {"optimus": 1.0, "a": 0.0, "b": pytest.approx((1 + 0.5) / 2)}
+    assert {name: values[0] for name, values in found.items()} == {"optimus": 1.0, "a": 0.0, "b": pytest.approx(0.75)}
 
 
 def test_agreement_of_metrics_by_hand() -> None:
     found = metric_agreement({("s", "M"): FIRST})
     # AOPC orders a b c random, log-odds b a c random: one pair of neighbours is exchanged, so rho = 1 - 6 * 2 / 60
-    assert found == {("aopc", "log_odds"): pytest.approx(0.8)}
+    assert list(found) == [("aopc", "log_odds")]
+    assert found["aopc", "log_odds"][0] == pytest.approx(0.8)
+
+
+def test_texts_are_drawn_together_for_all_metrics() -> None:
+    """Of two metrics that say the same, the second adds nothing to what is known of a method."""
+    values = {name: list(np.random.default_rng(seed).random(12)) for seed, name in enumerate(("a", "b", "random"))}
+    once = {("s", "M"): scores(aopc=values)}
+    both = {("s", "M"): scores(aopc=values, comprehensiveness=values)}
+    assert placed(once, "erasure") == placed(both, "erasure")
+
+
+def test_a_round_is_what_its_texts_say() -> None:
+    """The same by a plain loop over rounds, with a text that one metric lacks."""
+    chance = np.random.default_rng(1)
+    tables = {metric: chance.random((6, 5)) for metric in ("aopc", "comprehensiveness", "sufficiency")}
+    tables["aopc"][2] = np.nan
+    names = ("a", "b", "c", "d", "random")
+    sets = {("s", "M"): SetScores({metric: (names, table) for metric, table in tables.items()})}
+    ((_, weights),) = drawings(sets)
+    ranks, agreement = mean_places(sets, "erasure"), metric_agreement(sets)
+    for number in (0, 1, 7):
+        texts = np.repeat(np.arange(6), weights[number].astype(int))
+        means = {metric: pandas.DataFrame(table[texts], columns=names).mean() for metric, table in tables.items()}
+        orders = {metric: one.rank(ascending=metric == "sufficiency") for metric, one in means.items()}
+        expected = sum((order - 1) / 4 for order in orders.values()) / 3
+        assert {name: values[number] for name, values in ranks.items()} == pytest.approx(expected.to_dict())
+        for (a, b), values in agreement.items():
+            assert values[number] == pytest.approx(orders[a].corr(orders[b])), (a, b, number)
 
 
 def test_diagnosticity_by_hand() -> None:

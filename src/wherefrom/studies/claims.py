@@ -73,13 +73,15 @@ def estimates(
     if not tables or any(not len(table) for table in tables):
         return []
     with np.errstate(invalid="ignore", divide="ignore"):
-        values = statistics([_means(table, np.ones((1, len(table))))[0] for table in tables])
+        values = statistics([weighted_means(table) for table in tables])
         texts = sum(len(table) for table in tables)
         if not np.isfinite(values).any() or min(len(table) for table in tables) < 2:
             return [Estimate(float(value), texts=texts) if np.isfinite(value) else None for value in values]
         chance = np.random.default_rng(seed)
         drawn = [
-            _means(table, chance.multinomial(len(table), [1 / len(table)] * len(table), size=rounds).astype(np.float64))
+            weighted_means(
+                table, chance.multinomial(len(table), [1 / len(table)] * len(table), size=rounds).astype(np.float64)
+            )
             for table in tables
         ]
         redrawn = np.array([statistics([means[number] for means in drawn]) for number in range(rounds)])
@@ -127,10 +129,14 @@ def _why_none(tables: Mapping[str, Numbers], columns: Sequence[str], statistic: 
     return "; ".join(lacking) or "the statistic is not defined for these numbers"
 
 
-def _means(table: Numbers, weights: Numbers) -> Numbers:
-    """(text, column), (round, text) -> (round, column): the weighted mean of what is there."""
+def weighted_means(table: Numbers, weights: Numbers | None = None) -> Numbers:
+    """(text, column), (round, text) -> (round, column): the mean of what is there, by how often every text counts.
+    Without weights each counts once: (column,).
+    """
     there = ~np.isnan(table)
-    found: Numbers = (weights @ np.where(there, table, 0.0)) / (weights @ there.astype(np.float64))
+    weights = np.ones(len(table)) if weights is None else weights
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found: Numbers = (weights @ np.where(there, table, 0.0)) / (weights @ there.astype(np.float64))
     return found
 
 

@@ -64,11 +64,15 @@ def plain_metric(asked: str) -> str | None:
 
 @dataclass(frozen=True)
 class SetScores:
-    """Of one data set and base: by metric, every method's value for every text."""
+    """Of one data set and base: by metric, every method's value for every text, NaN where it has none."""
 
-    tables: Mapping[str, tuple[tuple[str, ...], Numbers]]  # metric -> methods, (text, method)
+    tables: Mapping[str, tuple[tuple[str, ...], Numbers]]  # metric -> methods, (text, method); the same texts for all
     seconds: Mapping[str, float] = field(default_factory=dict)  # of one explanation alone
     rows: Mapping[str, float] = field(default_factory=dict)  # sent through the model, forth or back
+
+    @property
+    def texts(self) -> int:
+        return len(next(iter(self.tables.values()))[1])
 
 
 class Collected(NamedTuple):
@@ -137,7 +141,7 @@ def _of_set(scores: pandas.DataFrame, alone: pandas.DataFrame) -> SetScores:
     # Two studies measure some methods on the same texts: these are counted once.
     scores = scores.drop_duplicates(["example", "target", "method", "metric"])
     known = catalogue("metric")
-    tables = {}
+    wides = {}
     for metric, rows in scores.groupby("metric", sort=True):
         if question_of(str(metric)) is None or str(metric) not in known:
             continue
@@ -147,7 +151,12 @@ def _of_set(scores: pandas.DataFrame, alone: pandas.DataFrame) -> SetScores:
         wide = rows.pivot_table(index="example", columns="method", values="value", aggfunc="mean", dropna=False)
         wide = wide.loc[:, wide.notna().any()]
         if wide.shape[1] > 2:
-            tables[str(metric)] = (tuple(map(str, wide.columns)), wide.to_numpy(dtype=np.float64))
+            wides[str(metric)] = wide
+    texts = sorted({text for wide in wides.values() for text in wide.index})
+    tables = {
+        metric: (tuple(map(str, wide.columns)), wide.reindex(texts).to_numpy(dtype=np.float64))
+        for metric, wide in wides.items()
+    }
     costs = alone.assign(method=[plain_method(str(one)) for one in alone["method"]])
     costs = costs[costs["method"].notna()]
     means = costs.assign(rows=costs["forwards"] + costs["backwards"]).groupby("method")[["seconds", "rows"]].mean()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -12,7 +12,7 @@ from wherefrom.benchmark.statistics import question_of
 from wherefrom.catalogue import catalogue
 from wherefrom.core.arrays import Numbers
 from wherefrom.studies.bench import SetAndBase
-from wherefrom.studies.claims import Estimate
+from wherefrom.studies.claims import Estimate, weighted_means
 from wherefrom.studies.methods import CHOSEN_BY
 from wherefrom.studies.overview.collecting import SetScores
 
@@ -26,67 +26,65 @@ def higher(metric: str) -> float:
 
 
 def places(values: Numbers, sign: float) -> Numbers:
-    """Of every method the share of the others that are better, equals half; NaN where it has no value. (method,)"""
-    known = ~np.isnan(values)
-    found = np.full(len(values), np.nan)
-    if known.sum() > 1:
-        found[known] = (rankdata(-sign * values[known]) - 1) / (known.sum() - 1)
-    return found
-
-
-def drawn(table: Numbers, chance: np.random.Generator | None) -> Numbers:
-    """The means of all methods, of the texts as they are or drawn again. (method,)"""
-    chosen = table if chance is None else table[chance.integers(0, len(table), len(table))]
-    there = ~np.isnan(chosen)
+    """Of every method the share of the others that are better, equals half; NaN where it has no value. (..., method)"""
+    others = (~np.isnan(values)).sum(-1, keepdims=True) - 1
     with np.errstate(invalid="ignore", divide="ignore"):
-        found: Numbers = np.where(there, chosen, 0.0).sum(0) / there.sum(0)
+        found: Numbers = (rankdata(-sign * values, axis=-1, nan_policy="omit") - 1) / others
     return found
 
 
-def with_interval(
-    sets: Mapping[SetAndBase, SetScores], statistic: Callable[[np.random.Generator | None], Mapping[str, float]]
-) -> dict[str, Estimate]:
-    """Numbers by name with their 95% intervals over redrawn texts. statistic: draws by a generator, or not at all."""
-    value, chance = statistic(None), np.random.default_rng(0)
-    texts = sum(max(len(table) for _, table in one.tables.values()) for one in sets.values() if one.tables)
-    drawn: dict[str, list[float]] = {name: [] for name in value}
-    for _ in range(ROUNDS):
-        for name, one in statistic(chance).items():
-            if name in drawn and np.isfinite(one):
-                drawn[name].append(one)
-    found = {}
-    for name, one in value.items():
-        if np.isfinite(one):
-            edges = np.quantile(drawn[name], [0.025, 0.975]) if len(drawn[name]) > 1 else (None, None)
-            low, high = (None if edge is None else float(edge) for edge in edges)
-            found[name] = Estimate(float(one), low, high, texts)
-    return found
-
-
-def mean_places(
-    sets: Mapping[SetAndBase, SetScores], group: str, chance: np.random.Generator | None = None
-) -> dict[str, float]:
-    """Every method's mean place by a group of metrics: over the metrics of a data set, then over data sets. A method
-    has no place by the metric that chooses its scores.
+def drawings(sets: Mapping[SetAndBase, SetScores]) -> Iterator[tuple[SetScores, Numbers]]:
+    """Every data set with how often each of its texts counts: first every one once, then as often as it is drawn, round
+    by round. The same for all methods and metrics, which were measured on the same texts. (1 + rounds, text)
     """
-    by_method: dict[str, list[float]] = {}
+    chance = np.random.default_rng(0)
     for one in sets.values():
-        own: dict[str, list[float]] = {}
+        texts = one.texts
+        again = chance.multinomial(texts, [1 / texts] * texts, size=ROUNDS if texts > 1 else 0)
+        yield one, np.concatenate([np.ones((1, texts)), again])
+
+
+def mean_by_round(values: Sequence[Numbers]) -> Numbers:
+    """Round by round the mean of those that have a value. A data set of one text, which cannot be drawn again, is the
+    same in every round. (round,)
+    """
+    rounds = max(map(len, values))
+    return weighted_means(np.stack([one if len(one) == rounds else np.repeat(one, rounds) for one in values]))
+
+
+def with_interval(sets: Mapping[SetAndBase, SetScores], numbers: Mapping[str, Numbers]) -> dict[str, Estimate]:
+    """Numbers by name, of the texts as they are and then of those drawn in each round, with their 95% intervals."""
+    texts = sum(one.texts for one in sets.values())
+    found = {}
+    for name, (value, *drawn) in numbers.items():
+        if np.isfinite(value):
+            finite = [one for one in drawn if np.isfinite(one)]
+            low, high = map(float, np.quantile(finite, [0.025, 0.975])) if finite else (None, None)
+            found[name] = Estimate(float(value), low, high, texts)
+    return found
+
+
+def mean_places(sets: Mapping[SetAndBase, SetScores], group: str) -> dict[str, Numbers]:
+    """Every method's mean place by a group of metrics: over the metrics of a data set, then over data sets. A method
+    has no place by the metric that chooses its scores. (1 + rounds,)
+    """
+    by_method: dict[str, list[Numbers]] = {}
+    for one, weights in drawings(sets):
+        own: dict[str, list[Numbers]] = {}
         for metric, (methods, table) in one.tables.items():
             if question_of(metric) == group:
-                values = drawn(table, chance)
-                values[[CHOSEN_BY.get(method.partition(":")[0]) == metric for method in methods]] = np.nan
-                for method, place in zip(methods, places(values, higher(metric)), strict=True):
-                    if np.isfinite(place):
-                        own.setdefault(method, []).append(float(place))
+                values = weighted_means(table, weights)
+                values[:, [CHOSEN_BY.get(method.partition(":")[0]) == metric for method in methods]] = np.nan
+                for method, place in zip(methods, places(values, higher(metric)).T, strict=True):
+                    own.setdefault(method, []).append(place)
         for method, found in own.items():
-            by_method.setdefault(method, []).append(float(np.mean(found)))
-    return {method: float(np.mean(found)) for method, found in by_method.items()}
+            by_method.setdefault(method, []).append(mean_by_round(found))
+    return {method: mean_by_round(found) for method, found in by_method.items()}
 
 
 def placed(sets: Mapping[SetAndBase, SetScores], group: str) -> dict[str, Estimate]:
     """Mean places by a group of metrics, with their intervals."""
-    return with_interval(sets, lambda chance: mean_places(sets, group, chance))
+    return with_interval(sets, mean_places(sets, group))
 
 
 def groups_of(sets: Mapping[SetAndBase, SetScores]) -> list[str]:
@@ -94,29 +92,30 @@ def groups_of(sets: Mapping[SetAndBase, SetScores]) -> list[str]:
     return [group for group in found if group is not None]
 
 
-def metric_agreement(
-    sets: Mapping[SetAndBase, SetScores], chance: np.random.Generator | None = None
-) -> dict[SetAndBase, float]:
-    """Spearman's correlation of the orders that two metrics give methods, mean over data sets that have both."""
-    found: dict[SetAndBase, list[float]] = {}
-    for one in sets.values():
-        means = {
-            metric: dict(zip(methods, higher(metric) * drawn(table, chance), strict=True))
-            for metric, (methods, table) in one.tables.items()
-        }
-        for a, b in combinations(sorted(means), 2):
-            common = [
-                method
-                for method in means[a]
-                if method in means[b] and np.isfinite(means[a][method]) and np.isfinite(means[b][method])
-            ]
-            if len(common) < 4:
-                continue
-            x, y = (rankdata([means[metric][method] for method in common]) for metric in (a, b))
-            x, y = x - x.mean(), y - y.mean()
-            if x.any() and y.any():
-                found.setdefault((a, b), []).append(float(x @ y / np.sqrt((x @ x) * (y @ y))))
-    return {pair: float(np.mean(values)) for pair, values in found.items()}
+def metric_agreement(sets: Mapping[SetAndBase, SetScores]) -> dict[tuple[str, str], Numbers]:
+    """Spearman's correlation of the orders that two metrics give methods, mean over data sets that have both. Methods
+    count where both have a value, and there must be four of them. (1 + rounds,)
+    """
+    found: dict[tuple[str, str], list[Numbers]] = {}
+    for one, weights in drawings(sets):
+        everyone = sorted({method for methods, _ in one.tables.values() for method in methods})
+        values = {}
+        for metric, (methods, table) in one.tables.items():
+            values[metric] = np.full((len(weights), len(everyone)), np.nan)
+            values[metric][:, [everyone.index(method) for method in methods]] = higher(metric) * weighted_means(
+                table, weights
+            )
+        for a, b in combinations(sorted(values), 2):
+            both = ~np.isnan(values[a] + values[b])
+            x, y = (rankdata(np.where(both, values[metric], np.nan), axis=-1, nan_policy="omit") for metric in (a, b))
+            x, y = (np.where(both, one - weighted_means(one.T)[:, None], 0.0) for one in (x, y))
+            spread = np.sqrt((x * x).sum(-1) * (y * y).sum(-1))
+            defined = (both.sum(-1) >= 4) & (spread > 0)
+            found.setdefault((a, b), []).append(
+                np.divide((x * y).sum(-1), spread, out=np.full(len(weights), np.nan), where=defined)
+            )
+    agreed = {pair: mean_by_round(values) for pair, values in found.items()}
+    return {pair: values for pair, values in agreed.items() if np.isfinite(values[0])}
 
 
 def diagnosticity(table: Numbers, methods: Sequence[str], sign: float) -> Numbers:

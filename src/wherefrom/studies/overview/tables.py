@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from wherefrom.core.arrays import Numbers
 from wherefrom.studies.bench import SetAndBase
-from wherefrom.studies.claims import Estimate, figure
+from wherefrom.studies.claims import Estimate, figure, weighted_means
 from wherefrom.studies.methods import TASKS
 from wherefrom.studies.overview.collecting import Collected, SetScores
 from wherefrom.studies.overview.ranking import (
@@ -16,9 +17,10 @@ from wherefrom.studies.overview.ranking import (
     best_of,
     costs,
     diagnosticity,
-    drawn,
+    drawings,
     groups_of,
     higher,
+    mean_by_round,
     metric_agreement,
     placed,
     with_interval,
@@ -116,9 +118,7 @@ def _tasks_table(sets: Mapping[SetAndBase, SetScores]) -> StudyTable:
 
 
 def _agreement_table(sets: Mapping[SetAndBase, SetScores]) -> StudyTable:
-    pairs = with_interval(
-        sets, lambda chance: {f"{a}|{b}": value for (a, b), value in metric_agreement(sets, chance).items()}
-    )
+    pairs = with_interval(sets, {f"{a}|{b}": values for (a, b), values in metric_agreement(sets).items()})
     metrics = sorted({name for pair in pairs for name in pair.split("|")})
     rows = []
     for one in metrics:
@@ -142,18 +142,13 @@ def _agreement_table(sets: Mapping[SetAndBase, SetScores]) -> StudyTable:
 def _diagnosticity_table(sets: Mapping[SetAndBase, SetScores]) -> StudyTable:
     metrics = sorted({metric for one in sets.values() for metric in one.tables})
 
-    def shares(chance: np.random.Generator | None) -> dict[str, float]:
-        by_metric: dict[str, list[float]] = {}
-        for one in sets.values():
-            for metric, (methods, table) in one.tables.items():
-                if FLOOR not in methods:  # it has no scores for classes
-                    continue
-                value = drawn(diagnosticity(table, methods, higher(metric))[:, None], chance)[0]
-                if np.isfinite(value):
-                    by_metric.setdefault(metric, []).append(float(value))
-        return {metric: float(np.mean(values)) for metric, values in by_metric.items()}
-
-    found = with_interval(sets, shares)
+    by_metric: dict[str, list[Numbers]] = {}
+    for one, weights in drawings(sets):
+        for metric, (methods, table) in one.tables.items():
+            if FLOOR in methods:  # it has no scores for classes
+                share = diagnosticity(table, methods, higher(metric))
+                by_metric.setdefault(metric, []).append(weighted_means(share[:, None], weights)[:, 0])
+    found = with_interval(sets, {metric: mean_by_round(values) for metric, values in by_metric.items()})
     metrics = sorted((one for one in metrics if one in found), key=lambda one: -found[one].value)
     rows = []
     for metric in metrics:
@@ -163,7 +158,7 @@ def _diagnosticity_table(sets: Mapping[SetAndBase, SetScores]) -> StudyTable:
             if own is None or FLOOR not in own[0]:
                 cells.append(StudyCell("–"))
                 continue
-            value = drawn(diagnosticity(own[1], own[0], higher(metric))[:, None], None)[0]
+            value = weighted_means(diagnosticity(own[1], own[0], higher(metric)))
             cells.append(StudyCell(figure(float(value)) if np.isfinite(value) else "–"))
         rows.append((f"`{metric}`", cells))
     note = "How often a metric prefers a method to `random`, text by text: .5 is chance."
@@ -188,24 +183,26 @@ def _cost_table(sets: Mapping[SetAndBase, SetScores]) -> StudyTable:
 def _metric_tables(sets: Mapping[SetAndBase, SetScores]) -> Iterable[StudyTable]:
     for metric in sorted({metric for one in sets.values() for metric in one.tables}):
         own = {key: one.tables[metric] for key, one in sets.items() if metric in one.tables}
-        means = {key: dict(zip(methods, drawn(table, None), strict=True)) for key, (methods, table) in own.items()}
-        methods = list(dict.fromkeys(method for one in means.values() for method in one))
+        found = {key: dict(zip(methods, weighted_means(table), strict=True)) for key, (methods, table) in own.items()}
+        methods = list(dict.fromkeys(method for one in found.values() for method in one))
         sign = higher(metric)
 
-        def place(method: str, means: Mapping[SetAndBase, Mapping[str, float]] = means, sign: float = sign) -> float:
-            found = [one[method] for one in means.values() if method in one and np.isfinite(one[method])]
-            return -sign * float(np.mean(found)) if found else np.inf
+        def place(method: str, found: Mapping[SetAndBase, Mapping[str, float]] = found, sign: float = sign) -> float:
+            own = [one[method] for one in found.values() if method in one and np.isfinite(one[method])]
+            return -sign * float(np.mean(own)) if own else np.inf
 
         rows = [
             (
                 f"`{method}`",
                 [
                     StudyCell(figure(float(one[method])) if method in one and np.isfinite(one[method]) else "–")
-                    for one in means.values()
+                    for one in found.values()
                 ],
             )
             for method in sorted(methods, key=place)
         ]
-        counts = ", ".join(f"{name} {base} {len(table)}" for (name, base), (_, table) in own.items())
+        counts = ", ".join(
+            f"{name} {base} {(~np.isnan(table)).any(1).sum()}" for (name, base), (_, table) in own.items()
+        )
         note = f"{'Higher' if sign > 0 else 'Lower'} is better. Texts: {counts}."
         yield StudyTable(f"`{metric}`", note, [f"{name} {base}" for name, base in own], rows)

@@ -208,6 +208,12 @@ def test_methods_are_held_against_each_other_on_the_same_texts() -> None:
     assert found.rows == {"a": 2.0}
 
 
+def test_claims_of_a_page_that_is_in_two_folders_count_once(folder: Path, tmp_path: Path) -> None:
+    page = (folder / "attcat.json").read_text()
+    (tmp_path / "attcat.json").write_text(page)
+    assert len(collecting.collect([folder, tmp_path]).claims) == len(json.loads(page)["claims"])
+
+
 def test_the_whole_page(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranking, "ROUNDS", 20)
     page = study([folder], tmp_path)

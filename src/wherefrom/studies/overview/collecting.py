@@ -110,7 +110,8 @@ def collect(folders: Sequence[Path]) -> Collected:
         for name in STUDIES:
             page = folder / f"{name}.json"
             if page.is_file():
-                claims += [{"study": name, **one} for one in read_json(page).get("claims", [])]
+                read = [{"study": name, **one} for one in read_json(page).get("claims", [])]
+                claims += [one for one in read if one not in claims]  # the same page may be in two folders
     sets = {}
     for key, by_target in sorted(runs.items()):
         target = max(by_target, key=lambda one: len({name for run in by_target[one] for name in run.plan.methods}))

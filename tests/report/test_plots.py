@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from wherefrom.report.plots import not_beaten_by_cheaper
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+
+from wherefrom.report import plots
+from wherefrom.report.plots import drop_curves, not_beaten_by_cheaper
 
 
 def test_the_edge_joins_those_that_no_cheaper_method_beats() -> None:
@@ -16,3 +23,26 @@ def test_the_edge_joins_those_that_no_cheaper_method_beats() -> None:
     }
     assert not_beaten_by_cheaper(points) == ["cheap", "middle", "dear"]
     assert not_beaten_by_cheaper({}) == []
+
+
+BESIDE = plots._legend_beside
+
+
+def test_no_two_lines_of_a_picture_look_alike_and_the_legend_hides_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[Axes] = []
+
+    def beside(axes: Axes) -> None:
+        drawn.append(axes)
+        BESIDE(axes)
+
+    monkeypatch.setattr(plots, "_legend_beside", beside)
+    curves = {f"method {number}": np.linspace(0, 1 + number, 11) for number in range(14)}
+    drop_curves(curves, tmp_path / "curves.png", shares=np.linspace(0, 1, 11))
+    (axes,) = drawn
+    looks = {(line.get_color(), line.get_linestyle()) for line in axes.lines}
+    assert len(looks) == 14
+    legend = axes.get_legend()
+    assert legend is not None
+    assert legend.get_window_extent().x0 >= axes.get_window_extent().x1 - 1

@@ -89,16 +89,16 @@ def drop_curves(
     """How far the probability has fallen when that share of the tokens is gone, one line a method: as Figures 6 and
     9. bands: how far to both sides of a line its band goes.
     """
-    figure = _figure(5.5, 3.8)
+    figure = _figure(6.6, 3.8)
     axes = figure.add_subplot()
-    for name, curve in curves.items():
-        (line,) = axes.plot(100 * shares, curve, label=name)
+    for number, (name, curve) in enumerate(curves.items()):
+        (line,) = axes.plot(100 * shares, curve, _dash(number), label=name)
         if bands is not None:
             low, high = curve - bands[name], curve + bands[name]
             axes.fill_between(100 * shares, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
     axes.set_xlabel("most important tokens removed, %")
     axes.set_ylabel("drop in probability")
-    axes.legend(frameon=False, fontsize=8)
+    _legend_beside(axes)
     _save(figure, path)
 
 
@@ -283,15 +283,25 @@ def lines(curves: Mapping[str, Numbers], path: FilePath, *, across: str, up: str
     """One line a method over 0, 1, 2, ...: emissions as Figure 7 of the Optimus paper; logarithmic, as methods differ
     by orders.
     """
-    figure = _figure(5.5, 3.8)
+    figure = _figure(6.6, 3.8)
     axes = figure.add_subplot()
-    for name, curve in curves.items():
-        axes.plot(np.arange(1, len(curve)), curve[1:], label=name)
+    for number, (name, curve) in enumerate(curves.items()):
+        axes.plot(np.arange(1, len(curve)), curve[1:], _dash(number), label=name)
     axes.set_yscale("log")
     axes.set_xlabel(across)
     axes.set_ylabel(up)
-    axes.legend(frameon=False, fontsize=8)
+    _legend_beside(axes)
     _save(figure, path)
+
+
+def _dash(number: int) -> str:
+    """How a picture's n-th line is drawn: after ten colours they begin again, dashed and then dotted."""
+    return ("-", "--", ":")[number // 10 % 3]
+
+
+def _legend_beside(axes: Axes) -> None:
+    """Right of the picture, where it hides no line."""
+    axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
 
 
 def impact_map(rows: Mapping[str, Sequence[float]], tokens: Sequence[str], path: FilePath) -> None:

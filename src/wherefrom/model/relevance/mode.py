@@ -88,8 +88,8 @@ class RelevanceMode(TorchFunctionMode):
         return result
 
     def _of_one_tensor(self, func: Any, name: str, x: Tensor, settings: Arguments) -> Any:
-        """Most calls: a tensor that changes its shape or goes through a linear layer. Without this they would come to
-        the same, but of a short text the way there takes longer than torch does.
+        """Most calls: a tensor that changes its shape or goes through a linear layer. `_dispatched` would give the same
+        result, but for a short text looking up the rule takes longer than the operation itself.
         """
         if name in MOVES and not any(isinstance(one, (Tensor, list, tuple)) for one in settings):
             return self._moved(func, x, settings) if depends(x) else func(x, *settings)

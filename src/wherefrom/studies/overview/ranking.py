@@ -25,11 +25,19 @@ def higher(metric: str) -> float:
     return 1.0 if catalogue("metric")[metric].get("better") == "higher" else -1.0
 
 
+def ranks(values: Numbers) -> Numbers:
+    """Of every method, 1 the lowest value, equals share the mean of their ranks; NaN where it has no value. Means of
+    the same numbers may differ in their last bits, by where they stand in a matrix product. (..., method)
+    """
+    found: Numbers = rankdata(np.round(values, 12), axis=-1, nan_policy="omit")
+    return found
+
+
 def places(values: Numbers, sign: float) -> Numbers:
     """Of every method the share of the others that are better, equals half; NaN where it has no value. (..., method)"""
     others = (~np.isnan(values)).sum(-1, keepdims=True) - 1
     with np.errstate(invalid="ignore", divide="ignore"):
-        found: Numbers = (rankdata(-sign * values, axis=-1, nan_policy="omit") - 1) / others
+        found: Numbers = (ranks(-sign * values) - 1) / others
     return found
 
 
@@ -107,8 +115,8 @@ def metric_agreement(sets: Mapping[SetAndBase, SetScores]) -> dict[tuple[str, st
             )
         for a, b in combinations(sorted(values), 2):
             both = ~np.isnan(values[a] + values[b])
-            x, y = (rankdata(np.where(both, values[metric], np.nan), axis=-1, nan_policy="omit") for metric in (a, b))
-            x, y = (np.where(both, one - weighted_means(one.T)[:, None], 0.0) for one in (x, y))
+            x, y = (ranks(np.where(both, values[metric], np.nan)) for metric in (a, b))
+            x, y = (np.where(both, order - weighted_means(order.T)[:, None], 0.0) for order in (x, y))
             spread = np.sqrt((x * x).sum(-1) * (y * y).sum(-1))
             defined = (both.sum(-1) >= 4) & (spread > 0)
             found.setdefault((a, b), []).append(

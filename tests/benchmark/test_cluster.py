@@ -117,7 +117,7 @@ def test_the_command_is_stopped_and_killed_and_goes_on(
         done = Run.load(out).done
         assert before < len(done) < COUNT
         if sent != signal.SIGKILL:
-            stopped = f"stopped: {len(done)} of {COUNT} examples are kept in {out}; the same command goes on.\n"
+            stopped = f"stopped: {len(done)} of {COUNT} examples are kept in {out}; the same command resumes.\n"
             # What the run will cost comes before it, and where the machine is busy for half a minute, progress.
             lines = r"(?:(?:[\d,]+ examples x|by the first part:|[\d,]+ of [\d,]+ examples).*\n)*"
             assert re.fullmatch(lines + re.escape(stopped), problems), problems

@@ -59,7 +59,7 @@ def test_a_stopped_run_says_what_was_kept(
     # What the run will cost comes before it, and where the machine is busy for half a minute, lines of progress.
     found = re.fullmatch(
         r"(?:(?:[\d,]+ examples x|by the first part:|[\d,]+ of [\d,]+ examples).*\n)*"
-        rf"stopped: (\d+) of {COUNT} examples are kept in {re.escape(str(out))}; the same command goes on.\n",
+        rf"stopped: (\d+) of {COUNT} examples are kept in {re.escape(str(out))}; the same command resumes.\n",
         problems,
     )
     assert found, problems

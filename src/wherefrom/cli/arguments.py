@@ -27,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-SETS = ("default", "fast", "all")  # what stands for several names
+SETS = ("default", "fast", "all")  # each is short for several names
 problems = Console(stderr=True, highlight=False)
 
 ModelOption = Annotated[str, typer.Option("--model", "-m", help="'embedded', a folder, or a hub id.")]
@@ -98,15 +98,15 @@ def load(model: str, **options: Any) -> Model:
 
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """Importing makes several hundred thousand objects that stay. Python would search them for garbage again and again,
-    for a fourteenth of the time in which torch, transformers and a small model are loaded.
+    """Importing creates several hundred thousand objects that stay alive. Scanning them for garbage would add 7% to the
+    time it takes to load torch, transformers and a small model.
     """
-    usual = gc.isenabled()
+    enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if usual:
+        if enabled:
             gc.enable()
 
 
@@ -115,23 +115,23 @@ def examples(*commands: str) -> str:
     return "\n\n".join(["Examples:", *(f"$ {command}" for command in commands)])
 
 
-def read_text(given: str | None) -> str:
-    if given is None and sys.stdin.isatty():
+def read_text(text: str | None) -> str:
+    if text is None and sys.stdin.isatty():
         raise EmptyText("Give a text to explain: wherefrom explain \"A fine film.\" (or '-' to read standard input).")
-    if given not in (None, "-"):
-        return str(given)
+    if text not in (None, "-"):
+        return str(text)
     try:
         return sys.stdin.buffer.read().decode("utf-8").strip()
     except UnicodeDecodeError as error:
         raise BadFile(f"Standard input is not UTF-8 text: {error.reason} at byte {error.start}.") from error
 
 
-def read_spans(name: str, given: str | None) -> list[tuple[int, int]] | None:
-    """Spans of characters, as start:end,start:end; nothing where none were given."""
-    if given is None:
+def read_spans(name: str, option: str | None) -> list[tuple[int, int]] | None:
+    """Spans of characters, as start:end,start:end; None where the option is not used."""
+    if option is None:
         return None
     spans = []
-    for part in given.split(","):
+    for part in option.split(","):
         start, colon, end = part.strip().partition(":")
         if not (colon and start.strip().isdecimal() and end.strip().isdecimal()):
             raise BadOption(
@@ -141,9 +141,9 @@ def read_spans(name: str, given: str | None) -> list[tuple[int, int]] | None:
     return spans
 
 
-def check_target(*given: str | None) -> None:
+def check_target(*targets: str | None) -> None:
     """Raise on a target that is there and empty, which a language model would take for a token."""
-    if "" in given:
+    if "" in targets:
         raise BadOption("The target is empty: name a label or a token, or leave --target out for what is predicted.")
 
 
@@ -165,13 +165,13 @@ def candidate_labels(candidates: str | None, template: str | None, *, multi_labe
     return {"labels": labels, "template": template, "multi_label": multi_label}
 
 
-def check_names(kind: Literal["method", "metric"], *asked: str | None) -> None:
+def check_names(kind: Literal["method", "metric"], *options: str | None) -> None:
     """Raise on a name that does not exist, before torch and a model are loaded. Each may be several between commas."""
     from wherefrom.registry import check_name
 
-    for given in asked:
-        for name in (given or "").split(","):
-            if name.strip() and given not in SETS:
+    for option in options:
+        for name in (option or "").split(","):
+            if name.strip() and option not in SETS:
                 check_name(kind, name.strip())
 
 
@@ -180,9 +180,9 @@ def check_second(metrics: str, against: Sequence[str] | None) -> None:
     from wherefrom.registry import listed
 
     two = {row.name for row in listed("metric") if row.get("needs") == "second"}
-    asked = [name.strip() for name in metrics.split(",") if name.strip().partition(":")[0] in two]
-    if asked and not against:
-        raise BadOption(f"{', '.join(asked)} compares two models: name the other one with --against.")
+    chosen = [name.strip() for name in metrics.split(",") if name.strip().partition(":")[0] in two]
+    if chosen and not against:
+        raise BadOption(f"{', '.join(chosen)} compares two models: name the other one with --against.")
 
 
 def check_data(data: str) -> None:
@@ -190,7 +190,7 @@ def check_data(data: str) -> None:
     path = Path(data)
     named = ":" in data.replace(":\\", "") or "@" in data
     if not named and (path.suffix or path.parent != Path()) and not path.exists():
-        near = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
+        near = [sibling.name for sibling in path.parent.iterdir()] if path.parent.is_dir() else []
         close = get_close_matches(path.name, near, n=1)
         hint = f" Did you mean {str(path.parent / close[0])!r}?" if close else ""
         raise BadFile(f"There is no file or folder {data!r}.{hint}")
@@ -201,15 +201,15 @@ def read_examples(data: str, limit: int | None, *, data_dir: Path | None = None)
     from wherefrom.benchmark.datasets import DataSet
 
     check_data(data)
-    found = list(DataSet(data, data_dir, limit, ignore_labels=True))
-    if not found:
-        raise BadFile(f"{data} holds no text.")
-    return found
+    rows = list(DataSet(data, data_dir, limit, ignore_labels=True))
+    if not rows:
+        raise BadFile(f"{data} contains no text.")
+    return rows
 
 
-def read_options(given: list[str]) -> dict[str, str]:
+def read_options(pairs: list[str]) -> dict[str, str]:
     options = {}
-    for pair in given:
+    for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key:
             raise BadOption(f"-o takes key=value, such as -o steps=100, not {pair!r}.")
@@ -217,10 +217,10 @@ def read_options(given: list[str]) -> dict[str, str]:
     return options
 
 
-def method_and_options(method: str, given: list[str] | None) -> tuple[str, dict[str, str]]:
-    """A method with options written behind it, as `alti:norm=l2`, and those that were given by -o, which win."""
-    name, *behind = method.split(":")
-    return name, read_options(behind) | read_options(given or [])
+def method_and_options(method: str, pairs: list[str] | None) -> tuple[str, dict[str, str]]:
+    """The name of a method, and its options: those of `alti:norm=l2`, overridden by those of -o."""
+    name, *suffixes = method.split(":")
+    return name, read_options(suffixes) | read_options(pairs or [])
 
 
 def check_open(path: Path | None, open_it: bool) -> None:

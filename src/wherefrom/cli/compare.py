@@ -89,9 +89,9 @@ def compare(
     aim = target if versus is None else (target_of_versus(target), versus)
     zero_shot = candidate_labels(candidates, template, multi_label=multi_label)
 
-    asked: Any = words if pair is None else (words, pair)
-    found = load(model, device=device, spread=spread, **zero_shot).compare(
-        asked,
+    inputs: Any = words if pair is None else (words, pair)
+    comparison = load(model, device=device, spread=spread, **zero_shot).compare(
+        inputs,
         methods,
         metrics,
         aim,
@@ -101,10 +101,10 @@ def compare(
         answer=answer,
         check=check,
         units=chosen,
-        against=[load(one, device=device, **zero_shot) for one in against or ()],
+        against=[load(other, device=device, **zero_shot) for other in against or ()],
     )
-    write_page(html, found.to_html, open_it=open_page)
+    write_page(html, comparison.to_html, open_it=open_page)
     if as_json:
-        sys.stdout.write(found.to_json() + "\n")
+        sys.stdout.write(comparison.to_json() + "\n")
     else:
-        found.show()
+        comparison.show()

@@ -46,24 +46,24 @@ def doctor(
         follow_relevance(loaded, as_json=as_json)
         return
     with bar("trying methods") as moved:
-        found = examine(loaded, progress=moved)
+        examination = examine(loaded, progress=moved)
     if as_json:
-        sys.stdout.write(json_text(found) + "\n")
+        sys.stdout.write(json_text(examination) + "\n")
     else:
         console = Console(highlight=False)
         facts = Table.grid(padding=(0, 2))
-        for name, value in found["facts"].items():
+        for name, value in examination["facts"].items():
             facts.add_row(
                 Text(name, style="bold"), Text(", ".join(map(str, value)) if isinstance(value, list) else str(value))
             )
         console.print(facts, "")
         table = Table("method", "works", "why not")
-        for name, reason in found["methods"].items():
+        for name, reason in examination["methods"].items():
             table.add_row(
                 Text(name), Text("yes", "blue") if reason is None else Text("no", "bold yellow"), Text(reason or "")
             )
         console.print(table)
-    if found["broken"]:
+    if examination["broken"]:
         raise typer.Exit(1)
 
 
@@ -71,22 +71,22 @@ def follow_relevance(model: Model, *, as_json: bool) -> None:
     """Print the sum of relevance at every block, and the operations that lose or make any."""
     from wherefrom.doctor import relevance_by_layer
 
-    found = relevance_by_layer(model)
+    relevance = relevance_by_layer(model)
     if as_json:
-        sys.stdout.write(json.dumps(found) + "\n")
+        sys.stdout.write(json.dumps(relevance) + "\n")
     else:
         console = Console(highlight=False)
         table = Table("where", "relevance", box=None, padding=(0, 2))
-        table.add_row("last block's output", f"{found['output']:.9f}")
-        for layer, total in reversed(list(enumerate(found["layers"], 1))):
+        table.add_row("last block's output", f"{relevance['output']:.9f}")
+        for layer, total in reversed(list(enumerate(relevance["layers"], 1))):
             table.add_row(f"input of block {layer}", f"{total:.9f}")
-        table.add_row("words", f"{found['words']:.9f}")
+        table.add_row("words", f"{relevance['words']:.9f}")
         console.print(table)
         console.print("Blocks are counted from 1.", style="dim")
-        console.print(f"To positions and token types, not to words: {found['layers'][0] - found['words']:.6f}")
-        console.print(f"The rules changed the logits by {found['logits changed by']:.1e}")
-        for leak in found["leaks"]:
+        console.print(f"To positions and token types, not to words: {relevance['layers'][0] - relevance['words']:.6f}")
+        console.print(f"The rules changed the logits by {relevance['logits changed by']:.1e}")
+        for leak in relevance["leaks"]:
             where, change = f"block {leak['layer'] + 1}", f"{leak['entering']:.6f} in, {leak['leaving']:.6f} out"
             console.print(Text(f"{where}, {leak['operation']}: {change}", "red"))
-    if found["broken"]:
+    if relevance["broken"]:
         raise typer.Exit(1)

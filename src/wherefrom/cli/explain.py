@@ -117,7 +117,7 @@ def explain(
     colours = cast("Theme", theme)
     zero_shot = candidate_labels(candidates, template, multi_label=multi_label)
 
-    asked: Any = words if pair is None else (words, pair)
+    inputs: Any = words if pair is None else (words, pair)
     loaded = load(model, device=device, spread=spread, **zero_shot)
     depth = cast("Level", level)  # explain() says what is wrong with it
     aim = target if versus is None else (target_of_versus(target), versus)
@@ -127,7 +127,7 @@ def explain(
             raise BadOption("--each explains every predicted label: give neither --target nor --minus with it.")
         _present_each(
             loaded.explain(
-                asked, method, loaded.predicted(asked), depth, check=check, units=chosen, long=reading, **options
+                inputs, method, loaded.predicted(inputs), depth, check=check, units=chosen, long=reading, **options
             ),
             as_json=as_json,
             html=html,
@@ -137,9 +137,9 @@ def explain(
         )
         return
     check = check and (minus is None or html is not None)  # a difference has no check; its page shows both explanations
-    shown = [loaded.explain(asked, method, aim, depth, check=check, units=chosen, long=reading, **options)]
+    shown = [loaded.explain(inputs, method, aim, depth, check=check, units=chosen, long=reading, **options)]
     if minus is not None:
-        shown.append(loaded.explain(asked, minus, aim, depth, check=check, units=chosen, long=reading))
+        shown.append(loaded.explain(inputs, minus, aim, depth, check=check, units=chosen, long=reading))
     _present(shown, as_json=as_json, html=html, open_page=open_page, special=special, theme=colours)
 
 
@@ -148,10 +148,10 @@ def _present_each(
 ) -> None:
     _write(shown, html, special=special, open_page=open_page)
     if as_json:
-        sys.stdout.write(json_text([one.to_dict() for one in shown]) + "\n")
+        sys.stdout.write(json_text([explanation.to_dict() for explanation in shown]) + "\n")
         return
-    for one in shown:
-        one.show(special=special, theme=theme)
+    for explanation in shown:
+        explanation.show(special=special, theme=theme)
 
 
 def _present(

@@ -75,11 +75,11 @@ def flip(
     check_target(to)
     zero_shot = candidate_labels(candidates, template, multi_label=multi_label)
 
-    asked: Any = words if pair is None else (words, pair)
+    inputs: Any = words if pair is None else (words, pair)
     depth = cast("Any", level)  # flip() says what is wrong with it
-    found = load(model, device=device, **zero_shot).flip(asked, to, name, depth, fill=fill, units=chosen, **options)
-    write_page(html, found.to_html, open_it=open_page)
+    result = load(model, device=device, **zero_shot).flip(inputs, to, name, depth, fill=fill, units=chosen, **options)
+    write_page(html, result.to_html, open_it=open_page)
     if as_json:
-        sys.stdout.write(found.to_json() + "\n")
+        sys.stdout.write(result.to_json() + "\n")
     else:
-        found.show()
+        result.show()

@@ -46,19 +46,19 @@ def flow(
     save: Annotated[Path | None, typer.Option(help="Write the numbers as JSON.")] = None,
     device: DeviceOption = None,
 ) -> None:
-    """Show where what each token holds came from, layer by layer."""
+    """Show which tokens the content of each position comes from, layer by layer."""
     name, options = method_and_options(method, option)
     words = read_text(text)
     check_open(html, open_page)
     check_names("method", name)
 
-    asked: Any = words if pair is None else (words, pair)
-    found = load(model, device=device).flow(asked, name, **options)
-    write_page(html, found.to_html, open_it=open_page)
+    inputs: Any = words if pair is None else (words, pair)
+    result = load(model, device=device).flow(inputs, name, **options)
+    write_page(html, result.to_html, open_it=open_page)
     if plot is not None:
         from wherefrom.report.plots import flow_layers
 
-        flow_layers(found, plot)
+        flow_layers(result, plot)
     if save is not None:
-        found.save(save)
-    found.show()
+        result.save(save)
+    result.show()

@@ -55,7 +55,7 @@ def generate(
     open_page: OpenOption = False,
     device: DeviceOption = None,
 ) -> None:
-    """Let a language model go on with a text, or translate it, and show what each generated token came from."""
+    """Let a language model continue or translate a text, and show what each generated token came from."""
     words = read_text(prompt)
     name, options = method_and_options(method, option)
     check_open(html, open_page)
@@ -64,11 +64,11 @@ def generate(
     if model is None:
         raise BadOption("Name a model that generates text: --model FOLDER. The embedded one only classifies.")
 
-    found = load(model, device=device).generate_and_explain(
+    generation = load(model, device=device).generate_and_explain(
         words, name, tokens=tokens, continuation=target, rather_than=versus, **options
     )
-    write_page(html, found.to_html, open_it=open_page)
+    write_page(html, generation.to_html, open_it=open_page)
     if as_json:
-        sys.stdout.write(found.to_json() + "\n")
+        sys.stdout.write(generation.to_json() + "\n")
     else:
-        found.show()
+        generation.show()

@@ -92,20 +92,20 @@ def heads(
     if syntax and not gold:
         trees = parse(trees, parser)
     loaded = load(model, device=device).text_model
-    found = find_heads(
+    head_map = find_heads(
         loaded, trees, positional=positional, syntactic=syntactic, itself=itself, reverse=reverse, syntax=syntax
     )
     if out is not None:
-        found.save(out)
+        head_map.save(out)
     if plot is not None:
         from wherefrom.report.head_map import head_map_plot
 
-        head_map_plot(found.kinds(), plot, title=f"{found.model}: heads in {found.texts} texts")
+        head_map_plot(head_map.kinds(), plot, title=f"{head_map.model}: heads in {head_map.texts} texts")
     if as_json:
-        sys.stdout.write(json.dumps({"kinds": found.kinds(), "mask": found.mask()}) + "\n")
+        sys.stdout.write(json.dumps({"kinds": head_map.kinds(), "mask": head_map.mask()}) + "\n")
         return
     console = Console(highlight=False)
-    kinds = found.kinds()
+    kinds = head_map.kinds()
     grid = Table("layer", *(str(i + 1) for i in range(len(kinds[0]))), box=None, title="head", padding=(0, 1))
     for layer in reversed(range(len(kinds))):
         grid.add_row(str(layer + 1), *(Text(*STYLES[kind]) for kind in kinds[layer]))
@@ -114,13 +114,13 @@ def heads(
         Text.assemble(*(part for kind, (sign, style) in STYLES.items() for part in ((sign, style), f" {kind}   ")))
     )
     console.print(Text("Layers and heads are counted from 1 here, from 0 in files and options.", "dim"))
-    for name, relation in found.relations.items():
+    for name, relation in head_map.relations.items():
         best = max(max(row) for row in relation.follows)
         console.print(
             f"{name}: {relation.count} pairs; the best head finds {best:.0%},"
             f" the usual distance ({relation.distance:+d}) {relation.baseline:.0%}"
         )
-    kept = sum(1 for row in found.mask() for weight in row if weight)
+    kept = sum(1 for row in head_map.mask() for weight in row if weight)
     console.print(f"{kept} of {len(kinds) * len(kinds[0])} heads are kept" + (f": {out}" if out else ""))
 
 
@@ -148,32 +148,37 @@ def _search(
 
     examples_read = read_examples(data, limit)
     loaded = load(model, device=device).text_model
-    texts = [(one.text,) if one.pair is None else (one.text, one.pair) for one in examples_read]
+    texts = [(example.text,) if example.pair is None else (example.text, example.pair) for example in examples_read]
     with bar("masks") as moved:
-        found = search_heads(loaded, [loaded.encode(*text) for text in texts], metric=metric, on_progress=moved)
+        result = search_heads(loaded, [loaded.encode(*text) for text in texts], metric=metric, on_progress=moved)
     if out is not None:
-        found.save(out)
-    gain = float(np.mean(found.held_out)) if found.held_out else None
+        result.save(out)
+    gain = float(np.mean(result.held_out)) if result.held_out else None
     if as_json:
-        told = {"mask": found.mask, "score": found.score, "score_of_all": found.score_of_all, "held_out_gain": gain}
-        sys.stdout.write(json.dumps(told) + "\n")
+        record = {
+            "mask": result.mask,
+            "score": result.score,
+            "score_of_all": result.score_of_all,
+            "held_out_gain": gain,
+        }
+        sys.stdout.write(json.dumps(record) + "\n")
         return
     console = Console(highlight=False)
-    grid = Table("layer", *(str(i + 1) for i in range(len(found.mask[0]))), box=None, title="head", padding=(0, 1))
-    for layer in reversed(range(len(found.mask))):
-        grid.add_row(str(layer + 1), *(Text("x", "bold") if kept else Text("·", "dim") for kept in found.mask[layer]))
+    grid = Table("layer", *(str(i + 1) for i in range(len(result.mask[0]))), box=None, title="head", padding=(0, 1))
+    for layer in reversed(range(len(result.mask))):
+        grid.add_row(str(layer + 1), *(Text("x", "bold") if kept else Text("·", "dim") for kept in result.mask[layer]))
     console.print(grid)
     console.print(Text("Layers and heads are counted from 1 here, from 0 in files and options.", "dim"))
     console.print(
-        f"{found.heads} of {len(found.mask) * len(found.mask[0])} heads are kept" + (f": {out}" if out else "")
+        f"{result.heads} of {len(result.mask) * len(result.mask[0])} heads are kept" + (f": {out}" if out else "")
     )
     console.print(
-        f"{metric} on the {found.texts} texts searched on: {found.score:.3f}, with all heads"
-        f" {found.score_of_all:.3f} (higher is better; {found.tried} masks tried)"
+        f"{metric} on the {result.texts} texts searched on: {result.score:.3f}, with all heads"
+        f" {result.score_of_all:.3f} (higher is better; {result.tried} masks tried)"
     )
     if gain is None:
         console.print(f"{metric} has no value for any of the texts that were held out.")
         return
-    (interval,) = bootstrap(np.array(found.held_out)[:, None])
+    (interval,) = bootstrap(np.array(result.held_out)[:, None])
     around = "" if interval is None else f" [{interval.low:+.3f}, {interval.high:+.3f}]"
-    console.print(f"On {len(found.held_out)} texts that were held out they gain {gain:+.3f}{around} over all heads.")
+    console.print(f"On {len(result.held_out)} texts that were held out they gain {gain:+.3f}{around} over all heads.")

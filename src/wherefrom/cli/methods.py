@@ -27,13 +27,13 @@ def methods(as_json: JsonOption = False) -> None:
     rows = listed("method")
     if as_json:
         plain = ("family", "signed", "per_class", "paper")
-        told = [
+        records = [
             {"name": row.name}
             | {key: row.get(key) for key in plain}
             | {"reads": row.get("reads") or "by options", "summary": row.summary, "options": dict(row.options)}
             for row in rows
         ]
-        sys.stdout.write(json_text(told) + "\n")
+        sys.stdout.write(json_text(records) + "\n")
         return
     console = Console(highlight=False)
     for family, members in groupby(rows, key=lambda row: row.get("family")):

@@ -35,13 +35,13 @@ def metrics(as_json: JsonOption = False) -> None:
 
     rows = listed("metric")
     if as_json:
-        told = [
+        records = [
             {"name": row.name, "better": row.get("better"), "fill": row.options.get("fill"), "needs": row.get("needs")}
             | {"group": row.get("group", "other"), "summary": row.summary, "paper": row.get("paper")}
             | {"options": dict(row.options)}
             for row in rows
         ]
-        sys.stdout.write(json_text(told) + "\n")
+        sys.stdout.write(json_text(records) + "\n")
         return
     console = Console(highlight=False)
     for needs, members in groupby(rows, key=lambda row: row.get("needs")):

@@ -40,7 +40,7 @@ def optimus(
     out: Annotated[
         Path | None, typer.Option(help="Write the combination here, for: explain --method optimus -o combination=FILE")
     ] = None,
-    raw: Annotated[str, typer.Option(help="A (behind the softmax), A* (before it) or both.")] = "A",
+    raw: Annotated[str, typer.Option(help="A (after the softmax), A* (before it) or both.")] = "A",
     metric: Annotated[str, typer.Option(help="What makes a combination good.")] = "rft",
     level: LevelOption = "token",
     fallback: Annotated[
@@ -64,14 +64,14 @@ def optimus(
     from wherefrom.optimus import fit
 
     chosen: dict[str, Any] = {"raw": raw, "metric": metric, "level": level, "fallback": fallback}
-    found = fit(load(model, device=device), texts, **chosen)
+    fitted = fit(load(model, device=device), texts, **chosen)
     if out is not None:
-        found.save(out)
+        fitted.save(out)
     if as_json:
-        sys.stdout.write(json_text(asdict(found)) + "\n")
+        sys.stdout.write(json_text(asdict(fitted)) + "\n")
         return
     console = Console(highlight=False)
-    console.print(f"{found.combination}" + (f": {out}" if out else ""), style="bold", markup=False)
+    console.print(f"{fitted.combination}" + (f": {out}" if out else ""), style="bold", markup=False)
     console.print(
-        f"mean {metric} over {found.texts} texts: {found.score:.4g}, the baseline {found.baseline:.4g}", markup=False
+        f"mean {metric} over {fitted.texts} texts: {fitted.score:.4g}, the baseline {fitted.baseline:.4g}", markup=False
     )

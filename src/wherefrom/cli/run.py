@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     ),
 )
 def run(
-    out: Annotated[Path, typer.Option(help="The folder of the run. The same command goes on there if it was stopped.")],
+    out: Annotated[Path, typer.Option(help="The folder of the run. The same command resumes a run that was stopped.")],
     data: Annotated[
         str | None,
         typer.Argument(
@@ -107,9 +107,7 @@ def run(
             show_default="the folder of the run, by this process",
         ),
     ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume/--no-resume", help="Go on with a run that is there already.")
-    ] = True,
+    resume: Annotated[bool, typer.Option("--resume/--no-resume", help="Resume a run that exists already.")] = True,
     strict: Annotated[
         bool, typer.Option("--strict", help="End at the first example that cannot be explained.")
     ] = False,
@@ -180,7 +178,7 @@ class _Terminated(BaseException):
 
 @contextmanager
 def _says_what_is_kept(out: Path) -> Iterator[_Kept]:
-    """A run that is stopped by Ctrl-C or SIGTERM says what was kept and how to go on."""
+    """Say what was kept, and how to resume, when Ctrl-C or SIGTERM stops a run."""
     kept = _Kept()
     atexit.register(kept.leave)  # before others register theirs, so that it is called after them
 
@@ -188,8 +186,8 @@ def _says_what_is_kept(out: Path) -> Iterator[_Kept]:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough: ending takes a moment
         raise _Terminated
 
-    ours = threading.current_thread() is threading.main_thread()  # only there may a signal be dealt with
-    usual = signal.signal(signal.SIGTERM, terminate) if ours else None
+    in_main = threading.current_thread() is threading.main_thread()  # only this thread may set signal handlers
+    previous = signal.signal(signal.SIGTERM, terminate) if in_main else None
     try:
         yield kept
     except (KeyboardInterrupt, _Terminated) as stop:
@@ -198,13 +196,13 @@ def _says_what_is_kept(out: Path) -> Iterator[_Kept]:
             from wherefrom.benchmark.receipts import examples_kept
 
             count = examples_kept(out)
-            text = f"stopped: {count} of {kept.everything} examples are kept in {out}; the same command goes on."
+            text = f"stopped: {count} of {kept.everything} examples are kept in {out}; the same command resumes."
         problems.print(Text(text), soft_wrap=True)
         kept.code = 130 if isinstance(stop, KeyboardInterrupt) else 143
         raise typer.Exit(kept.code) from stop
     finally:
-        if ours:
-            signal.signal(signal.SIGTERM, usual)
+        if in_main:
+            signal.signal(signal.SIGTERM, previous)
 
 
 def _run(plan: dict[str, Any], out: Path, *, resume: bool, kept: _Kept) -> None:
@@ -216,9 +214,8 @@ def _run(plan: dict[str, Any], out: Path, *, resume: bool, kept: _Kept) -> None:
         def on_progress(_: int, everything: int) -> None:
             kept.everything = everything
 
-        found = RunPlan(**plan)  # which says what is wrong with it
         done = run_plan(
-            found,
+            RunPlan(**plan),  # raises on an invalid plan
             out,
             resume=resume,
             on_progress=on_progress,
@@ -244,14 +241,14 @@ def _tell_cost(estimate: CostEstimate) -> None:
 
 def _left_out(counts: Any) -> str:
     """What was left out and is no error, in words."""
-    found = ""
+    lines = ""
     if counts.get("nothing_predicted"):
-        found += f"\n{int(counts['nothing_predicted'])} texts for which no label is predicted: nothing to explain."
+        lines += f"\n{int(counts['nothing_predicted'])} texts for which no label is predicted: nothing to explain."
     if counts.get("unanswerable"):
-        found += (
+        lines += (
             f"\n{int(counts['unanswerable'])} questions without an answer: left out of the metrics that look for it."
         )
-    return found
+    return lines
 
 
 def _warn_of_damage(damage: Damage) -> None:
@@ -265,16 +262,16 @@ def _warn_of_damage(damage: Damage) -> None:
     )
 
 
-def _pairs(given: str | None, option: str) -> dict[str, str] | None:
-    if given is None:
+def _pairs(text: str | None, option: str) -> dict[str, str] | None:
+    if text is None:
         return None
-    found = {}
-    for pair in given.split(","):
+    pairs = {}
+    for pair in text.split(","):
         key, equals, value = pair.partition("=")
         if not (equals and key.strip() and value.strip()):
             raise BadOption(f"{option} takes name=name pairs with commas between, not {pair!r}.")
-        found[key.strip()] = value.strip()
-    return found
+        pairs[key.strip()] = value.strip()
+    return pairs
 
 
 @app.command(
@@ -338,7 +335,7 @@ def report(
         raise BadOption("--thermostat writes the explanations of one run: name one folder.")
     choice = WordChoice(None if words == "best" else words, least, not keep_case, _stop_words(stop_words))
     summaries = with_distinct_names(
-        [summarise(one, energy, seed=seed, words=choice) for one in runs],
+        [summarise(run, energy, seed=seed, words=choice) for run in runs],
         [folder.name or str(folder) for folder in folders],
     )
 
@@ -357,38 +354,39 @@ def report(
     _show(summaries, words=words is not None)
 
 
-def _stop_words(given: str | None) -> frozenset[str]:
+def _stop_words(option: str | None) -> frozenset[str]:
     from wherefrom.benchmark.words import ENGLISH
 
-    if given == "english":
+    if option == "english":
         return ENGLISH
-    return frozenset(word.strip() for word in (given or "").split(",") if word.strip())
+    return frozenset(word.strip() for word in (option or "").split(",") if word.strip())
 
 
 def check_run(folder: Path) -> None:
-    """Name the runs inside of a folder that is none itself."""
+    """Raise an error that names the runs inside a folder that is not a run itself."""
     from wherefrom.benchmark.store import MANIFEST
 
     if exists(folder) and folder.is_dir() and not (folder / MANIFEST).exists():
         inside = sorted(path.parent for path in folder.glob(f"*/{MANIFEST}"))
         if inside:
             raise BadFile(
-                f"{folder} is not a run itself, but holds {len(inside)}: {', '.join(map(str, inside[:20]))}"
+                f"{folder} is not a run itself, but contains {len(inside)}: {', '.join(map(str, inside[:20]))}"
                 f"{', ...' if len(inside) > 20 else ''}. Name those you want a report of."
             )
 
 
-def _style_of(one: Standing | None) -> str:
-    """The best is bold; what the examples do not tell from the best is blue."""
-    if one is None or one.mean is None:
+def _style_of(standing: Standing | None) -> str:
+    """Bold for the best; blue for those that do not differ significantly from it."""
+    if standing is None or standing.mean is None:
         return ""
-    if one.behind == 0:
+    if standing.behind == 0:
         return "bold blue"
-    return "blue" if one.as_good_as_the_best else ""
+    return "blue" if standing.as_good_as_the_best else ""
 
 
-def _mean(one: Standing | None) -> Text:
-    return Text("–" if one is None or one.mean is None else f"{one.mean:.3f}", _style_of(one))
+def _mean(standing: Standing | None) -> Text:
+    text = "–" if standing is None or standing.mean is None else f"{standing.mean:.3f}"
+    return Text(text, _style_of(standing))
 
 
 def _show(summaries: list[Summary], *, words: bool) -> None:
@@ -401,9 +399,9 @@ def _show(summaries: list[Summary], *, words: bool) -> None:
     from wherefrom.report.words import print_words
 
     console = Console(highlight=False)
-    told = recommended(recommend([summary.redrawn for summary in summaries]), seconds_per_example(summaries))
-    if told is not None:
-        console.print(Text.assemble((told.headline, "bold"), " ", told.sentence))
+    advice = recommended(recommend([summary.redrawn for summary in summaries]), seconds_per_example(summaries))
+    if advice is not None:
+        console.print(Text.assemble((advice.headline, "bold"), " ", advice.sentence))
         console.print()
     for summary in summaries:
         console.print(Text(f"{summary.name}: {summary.examples} examples", "italic"))
@@ -412,11 +410,12 @@ def _show(summaries: list[Summary], *, words: bool) -> None:
             TerminalColumn(("rank",), tuple(Text("–" if rank is None else f"{rank:.1f}") for _, rank in methods))
         ]
         for metric, board in summary.boards.items():
-            found = {one.method: one for one in board}
+            standings = {standing.method: standing for standing in board}
             arrow = "↑" if summary.better[metric] == "higher" else "↓"
             columns.append(
                 TerminalColumn(
-                    heading(f"{metric_title(metric)} {arrow}"), tuple(_mean(found.get(method)) for method, _ in methods)
+                    heading(f"{metric_title(metric)} {arrow}"),
+                    tuple(_mean(standings.get(method)) for method, _ in methods),
                 )
             )
         names = TerminalColumn(("method",), tuple(Text(visible(method)) for method, _ in methods))
@@ -430,4 +429,4 @@ def _show(summaries: list[Summary], *, words: bool) -> None:
             print_words(console, summary.words)
     if not sys.stdout.isatty():
         return
-    console.print("Bold: the best. Blue: the examples do not tell it from the best.", style="dim")
+    console.print("Bold: the best. Blue: not significantly different from the best.", style="dim")

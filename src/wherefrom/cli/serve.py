@@ -71,11 +71,11 @@ def serve(
     server.run()
 
 
-def split_sources(given: list[str]) -> tuple[list[str], list[Path]]:
+def split_sources(sources: list[str]) -> tuple[list[str], list[Path]]:
     """The models and the runs among what was named. A run alone brings the model that it was made with."""
-    runs = [Path(one) for one in given if (Path(one) / "manifest.json").is_file()]
-    models = [one for one in given if Path(one) not in runs]
-    if len(set(given)) < len(given):
+    runs = [Path(source) for source in sources if (Path(source) / "manifest.json").is_file()]
+    models = [source for source in sources if Path(source) not in runs]
+    if len(set(sources)) < len(sources):
         raise BadOption("A model or a run is named twice.")
     if runs and not models:
         from wherefrom.benchmark.store import read_manifest

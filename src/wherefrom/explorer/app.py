@@ -83,35 +83,35 @@ def streamed(request: Request, service: ModelService, steps: Iterator[PlainData]
     """The results of a long computation, a line of JSON each. It ends with the request: closing that stops it."""
     loop, results = asyncio.get_running_loop(), asyncio.Queue[Any]()
 
-    def send(found: PlainData | BaseException | None) -> None:
+    def send(result: PlainData | BaseException | None) -> None:
         if not loop.is_closed():
-            loop.call_soon_threadsafe(results.put_nowait, found)
+            loop.call_soon_threadsafe(results.put_nowait, result)
 
-    one = service.compute(steps, send)
-    return StreamingResponse(_lines(request, results, one), media_type="application/x-ndjson")
+    computation = service.compute(steps, send)
+    return StreamingResponse(_lines(request, results, computation), media_type="application/x-ndjson")
 
 
-async def _lines(request: Request, results: asyncio.Queue[Any], one: Computation) -> AsyncIterator[bytes]:
+async def _lines(request: Request, results: asyncio.Queue[Any], computation: Computation) -> AsyncIterator[bytes]:
     try:
         while True:
             try:
-                found = await asyncio.wait_for(results.get(), LOOKS_EVERY)
+                result = await asyncio.wait_for(results.get(), LOOKS_EVERY)
             except TimeoutError:
                 if await request.is_disconnected():
                     return
                 continue
-            if found is None:
+            if result is None:
                 return
-            if isinstance(found, BaseException):
-                yield _line({"error": error_of(found)[1]})
+            if isinstance(result, BaseException):
+                yield _line({"error": error_of(result)[1]})
                 return
-            yield _line(found)
+            yield _line(result)
     finally:
-        one.stop()
+        computation.stop()
 
 
-def _line(found: PlainData) -> bytes:
-    return (json.dumps(found, ensure_ascii=False) + "\n").encode()
+def _line(result: PlainData) -> bytes:
+    return (json.dumps(result, ensure_ascii=False) + "\n").encode()
 
 
 def make_app(shelf: Shelf, *, hosts: list[str] | None, token: str | None) -> Guard:
@@ -167,10 +167,10 @@ def make_app(shelf: Shelf, *, hosts: list[str] | None, token: str | None) -> Gua
 
 
 def _file(request: Request, name: str) -> Response:
-    found = page_files().get(name)
-    if found is None:
+    file = page_files().get(name)
+    if file is None:
         return JSONResponse({"error": "There is nothing at this address."}, 404)
-    headers = {"etag": found.tag, "cache-control": "no-cache"}
-    if request.headers.get("if-none-match") == found.tag:
+    headers = {"etag": file.tag, "cache-control": "no-cache"}
+    if request.headers.get("if-none-match") == file.tag:
         return Response(status_code=304, headers=headers)
-    return Response(found.content, media_type=found.kind, headers=headers)
+    return Response(file.content, media_type=file.kind, headers=headers)

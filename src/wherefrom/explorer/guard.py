@@ -2,7 +2,7 @@
 
 A page of another site in the same browser can send requests to 127.0.0.1, and by rebinding a name even read answers. So
 the Host must be one of ours, the Origin (where there is one) must be that Host, and with a token every request for data
-must carry it. Bodies are counted while they come.
+must carry it. The size of a body is counted while it arrives.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ HEADERS = {
 
 
 class BodyTooLarge(Exception):
-    """More came than a request may hold."""
+    """The request is larger than allowed."""
 
 
 @dataclass(frozen=True)
 class Guard:
-    """Stands before the application and turns away what must not reach it."""
+    """ASGI middleware that rejects requests the application must not see."""
 
     app: AsgiApp
     hosts: Sequence[str] | None  # as a browser writes them; None where the token alone decides
@@ -49,16 +49,16 @@ class Guard:
             return
         if scope["type"] != "http":
             return
-        started, came = False, time.perf_counter()
+        started, arrived = False, time.perf_counter()
 
         async def sending(message: Message) -> None:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                own = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-                took = f"server;dur={1000 * (time.perf_counter() - came):.1f}"  # milliseconds, for whoever measures
+                security = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+                took = f"server;dur={1000 * (time.perf_counter() - arrived):.1f}"  # milliseconds, for whoever measures
                 timing = (b"server-timing", took.encode())
-                message = {**message, "headers": [*message.get("headers", []), *own, timing]}
+                message = {**message, "headers": [*message.get("headers", []), *security, timing]}
             await send(message)
 
         refused = self._refused(scope)
@@ -92,19 +92,19 @@ class Guard:
             if not length.isdigit() or int(length) > self.most_bytes:
                 return 413, f"A request may hold {self.most_bytes:,} bytes."
         if self.token is not None and path.startswith("/api/"):
-            given = headers.get("x-wherefrom-token", [""])[0]
-            if not hmac.compare_digest(given.encode(), self.token.encode()):
+            token = headers.get("x-wherefrom-token", [""])[0]
+            if not hmac.compare_digest(token.encode(), self.token.encode()):
                 return 401, "The address lacks the token, or has another. Open the address that the server printed."
         return None
 
     def _counted(self, receive: Receive) -> Receive:
-        came = 0
+        received = 0
 
         async def counting() -> Message:
-            nonlocal came
+            nonlocal received
             message = await receive()
-            came += len(message.get("body", b""))
-            if came > self.most_bytes:
+            received += len(message.get("body", b""))
+            if received > self.most_bytes:
                 raise BodyTooLarge
             return message
 

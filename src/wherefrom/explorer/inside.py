@@ -39,19 +39,19 @@ def inside_steps(service: ModelService, question: TextQuestion) -> Iterator[Plai
             "special": list(encoding.special),
             "patterns": [[as_bytes(head) for head in layer] for layer in patterns],
             "relevance": (weights / total).tolist(),
-            "read": [round(float(one), 4) for one in cases[0].row_read],
+            "read": [round(float(share), 4) for share in cases[0].row_read],
         }
     }
     method = find_method(FLOW)
     try:
         explainer.passes.announce(method.needs())
-        given = method(cases[0])
+        attribution = method(cases[0])
     except WherefromError as error:
         yield {"flow": {"why": str(error)}}
         return
-    assert isinstance(given, Attribution)
-    assert given.flow is not None
-    yield {"flow": {"method": FLOW, "layers": [as_bytes(layer) for layer in accumulated(given.flow())]}}
+    assert isinstance(attribution, Attribution)
+    assert attribution.flow is not None
+    yield {"flow": {"method": FLOW, "layers": [as_bytes(layer) for layer in accumulated(attribution.flow())]}}
 
 
 def head_relevance(cases: Sequence[Case]) -> Tensor:
@@ -71,12 +71,12 @@ def head_relevance(cases: Sequence[Case]) -> Tensor:
 
 
 def accumulated(layers: Tensor) -> list[Tensor]:
-    """Where each position's content came from, behind every layer: rows sum to one. (query, key) each"""
-    product, found = torch.eye(layers.shape[-1], dtype=layers.dtype, device=layers.device), []
+    """Where each position's content came from, after every layer: rows sum to one. (query, key) each"""
+    product, products = torch.eye(layers.shape[-1], dtype=layers.dtype, device=layers.device), list[Tensor]()
     for layer in layers:
         product = layer @ product
-        found.append(product)
-    return found
+        products.append(product)
+    return products
 
 
 def as_bytes(shares: Tensor) -> str:

@@ -34,8 +34,8 @@ class ShownRun:
 
 def _numbers(summary: Summary) -> dict[str, Any]:
     """The leaderboard by every metric, and what each method costs alone."""
-    ranks, costs = summary.ranks, {one.method: one for one in summary.costs}
-    boards = {metric: {one.method: one for one in board} for metric, board in summary.boards.items()}
+    ranks, costs = summary.ranks, {cost.method: cost for cost in summary.costs}
+    boards = {metric: {standing.method: standing for standing in board} for metric, board in summary.boards.items()}
     return {
         "finished": summary.finished,
         "count": summary.examples,
@@ -69,13 +69,13 @@ def _value(standing: Any) -> dict[str, Any] | None:
 
 def _examples(run: Run, summary: Summary) -> list[dict[str, Any]]:
     """Every example and target once, those on which methods agree least first."""
-    found: dict[tuple[str, str], dict[str, Any]] = {}
+    examples: dict[tuple[str, str], dict[str, Any]] = {}
     for row in run.rows("explanations"):
         key = (row["example"], row["target"])
-        if key in found or len(found) >= MOST_EXAMPLES:
+        if key in examples or len(examples) >= MOST_EXAMPLES:
             continue
         label = row["label"]
-        found[key] = {
+        examples[key] = {
             "id": visible(str(row["example"])),
             "text": row["text"],
             "pair": row["pair"],
@@ -87,7 +87,7 @@ def _examples(run: Run, summary: Summary) -> list[dict[str, Any]]:
             "wrong": label is not None and row["prediction"] not in (label, *label.split(", ")),
             "agreement": summary.agreement.by_example.get(key),
         }
-    return sorted(found.values(), key=lambda one: (one["agreement"] is None, one["agreement"]))
+    return sorted(examples.values(), key=lambda example: (example["agreement"] is None, example["agreement"]))
 
 
 def _marked(row: Mapping[str, Any]) -> list[tuple[str, bool]] | None:
@@ -99,8 +99,8 @@ def _marked(row: Mapping[str, Any]) -> list[tuple[str, bool]] | None:
     if rationale is None:
         return None
     texts = [row["text"]] if row["pair"] is None else [row["text"], row["pair"]]
-    found = []
+    pieces = list[tuple[str, bool]]()
     for place, (text, spans) in enumerate(zip(texts, rationale, strict=False)):
-        found += [(" / ", False)] * bool(place)
-        found += [("".join(run.text for run in part.runs), part.marked) for part in with_marks([TextRun(text)], spans)]
-    return found
+        pieces += [(" / ", False)] * bool(place)
+        pieces += [("".join(run.text for run in part.runs), part.marked) for part in with_marks([TextRun(text)], spans)]
+    return pieces

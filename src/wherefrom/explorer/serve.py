@@ -45,16 +45,16 @@ def listening(host: str, port: int | None) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     last: OSError | None = None
     for candidate in (port,) if port is not None else (PORT, 0):
-        found = socket.socket(family)
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener = socket.socket(family)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            found.bind((host, candidate))
-            found.listen(2048)  # at once, so that whoever reads the address and asks waits instead of being refused
+            listener.bind((host, candidate))
+            listener.listen(2048)  # at once: early requests wait instead of being refused
         except (OSError, OverflowError) as error:
-            found.close()
+            listener.close()
             last = error if isinstance(error, OSError) else OSError(str(error))
         else:
-            return found
+            return listener
     raise BadOption(
         f"The server cannot listen at {host}, port {port or PORT}: {last.strerror or last if last else ''}."
         " Name another with --port or --host."

@@ -20,7 +20,7 @@ from wherefrom.report.wording import duration, findings, notes_of, options, unas
 
 @dataclass(frozen=True)
 class PageUnits:
-    """A text as the page shows it: stretches that can be hidden, and what stands between them.
+    """A text as the page shows it: stretches that can be hidden, and what is between them.
 
     Units that share a character, as the bytes of an emoji do, are one stretch. Special tokens are none.
     """
@@ -36,19 +36,19 @@ class PageUnits:
     @cached_property
     def groups(self) -> list[list[int]]:
         """The units of every stretch, by their place among `members`."""
-        found: list[list[int]] = []
+        groups: list[list[int]] = []
         edge = (-1, 0)  # the part of the text, and the last character that is taken
         for place, group in enumerate(self.members):
             part, (start, end) = self.encoding.segment[group[0]], self._span(group)
             if part < 0:
                 continue
-            if edge[0] == part and start < edge[1] and found:
-                found[-1].append(place)
+            if edge[0] == part and start < edge[1] and groups:
+                groups[-1].append(place)
                 edge = (part, max(edge[1], end))
             else:
-                found.append([place])
+                groups.append([place])
                 edge = (part, end)
-        return found
+        return groups
 
     def _span(self, group: Sequence[int]) -> tuple[int, int]:
         return (
@@ -58,16 +58,16 @@ class PageUnits:
 
     @cached_property
     def spans(self) -> list[tuple[int, int, int]]:
-        """Of every stretch: which part of the text it stands in, its first character and the one behind its last."""
-        found = []
+        """Of every stretch: the part of the text it is in, its first character, and the end (exclusive)."""
+        spans = []
         for group in self.groups:
             tokens = [token for place in group for token in self.members[place]]
             part, (start, end) = self.encoding.segment[tokens[0]], self._span(tokens)
             text = self.texts[part][start:end]
             if text.strip():
                 start, end = start + len(text) - len(text.lstrip()), end - (len(text) - len(text.rstrip()))
-            found.append((part, start, end))
-        return found
+            spans.append((part, start, end))
+        return spans
 
     @property
     def texts(self) -> list[str]:
@@ -75,7 +75,7 @@ class PageUnits:
 
     def tokens(self, stretches: Sequence[int]) -> list[int]:
         """The token positions of these stretches."""
-        return [token for one in stretches for place in self.groups[one] for token in self.members[place]]
+        return [token for stretch in stretches for place in self.groups[stretch] for token in self.members[place]]
 
     def pooled(self, scores: Sequence[float]) -> list[float]:
         """Scores of units as those of stretches."""
@@ -84,22 +84,22 @@ class PageUnits:
     @property
     def lines(self) -> list[list[PlainRun]]:
         """Every part of the text in runs: its text, the number of its stretch, whether the model did not read it."""
-        found = []
+        lines = []
         for part, text in enumerate(self.texts):
             reached, runs = 0, list[PlainRun]()
-            for number, (own, start, end) in enumerate(self.spans):
-                if own != part:
+            for number, (home, start, end) in enumerate(self.spans):
+                if home != part:
                     continue
                 start = max(start, reached)
                 runs += [(visible(text[reached:start]), None, False), (visible(text[start:end]), number, False)]
                 reached = max(end, reached)
             runs.append((visible(text[reached:]), None, self.encoding.cut > 0))
-            found.append([run for run in runs if run[0]])
-        return found
+            lines.append([run for run in runs if run[0]])
+        return lines
 
     def replaced(self, replacements: Mapping[int, str]) -> tuple[list[str], list[tuple[int, int, int] | None]]:
-        """The texts with other words in the place of some stretches, and where every stretch then stands; None for one
-        that is replaced by nothing.
+        """The texts with other words in the place of some stretches, and where every stretch is then; None for one that
+        is replaced by nothing.
         """
         texts, spans = [""] * len(self.texts), list[tuple[int, int, int] | None]()
         reached = [0] * len(self.texts)
@@ -121,7 +121,7 @@ def tokens_at(encoding: Encoding, spans: Sequence[tuple[int, int, int]]) -> list
     return [
         token
         for token, (part, (start, end)) in enumerate(zip(encoding.segment, encoding.offsets, strict=True))
-        if any(part == own and start < last and first < end for own, first, last in spans)
+        if any(part == home and start < last and first < end for home, first, last in spans)
     ]
 
 
@@ -153,7 +153,7 @@ def explanation_data(explanation: Explanation, units: PageUnits, asked: str) -> 
         "target": visible(explanation.target),
         "probability": explanation.output,
         "verdict": None if check is None else check.verdict,
-        "findings": [visible(f"{one.sentence} {one.which}".strip()) for one in findings(explanation)],
+        "findings": [visible(f"{finding.sentence} {finding.which}".strip()) for finding in findings(explanation)],
         "warning": warning(explanation),
         "notes": [visible(note) for note in notes_of(explanation)],
         "apart": [[name, value] for name, value in unassigned(explanation)],
@@ -175,21 +175,21 @@ def comparison_of(explanations: Mapping[str, Explanation], failed: Mapping[str, 
 def verdict_data(explanations: Mapping[str, Explanation]) -> dict[str, Any]:
     """What the methods agree on and where they differ, in words."""
     comparison = comparison_of(explanations)
-    found = comparison.conclusion()
+    conclusion = comparison.conclusion()
     words = in_words(comparison)
     floor = next((one.check for one in explanations.values() if one.method == FLOOR), None)
-    if words and found.basis == "checks" and floor is not None:
+    if words and conclusion.basis == "checks" and floor is not None:
         words = f"{words} {FLOOR}, which knows nothing of the text, is {floor.verdict}."
-    checks = [one.check for one in explanations.values() if one.check is not None]
+    checks = [explanation.check for explanation in explanations.values() if explanation.check is not None]
     if not words and checks and all(check.verdict == "too short" for check in checks):
         words = (
             "The text is too short to tell: random choices of words are few, and mostly share those that are tested."
         )
     return {
         "words": visible(words),
-        "supported": list(found.supported),
-        "weak": list(found.weak),
-        "not_supported": list(found.not_supported),
+        "supported": list(conclusion.supported),
+        "weak": list(conclusion.weak),
+        "not_supported": list(conclusion.not_supported),
     }
 
 

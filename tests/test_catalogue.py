@@ -14,7 +14,8 @@ from wherefrom.catalogue import CatalogueRow, Kind, _rows, catalogue
 from wherefrom.errors import UnknownName
 from wherefrom.registry import Metric, all_methods, all_metrics, check_name, listed
 
-DEFAULTS = {"scores_units": False, "needs": None, "group": "other"}  # of the decorators
+# Of the decorators.
+DEFAULTS = {"scores_units": False, "one_pass": False, "slow": False, "sets": {}, "group": "other"}
 
 
 def told(row: CatalogueRow, arguments: list[str]) -> dict[str, object]:
@@ -23,7 +24,7 @@ def told(row: CatalogueRow, arguments: list[str]) -> dict[str, object]:
 
 
 def test_every_method_is_listed_as_it_is_registered() -> None:
-    arguments = ["family", "signed", "per_class", "reads", "paper", "scores_units"]
+    arguments = [*registry.FACTS["method"], "reads"]
     found = {row.name: registry._catalogue_row("method", row) for row in all_methods()}
     ours = {name: row for name, row in found.items() if row.module.startswith("wherefrom.methods.")}
     assert {name: told(row, arguments) for name, row in catalogue("method").items()} == {
@@ -33,7 +34,7 @@ def test_every_method_is_listed_as_it_is_registered() -> None:
 
 
 def test_every_metric_is_listed_as_it_is_registered() -> None:
-    arguments = ["better", "needs", "paper", "group"]
+    arguments = list(registry.FACTS["metric"])
     found = {row.name: registry._catalogue_row("metric", row) for row in all_metrics()}
     ours = {name: row for name, row in found.items() if row.module.startswith("wherefrom.metrics.")}
     assert {name: told(row, arguments) for name, row in catalogue("metric").items()} == {

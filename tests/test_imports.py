@@ -53,6 +53,7 @@ VIEWS = {
 # What the screen side may see: plain data.
 PLAIN = (
     "errors",
+    "catalogue",
     "core",
     "report",
     "benchmark.summary",

@@ -45,7 +45,7 @@ from wherefrom.model.loading import DtypeSpec, load_model
 from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
 from wherefrom.progress import bar
-from wherefrom.registry import Configured, Method, Reference, check_options, find_method
+from wherefrom.registry import Configured, Method, Reference, auto_methods, check_options, find_method
 
 LEVELS: tuple[Level, ...] = ("token", "word", "sentence")
 FILLS = ("delete", "mask", "unk", "pad", "eos")
@@ -207,7 +207,7 @@ class Model:
 
     def _explain_automatically(self, text: Any, **asked: Any) -> Explanation | list[Explanation]:
         """The explanation by the first of the task's methods that can look into the model."""
-        first, *others = self.text_model.task.default_methods
+        first, *others = auto_methods(self.text_model.task.name)
         refused: NotSeen | None = None
         for name in (first, *others):
             try:

@@ -11,7 +11,7 @@ import typing
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -47,9 +47,10 @@ Reads = Literal[
     "relevance",
     "relevance_double",
 ]
+Scale = Literal["logit", "derivative"]
 # Where it depends on the options, a function of them that gives all that is read.
 ReadsByOptions = Callable[[Mapping[str, Any]], Iterable[Reads]]
-# The method, and its options, that gives the very same scores as another does with these options; None where none does.
+# Of the options: the name and options of the method it equals under them; None where it is a method of its own.
 SameAs = Callable[[Mapping[str, Any]], tuple[str, Mapping[str, Any]] | None]
 # Of a case and the options.
 Asks = Callable[[Any, Mapping[str, Any]], None]
@@ -58,7 +59,7 @@ PluginKind = Literal["method", "metric", "family", "reader"]
 
 @dataclass(frozen=True)
 class Method:
-    """A method and what is known of it. Called with a case and the method's options, it gives scores."""
+    """A method and the facts it declares. Called with a case and the method's options, it returns scores."""
 
     name: str
     function: Callable[..., Any]
@@ -69,31 +70,33 @@ class Method:
     paper: str
     scores_units: bool = False  # whether it scores words and sentences itself, instead of pooling its tokens' scores
     summary: str = ""
-    same_as: SameAs | None = None  # says with which options it is another method, which then has the place
-    asks: Asks | None = None  # announces what it will ask about a case, so that a list of texts is asked together
-
-    def announce_questions(self, case: Any, options: Mapping[str, Any]) -> None:
-        """Note what will be asked about a case, where that is known before anything is answered."""
-        if self.asks is not None:
-            defaults = {name: parameter.default for name, parameter in options_of(self.function).items()}
-            self.asks(case, {**defaults, **options})
+    same_as: SameAs | None = None  # returns the method it equals under these options
+    asks: Asks | None = None  # announces its queries about a case, so that those about a list of texts are batched
+    one_pass: bool = False  # whether a token of a continuation has the same scores without the tokens after it
+    slow: bool = False  # about as slow as all other methods together: left out of the set "fast"
+    scale: Scale | None = None  # what the scores are changes of
+    sets: Mapping[str, int] = field(default_factory=dict)  # its place in named sets of methods: see `methods_in`
 
     def __call__(self, case: Any, **options: Any) -> Any:
         return self.function(case, **options)
 
+    def announce_questions(self, case: Any, options: Mapping[str, Any]) -> None:
+        """Announce its queries about a case, where they are known before any is answered."""
+        if self.asks is not None:
+            self.asks(case, self._with_defaults(options))
+
     def other_name(self, options: Mapping[str, Any] | None = None) -> tuple[str, Mapping[str, Any]] | None:
-        """The method that it is nothing but, with these options, and that method's options."""
-        if self.same_as is None:
-            return None
-        defaults = {name: parameter.default for name, parameter in options_of(self.function).items()}
-        return self.same_as({**defaults, **(options or {})})
+        """The name and options of the method it equals under these options."""
+        return None if self.same_as is None else self.same_as(self._with_defaults(options))
 
     def needs(self, options: Mapping[str, Any] | None = None) -> frozenset[Reads]:
-        """What is read with these options; with the defaults, where none are given."""
+        """What it reads with these options; without options, by default."""
         if not callable(self.reads):
             return frozenset({self.reads})
-        defaults = {name: parameter.default for name, parameter in options_of(self.function).items()}
-        return frozenset(self.reads({**defaults, **(options or {})}))
+        return frozenset(self.reads(self._with_defaults(options)))
+
+    def _with_defaults(self, options: Mapping[str, Any] | None) -> dict[str, Any]:
+        return {**default_options(self.function), **(options or {})}
 
 
 Reference = Literal["others", "rationale", "answer", "second", "edited"]
@@ -155,6 +158,10 @@ def method(
     scores_units: bool = False,
     same_as: SameAs | None = None,
     asks: Asks | None = None,
+    one_pass: bool = False,
+    slow: bool = False,
+    scale: Scale | None = None,
+    sets: Mapping[str, int] | None = None,
 ) -> Callable[[Function], Function]:
     """Register a function as a method under its own name.
 
@@ -170,11 +177,17 @@ def method(
             or "nothing".
         paper: where it comes from; "none" if from nowhere.
         scores_units: whether it scores words and sentences itself, instead of having its tokens' scores pooled.
-        same_as: a function of the options that names the method it then is nothing but, and that method's options;
-            comparisons give the two one place. None where it is always a method of its own.
-        asks: a function of the case and the options that calls `case.announce_questions` with what the method will ask
-            of the model, where that is known beforehand: the questions about all texts of a list then go through the
-            model together. None: each text is asked about when its turn comes.
+        same_as: a function of the options that returns the name and options of the method it equals under them, which
+            then takes its place in comparisons. None where it is always a method of its own.
+        asks: a function of the case and the options that calls `case.announce_questions` with the queries the method
+            will make, where they are known in advance: the queries about all texts of a list then run in full batches.
+            None: each text is queried in turn.
+        one_pass: whether the scores of a token of a continuation are the same with and without the tokens after it, so
+            that one pass over the continuation serves all of its tokens. Otherwise every prefix has its own pass.
+        slow: whether it takes about as long as all other methods together; the set "fast" leaves it out.
+        scale: "logit" if the scores are parts or changes of the target's logit; "derivative" if they are derivatives of
+            it times what they are derivatives by. None where they are neither, so that only their order has a meaning.
+        sets: the sets of methods it belongs to, with its place in each, such as {"compare": 3}; see `methods_in`.
 
     Returns:
         A decorator that gives the function back as it is.
@@ -189,22 +202,9 @@ def method(
     """
 
     def register(function: Function) -> Function:
-        _add(
-            "method",
-            Method(
-                function.__name__,
-                function,
-                family,
-                signed,
-                per_class,
-                reads,
-                paper,
-                scores_units,
-                _summary(function),
-                same_as,
-                asks,
-            ),
-        )
+        facts = (family, signed, per_class, reads, paper, scores_units, _summary(function), same_as, asks)
+        row = Method(function.__name__, function, *facts, one_pass=one_pass, slow=slow, scale=scale, sets=sets or {})
+        _add("method", row)
         return function
 
     return register
@@ -479,6 +479,28 @@ def list_metrics(group: str | None = None) -> list[str]:
     return _names_with("metric", "group", group)
 
 
+def methods_in(name: str) -> tuple[str, ...]:
+    """The names of the methods in a set, in the order of the places they declare. Loads no torch.
+
+    Sets in use: "auto" (what explains where no method is named: the first that the model allows) and "auto:TASK", which
+    replaces it for a task; "compare" (the default of a comparison); "best" (the default candidates of `best`); "light"
+    (keep no attention, so they fit where others do not); "flip" (orders the units of a search for a flip); "heads"
+    (whose heads are searched).
+    """
+    places = {row.name: row.get("sets", {}).get(name) for row in listed("method") if row.get("sets")}
+    return tuple(sorted((method for method in places if places[method] is not None), key=lambda row: places[row]))
+
+
+def auto_methods(task: str) -> tuple[str, ...]:
+    """The methods that explain a task's decisions where none is named, the preferred one first."""
+    return methods_in(f"auto:{task}") or methods_in("auto")
+
+
+def methods_reading(*reads: Reads) -> tuple[str, ...]:
+    """The names of the methods that read one of these, by default and whatever their options. Loads no torch."""
+    return tuple(row.name for row in listed("method") if row.get("reads") in reads)
+
+
 def _names_with(kind: Kind, argument: str, wanted: str | None) -> list[str]:
     rows = listed(kind)
     if wanted is None:
@@ -534,14 +556,19 @@ def _load_plug_ins(kind: Kind) -> None:
         _load(kind)
 
 
+# The decorators' arguments that are plain values.
+FACTS: Mapping[Kind, tuple[str, ...]] = {
+    "method": ("family", "signed", "per_class", "paper", "scores_units", "one_pass", "slow", "scale", "sets"),
+    "metric": ("better", "needs", "group", "paper"),
+}
+
+
 def _catalogue_row(kind: Kind, row: Method | Metric) -> CatalogueRow:
     """The same of a row that was imported."""
-    plain = ("family", "signed", "per_class", "scores_units") if kind == "method" else ("better", "needs", "group")
-    declared = {name: getattr(row, name) for name in (*plain, "paper")}
+    declared = {name: getattr(row, name) for name in FACTS[kind]}
     if isinstance(row, Method):
         declared["reads"] = None if callable(row.reads) else row.reads
-    options = {name: parameter.default for name, parameter in options_of(row.function).items()}
-    return CatalogueRow(row.name, row.function.__module__, options, row.summary, declared)
+    return CatalogueRow(row.name, row.function.__module__, default_options(row.function), row.summary, declared)
 
 
 @dataclass(frozen=True)
@@ -571,6 +598,11 @@ def options_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """The keyword-only parameters of a method or metric."""
     parameters = inspect.signature(function, eval_str=True).parameters.values()
     return {p.name: p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
+def default_options(function: Callable[..., Any]) -> dict[str, Any]:
+    """The options of a method or metric with their default values."""
+    return {name: parameter.default for name, parameter in options_of(function).items()}
 
 
 def check_options(name: str, function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from wherefrom.api import Model
 from wherefrom.core.explanation import Explanation, ExplanationList
 from wherefrom.core.units import words
 from wherefrom.errors import BadOption, EmptyText
+from wherefrom.registry import auto_methods
 from wherefrom.report.wording import predicted
 
 
@@ -34,7 +35,7 @@ def test_lists_of_texts_and_of_targets_can_be_looked_at() -> None:
 
 def test_the_automatic_method_is_the_first_that_can_look_into_the_model() -> None:
     known = Model(tiny("bert"))
-    first = known.text_model.task.default_methods[0]
+    first = auto_methods(known.text_model.task.name)[0]
     assert known.explain("a fine film").method == first
     assert known.explain("a fine film") == replace(known.explain("a fine film", first), seconds=ANY)
 

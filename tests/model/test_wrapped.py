@@ -16,6 +16,7 @@ from transformers import AutoModelForSequenceClassification, PreTrainedModel
 import wherefrom
 from wherefrom.doctor import examine
 from wherefrom.errors import NotSeen, WrongModel
+from wherefrom.registry import auto_methods
 
 TEXT = "the film was not bad"
 
@@ -96,7 +97,7 @@ def test_quantised_layers_cost_the_methods_that_need_them_and_no_other(quantised
             model.explain(TEXT, name)
     automatic = model.explain(TEXT)
     assert automatic.method == "occlusion"
-    assert f"because {model.text_model.task.default_methods[0]} cannot be used" in automatic.notes[-1]
+    assert f"because {auto_methods(model.text_model.task.name)[0]} cannot be used" in automatic.notes[-1]
     assert "quantised layer" in automatic.notes[-1]
     tried = examine(model)["methods"]
     assert tried["occlusion"] is None

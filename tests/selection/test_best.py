@@ -13,8 +13,10 @@ from toys import additive_model
 import wherefrom
 from wherefrom.api import Model
 from wherefrom.errors import BadOption, UnknownName, WherefromError
-from wherefrom.registry import all_methods, find_method
-from wherefrom.selection.best import REPRESENTATIVE, candidates_of
+from wherefrom.registry import all_methods, find_method, methods_in
+from wherefrom.selection.best import candidates_of
+
+REPRESENTATIVE = methods_in("best")
 
 TEXT = "the film was not bad, but dull!"
 PAIR = ("is the plot good ?", "a fine film . the acting was never dull")

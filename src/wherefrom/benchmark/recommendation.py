@@ -13,12 +13,12 @@ import numpy as np
 from scipy.stats import rankdata
 
 from wherefrom.benchmark.statistics import BLOCKS, ROUNDS, Better, in_blocks, question_of
+from wherefrom.catalogue import floor_method
 from wherefrom.core.arrays import Numbers
 
 if TYPE_CHECKING:
     import pandas
 
-FLOOR = "random"  # the method that any other should surpass
 SURE = 0.95  # of the redraws
 
 
@@ -79,14 +79,14 @@ def redrawn_ranks(
     units = min(count, BLOCKS)
     drawn = np.random.default_rng(seed).multinomial(units, [1 / units] * units, size=rounds).astype(np.float64)
     by_question: dict[str, list[Numbers]] = {}
-    above = dict.fromkeys(methods, 0)
+    above, floor = dict.fromkeys(methods, 0), floor_method()
     for metric, table in wide.items():
         values = table.reindex(index=rows, columns=methods).to_numpy(dtype=np.float64)  # (example, method)
         means = _means(drawn, values, seed)  # (round, method)
         sign = -1.0 if better[metric] == "higher" else 1.0
         by_question.setdefault(str(question_of(metric)), []).append(rankdata(sign * means, axis=1, nan_policy="omit"))
-        if FLOOR in methods:
-            beside = values - values[:, [methods.index(FLOOR)]]
+        if floor in methods:
+            beside = values - values[:, [methods.index(floor)]]
             behind = sign * _means(drawn, beside, seed)  # below zero where it is better
             for place, name in enumerate(methods):
                 known = behind[~np.isnan(behind[:, place]), place]
@@ -127,10 +127,10 @@ def recommend(runs: Sequence[RedrawnRanks | None]) -> Recommendation | None:
     shares = (first / first.sum(axis=1, keepdims=True)).mean(0)  # those that share the first place share the round
     order = sorted((place for place in range(len(methods)) if shares[place] > 0), key=lambda place: -shares[place])
     best = methods[order[0]]
-    with_floor = FLOOR in methods
+    with_floor = floor_method() in methods
     above = sum(run.above_random[best] for run in given)
     return Recommendation(
-        method=None if best == FLOOR or (with_floor and not above) else best,
+        method=None if best == floor_method() or (with_floor and not above) else best,
         shares=tuple((methods[place], float(shares[place])) for place in order),
         examples=sum(run.examples for run in given),
         rounds=len(ranks),

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from wherefrom.benchmark.columns import explanation_of, rationale_of
-from wherefrom.benchmark.recommendation import FLOOR, RedrawnRanks, recommend, redrawn_ranks
+from wherefrom.benchmark.recommendation import RedrawnRanks, recommend, redrawn_ranks
 from wherefrom.benchmark.statistics import (
     Better,
     Curve,
@@ -27,6 +27,7 @@ from wherefrom.benchmark.statistics import (
     winners,
 )
 from wherefrom.benchmark.words import ClassWords, WordChoice, list_words
+from wherefrom.catalogue import floor_method
 from wherefrom.core.comparison import Rationale
 from wherefrom.core.explanation import SMALL_GAP, Explanation
 from wherefrom.errors import BadFile, BadOption, UnknownName
@@ -152,7 +153,7 @@ def _words(run: Run, summary: Summary, choice: WordChoice) -> list[ClassWords]:
     if choice.method is not None and choice.method not in summary.methods:
         raise UnknownName.among("method of this run", choice.method, summary.methods)
     told = recommend([summary.redrawn])
-    ranked = [method for method in summary.ranks.methods if method != FLOOR]
+    ranked = [method for method in summary.ranks.methods if method != floor_method()]
     method = choice.method or (told.method if told else None) or next(iter(ranked), None)
     return [] if method is None else list_words(run.rows("explanations", method, columns=WORDED), choice)
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from wherefrom.catalogue import floor_method
 from wherefrom.core.explanation import Explanation
 from wherefrom.core.files import FilePath, json_text, read_json, write_atomically
 from wherefrom.core.plain import from_plain
@@ -21,7 +22,6 @@ FORMAT = 1
 Rationale = tuple[tuple[Span, ...], tuple[Span, ...]]  # characters that people marked in the text, and in its pair
 SHAPE = "shape"  # metrics of this group describe scores and ask nothing of the model: no mean rank counts them
 ASKING = ("erasure", "one at a time")  # groups of metrics that ask the model whether the scores are true
-FLOOR = "random"  # the method that knows nothing
 STRONG = 0.5  # of a method's largest score: a unit that weighs so much by two methods with opposite signs is disputed
 
 
@@ -49,7 +49,7 @@ class Grade:
     group: str = "other"  # which question the metric answers
 
 
-Basis = Literal["checks", "random", "nothing"]
+Basis = Literal["checks", "floor", "nothing"]
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,8 @@ class Conclusion:
         supported: methods whose scores the model's answers support.
         weak: those that are neither.
         not_supported: methods that are no better than random.
-        basis: "checks" where every explanation was put to the test itself; "random" where grades were compared with
-            those of the method `random`; "nothing" where there was neither.
+        basis: "checks" where every explanation was put to the test itself; "floor" where grades were compared with
+            those of random scores; "nothing" where there was neither.
         agreed: the unit that all methods call the strongest, by its place; None where they differ.
         disagreement: where methods differ most; among those that are supported, where there are two.
     """
@@ -203,7 +203,7 @@ class Comparison:
             verdict: tuple(name for name, own in verdicts.items() if own == verdict)
             for verdict in ("supported", "weak", "not supported")
         }
-        several = [name for name in self.names if self._explanation(name).method != FLOOR]
+        several = [name for name in self.names if self._explanation(name).method != floor_method()]
         if len(names["supported"]) > 1:
             several = list(names["supported"])
         agreed, disagreement = self._disagreement(several)
@@ -214,12 +214,12 @@ class Comparison:
 
     def _verdicts(self) -> tuple[Basis, dict[str, str]]:
         """By method, `random` left out."""
-        judged = [name for name in self.names if self._explanation(name).method != FLOOR]
+        judged = [name for name in self.names if self._explanation(name).method != floor_method()]
         checks = {name: check.verdict for name in judged if (check := self._explanation(name).check) is not None}
         if judged and len(checks) == len(judged) and set(checks.values()) != {"too short"}:
             return "checks", dict(checks)
         floor = next(
-            (row for one, row in zip(self.explanations, self.grades, strict=True) if one.method == FLOOR), None
+            (row for one, row in zip(self.explanations, self.grades, strict=True) if one.method == floor_method()), None
         )
         groups = sorted({grade.group for grade in self.grades[0] if grade.group in ASKING}) if self.grades else []
         if floor is None or not groups:
@@ -231,7 +231,7 @@ class Comparison:
                 sum(_better(a, b) for a, b in zip(own, floor, strict=True) if a.group == group) > 0 for group in groups
             ]
             found[name] = "supported" if all(better) else "weak" if any(better) else "not supported"
-        return "random", found
+        return "floor", found
 
     def _disagreement(self, names: Sequence[str]) -> tuple[int | None, Disagreement | None]:
         """The strongest unit of all methods, where it is one; else where they differ most."""

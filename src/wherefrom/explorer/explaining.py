@@ -23,7 +23,6 @@ from wherefrom.explorer.questions import CurveQuestion, ExplainingQuestion, Text
 from wherefrom.explorer.service import ModelService, PlainData
 from wherefrom.explorer.sheet import PageUnits, best_data, comparison_of, explanation_data, verdict_data
 from wherefrom.explorer.turns import Stopped
-from wherefrom.grading.compare import SLOW
 from wherefrom.registry import Configured, Method, choose, options_of
 from wherefrom.report.comparison import page
 
@@ -124,7 +123,7 @@ def explain_steps(
 ) -> Iterator[PlainData]:
     """The rows of the methods, the quick ones first; then the verdict; then what `best` takes."""
     explainer = Explainer(service, question)
-    ordered = sorted(choices, key=lambda choice: (explainer.known(choice.asked) is None, choice.row.name in SLOW))
+    ordered = sorted(choices, key=lambda choice: (explainer.known(choice.asked) is None, choice.row.slow))
     explainer.announce(ordered)
     found: dict[str, Explanation] = {}
     for choice in ordered:

@@ -154,7 +154,6 @@ def model_facts(model: TextModel) -> dict[str, Any]:
 def method_rows() -> list[dict[str, Any]]:
     """Every method: its family, what it means, and the options that the page may set."""
     from wherefrom.explorer.explaining import simple_options
-    from wherefrom.grading.compare import SLOW
     from wherefrom.registry import find_method
 
     return [
@@ -162,7 +161,7 @@ def method_rows() -> list[dict[str, Any]]:
             "name": row.name,
             "family": row.get("family"),
             "summary": row.summary,
-            "slow": row.name in SLOW,
+            "slow": bool(row.get("slow")),
             "options": simple_options(find_method(row.name)),
         }
         for row in listed("method")

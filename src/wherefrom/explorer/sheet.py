@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from wherefrom.core.comparison import FLOOR, Comparison
+from wherefrom.catalogue import floor_method
+from wherefrom.core.comparison import Comparison
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.explanation import Explanation
 from wherefrom.core.units import Level
@@ -177,9 +178,9 @@ def verdict_data(explanations: Mapping[str, Explanation]) -> dict[str, Any]:
     comparison = comparison_of(explanations)
     conclusion = comparison.conclusion()
     words = in_words(comparison)
-    floor = next((one.check for one in explanations.values() if one.method == FLOOR), None)
+    floor = next((one.check for one in explanations.values() if one.method == floor_method()), None)
     if words and conclusion.basis == "checks" and floor is not None:
-        words = f"{words} {FLOOR}, which knows nothing of the text, is {floor.verdict}."
+        words = f"{words} {floor_method()}, which knows nothing of the text, is {floor.verdict}."
     checks = [explanation.check for explanation in explanations.values() if explanation.check is not None]
     if not words and checks and all(check.verdict == "too short" for check in checks):
         words = (

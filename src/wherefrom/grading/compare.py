@@ -22,6 +22,7 @@ from wherefrom.core.comparison import Comparison, Grade, Rationale
 from wherefrom.core.edits import EDITS, EditedText, TextUnits, same_units
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.explanation import Explanation
+from wherefrom.core.names import read_names
 from wherefrom.core.units import Level, Span
 from wherefrom.errors import BadOption, NotDefined, TextWithoutAnswer, UnknownName, WherefromError
 from wherefrom.grading.evidence import Evidence
@@ -29,24 +30,22 @@ from wherefrom.grading.grade import ConfiguredMetric, GradingTask, grade
 from wherefrom.model.generating import asked_about_output, asked_again, check_target, several_tokens
 from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
-from wherefrom.registry import Configured, Method, Reference, all_methods, all_metrics, choose, find_method, options_of
-
-# Eight methods of all families that explain by themselves, and four metrics that ask different things: whether the
-# strongest units are needed, whether they are enough, whether each unit does what its score says, how many signs are
-# wrong. Where there is more to compare with, one metric looks at that.
-DEFAULT_METHODS = (
-    "attention_rollout",
-    "attcat",
-    "integrated_gradients",
-    "alti",
-    "gae",
-    "attn_lrp",
-    "occlusion",
-    "random",
+from wherefrom.registry import (
+    Configured,
+    Method,
+    Reference,
+    all_methods,
+    all_metrics,
+    choose,
+    find_method,
+    methods_in,
+    options_of,
 )
+
+# Four metrics that measure different things: whether the strongest units are needed, whether they are enough, whether
+# each unit does what its score says, how many signs are wrong. Where there is a reference, one metric compares with it.
 DEFAULT_METRICS = ("comprehensiveness", "sufficiency", "rft", "faithfulness_violation")
 DEFAULT_BY_REFERENCE: Mapping[Reference, str] = {"rationale": "auprc", "second": "spearman"}
-SLOW = ("attention_flow", "best", "kernel_shap", "lime")  # each as slow as all the others together, or slower
 METHOD_SETS = ("default", "fast", "all")
 
 
@@ -95,16 +94,15 @@ def chosen_methods(asked: str | Sequence[str]) -> list[Configured[Method]]:
     families; `all`, every one that does not only choose among the others; `fast`, those without the slow ones.
     """
     if asked == "default":
-        names = list(DEFAULT_METHODS)
+        names = list(methods_in("compare"))
     elif asked in METHOD_SETS:
-        left_out = SLOW if asked == "fast" else ()
         names = [
             row.name
             for row in all_methods()
-            if row.family != "selection" and row.name not in left_out and row.other_name() is None
+            if row.family != "selection" and not (row.slow and asked == "fast") and row.other_name() is None
         ]
     else:
-        names = _listed(asked)
+        names = read_names(asked, "Methods and metrics")
     if not names:
         raise BadOption("Name at least one method, or say 'all'.")
     return without_twins(_without_duplicates([choose("method", name) for name in names]))
@@ -125,7 +123,7 @@ def chosen_metrics(
     if asked == "default":
         more = [name for needs, name in DEFAULT_BY_REFERENCE.items() if needs in known]
         asked = [*DEFAULT_METRICS, *more]
-    found = [ConfiguredMetric.read(name) for name in _listed(asked)]
+    found = [ConfiguredMetric.read(name) for name in read_names(asked, "Methods and metrics")]
     for one in found:
         if offered is not None and one.choice.row.needs == "second" and "second" not in offered:
             raise BadOption(f"{one.choice.asked} compares two models: name the other one with --against (against=).")
@@ -133,13 +131,6 @@ def chosen_metrics(
         raise BadOption("Name at least one metric, or say 'all'.")
     _without_duplicates([one.choice for one in found])
     return found
-
-
-def _listed(asked: str | Sequence[str]) -> list[str]:
-    names = asked.split(",") if isinstance(asked, str) else list(asked) if isinstance(asked, Iterable) else [asked]
-    if any(not isinstance(name, str) for name in names):
-        raise BadOption(f"Methods and metrics are given by their names, in a list or between commas, not as {asked!r}.")
-    return [name.strip() for name in names if name.strip()]
 
 
 def _without_duplicates(choices: list[Configured[Any]]) -> list[Configured[Any]]:

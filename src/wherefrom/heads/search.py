@@ -24,7 +24,7 @@ from wherefrom.heads.searched_heads import SearchedHeads
 from wherefrom.model.fingerprint import fingerprint
 from wherefrom.model.text_model import TextModel
 from wherefrom.progress import OnProgress
-from wherefrom.registry import Configured, find_method
+from wherefrom.registry import Configured, find_method, methods_in
 
 LEAST_GAIN = 1e-6  # what is smaller is the rounding of a mean
 TOGETHER = 12  # masks that are tried on one forward pass
@@ -141,7 +141,7 @@ def mask_values(
 
     asker: answers what was asked of a text before, whichever mask asked it.
     """
-    row = find_method("mask_lrp")
+    row = find_method(methods_in("heads")[0])
     methods = [Configured(f"mask {number}", row, {"heads": mask}) for number, mask in enumerate(masks)]
     comparer = Comparer(model, methods, [metric], skip=False)
     sign = 1.0 if metric.choice.row.better == "higher" else -1.0

@@ -29,7 +29,15 @@ def reads_of(_: Mapping[str, Any]) -> set[Reads]:
     return {"hidden_gradients", "mean_attention"}
 
 
-@method(family="gradient", signed=True, per_class=True, reads=reads_of, paper="Qiang et al. 2022 (AttCAT)")
+@method(
+    family="gradient",
+    signed=True,
+    per_class=True,
+    reads=reads_of,
+    paper="Qiang et al. 2022 (AttCAT)",
+    scale="derivative",
+    sets={"compare": 2, "best": 2},
+)
 def attcat(
     case: Case,
     *,

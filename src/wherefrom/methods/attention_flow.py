@@ -33,6 +33,8 @@ UNIT = 2**30  # the solver takes whole numbers: all that leaves one node, as a 3
     per_class=False,
     reads="mean_attention",
     paper="Abnar & Zuidema 2020, arXiv:2005.00928",
+    one_pass=True,
+    slow=True,
 )
 def attention_flow(case: Case, *, patient: bool = False) -> Tensor:
     layers = mixed_sublayers(case) if case.model.task.two_stacks else _mixed_layers(case)

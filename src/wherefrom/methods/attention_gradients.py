@@ -19,6 +19,8 @@ from wherefrom.registry import method
     per_class=True,
     reads="last_attention_gradient",
     paper="Qiang et al. 2022 (AttCAT), 'Grads'",
+    one_pass=True,
+    scale="derivative",
 )
 def attention_gradients(case: Case) -> Tensor:
     two = case.model.task.two_stacks

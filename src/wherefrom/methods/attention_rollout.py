@@ -23,6 +23,8 @@ from wherefrom.registry import method
     per_class=False,
     reads="mean_attention",
     paper="Abnar & Zuidema 2020, arXiv:2005.00928",
+    one_pass=True,
+    sets={"compare": 1},
 )
 def attention_rollout(case: Case) -> Attribution:
     if case.model.task.two_stacks:

@@ -21,6 +21,8 @@ from wherefrom.registry import method
     per_class=True,
     reads="attention_x_gradients",
     paper="Barkan et al. 2021 (Grad-SAM), arXiv:2204.11073",
+    one_pass=True,
+    scale="derivative",
 )
 def attention_x_gradient(case: Case, *, relu: bool = False) -> Attribution:
     two = case.model.task.two_stacks

@@ -18,6 +18,9 @@ from wherefrom.registry import method
     per_class=True,
     reads="modified_gradient",
     paper="Achtibat et al. 2024, arXiv:2402.05602",
+    one_pass=True,
+    scale="logit",
+    sets={"auto": 1, "compare": 6, "best": 7, "light": 3},
 )
 def attn_lrp(case: Case) -> Attribution:
     return input_times(case, "attn_lrp")

@@ -22,6 +22,7 @@ from wherefrom.selection.best import Winner, candidates_of, find_best, judges_of
     reads=reads_of,
     paper="Wherefrom, after Mylonas et al. 2023, arXiv:2209.10876",
     scores_units=True,
+    slow=True,
 )
 def best(
     case: Case,

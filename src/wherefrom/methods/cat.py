@@ -17,7 +17,15 @@ from wherefrom.case.stacks import stack_states
 from wherefrom.registry import method
 
 
-@method(family="gradient", signed=True, per_class=True, reads="hidden_gradients", paper="Qiang et al. 2022 (AttCAT)")
+@method(
+    family="gradient",
+    signed=True,
+    per_class=True,
+    reads="hidden_gradients",
+    paper="Qiang et al. 2022 (AttCAT)",
+    one_pass=True,
+    scale="derivative",
+)
 def cat(case: Case, *, hidden: Literal["input", "output"] = "input") -> Tensor:
     if case.model.task.two_stacks:
         return _of_two_stacks(case, outputs=hidden == "output")

@@ -18,6 +18,9 @@ from wherefrom.registry import method
     per_class=True,
     reads="modified_gradient",
     paper="Ali et al. 2022, arXiv:2202.07304",
+    one_pass=True,
+    scale="logit",
+    sets={"best": 6},
 )
 def cp_lrp(case: Case) -> Attribution:
     return input_times(case, "cp_lrp")

@@ -32,6 +32,7 @@ ALL_IN_ONE = (
     per_class=False,
     reads="attention",
     paper="Modarressi et al. 2022, arXiv:2205.03286",
+    one_pass=True,
 )
 def globenc(case: Case) -> Attribution:
     layers = case.parts(second_norm=True)

@@ -29,7 +29,15 @@ ROUNDING = (
 )
 
 
-@method(family="gradient", signed=True, per_class=True, reads="embeddings", paper="Denil et al. 2015, arXiv:1412.6815")
+@method(
+    family="gradient",
+    signed=True,
+    per_class=True,
+    reads="embeddings",
+    paper="Denil et al. 2015, arXiv:1412.6815",
+    one_pass=True,
+    scale="derivative",
+)
 def input_x_gradient(case: Case, *, reduce: Reduce = "sum", baseline: Baseline = "zero") -> Attribution:
     embeddings, gradient = case.embeddings, case.embedding_gradient
     if baseline != "zero":

@@ -34,6 +34,9 @@ PathBaseline = Literal["auto", "mask", "pad", "unk", "eos", "zero"]
     per_class=True,
     reads="path",
     paper="Sundararajan et al. 2017, arXiv:1703.01365",
+    one_pass=True,
+    scale="logit",
+    sets={"auto": 2, "compare": 3, "best": 3, "light": 2},
 )
 def integrated_gradients(
     case: Case, *, steps: int | None = None, baseline: PathBaseline = "auto", reduce: Reduce = "sum"

@@ -50,6 +50,9 @@ def coalitions(case: Case, samples: int | None, seed: int) -> tuple[Pairs, Tenso
     paper="Lundberg & Lee 2017, arXiv:1705.07874",
     scores_units=True,
     asks=asks,
+    one_pass=True,
+    slow=True,
+    scale="logit",
 )
 def kernel_shap(case: Case, *, samples: int | None = None, seed: int = 0, fill: FillOption = "auto") -> Attribution:
     hide = hidden_by(case, fill)

@@ -47,6 +47,9 @@ def samples_of(case: Case, samples: int | None, seed: int) -> Tensor:
     paper="Ribeiro et al. 2016, arXiv:1602.04938",
     scores_units=True,
     asks=asks,
+    one_pass=True,
+    slow=True,
+    scale="logit",
 )
 def lime(
     case: Case,

@@ -21,6 +21,8 @@ from wherefrom.registry import method
     per_class=True,
     reads="modified_gradient",
     paper="Wherefrom, after Ferrando et al. 2022, arXiv:2203.04212",
+    one_pass=True,
+    scale="logit",
 )
 def logit_contributions(case: Case, *, layer: int = 0) -> Attribution:
     maps = case.relevance("local_linear", "blocks")  # before every block, and behind the last

@@ -30,6 +30,8 @@ def relevance_reads(options: Mapping[str, Any]) -> set[Reads]:
     per_class=True,
     reads=relevance_reads,
     paper="Bach et al. 2015; rules of Chefer et al. 2021, arXiv:2012.09838",
+    one_pass=True,
+    scale="logit",
 )
 def lrp(case: Case, *, at: Literal["encoder", "words"] = "encoder", precision: PassPrecision = "double") -> Attribution:
     place: Literal["blocks", "words"] = "blocks" if at == "encoder" else "words"

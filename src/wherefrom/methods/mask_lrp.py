@@ -46,6 +46,8 @@ def same_as(options: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]] | None:
     reads=relevance_reads,
     paper="Song et al. 2024, arXiv:2401.09972",
     same_as=same_as,
+    one_pass=True,
+    sets={"heads": 1},
 )
 def mask_lrp(
     case: Case,

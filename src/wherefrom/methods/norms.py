@@ -17,6 +17,7 @@ from wherefrom.registry import method
     per_class=False,
     reads="attention",
     paper="Kobayashi et al. 2021, arXiv:2109.07152",
+    one_pass=True,
 )
 def norms(case: Case) -> Attribution:
     layers = case.parts()

@@ -31,6 +31,9 @@ def hidden_by(case: Case, fill: FillOption) -> str:
     paper="Zeiler & Fergus 2014, arXiv:1311.2901",
     scores_units=True,
     asks=asks,
+    one_pass=True,
+    scale="logit",
+    sets={"auto": 3, "auto:seq2seq": 2, "compare": 7, "best": 8, "light": 4, "flip": 1},
 )
 def occlusion(case: Case, *, fill: FillOption = "auto") -> Attribution:
     hide = hidden_by(case, fill)

@@ -14,7 +14,12 @@ from wherefrom.registry import method
 
 
 @method(
-    family="relevance", signed=False, per_class=True, reads=relevance_reads, paper="Voita et al. 2019, arXiv:1905.09418"
+    family="relevance",
+    signed=False,
+    per_class=True,
+    reads=relevance_reads,
+    paper="Voita et al. 2019, arXiv:1905.09418",
+    one_pass=True,
 )
 def partial_lrp(case: Case, *, precision: PassPrecision = "model") -> Tensor:
     (relevance,) = case.relevance("zplus", "top", double=precision == "double")  # (head, query, key)

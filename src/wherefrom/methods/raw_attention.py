@@ -22,7 +22,12 @@ def reads_of(options: Mapping[str, Any]) -> set[Reads]:
 
 
 @method(
-    family="attention", signed=False, per_class=False, reads=reads_of, paper="Bahdanau et al. 2015, arXiv:1409.0473"
+    family="attention",
+    signed=False,
+    per_class=False,
+    reads=reads_of,
+    paper="Bahdanau et al. 2015, arXiv:1409.0473",
+    one_pass=True,
 )
 def raw_attention(case: Case, *, layer: int = -1, head: int | None = None) -> Tensor:
     layers = joint_attention(case) if case.model.task.two_stacks else _layers(case, mean=head is None)

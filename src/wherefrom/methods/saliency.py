@@ -14,7 +14,13 @@ from wherefrom.registry import method
 
 
 @method(
-    family="gradient", signed=False, per_class=True, reads="embeddings", paper="Simonyan et al. 2014, arXiv:1312.6034"
+    family="gradient",
+    signed=False,
+    per_class=True,
+    reads="embeddings",
+    paper="Simonyan et al. 2014, arXiv:1312.6034",
+    one_pass=True,
+    sets={"auto:seq2seq": 1, "light": 1},
 )
 def saliency(case: Case, *, norm: Literal["l2", "l1", "mean"] = "l2") -> Tensor:
     gradient = case.embedding_gradient  # (token, size)

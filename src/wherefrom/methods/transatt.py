@@ -24,6 +24,7 @@ from wherefrom.registry import method
     per_class=True,
     reads=relevance_reads,
     paper="Chefer et al. 2021, arXiv:2012.09838",
+    one_pass=True,
 )
 def transatt(case: Case, *, normalise: bool = True, precision: PassPrecision = "double") -> Tensor:
     return rolled_out(case, case.weighted_attention(Propagation("zplus", double=precision == "double")), normalise)

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from wherefrom.benchmark.recommendation import FLOOR, recommend
+from wherefrom.benchmark.recommendation import recommend
 from wherefrom.benchmark.statistics import Curve, Energy, Interval, MethodCost, Ranks, Standing, question_of
 from wherefrom.benchmark.summary import Disputed, Summary, ranks_over_data_sets
+from wherefrom.catalogue import floor_method
 from wherefrom.core.comparison import Rationale
 from wherefrom.core.explanation import Explanation
 from wherefrom.core.target import written_value
@@ -135,8 +136,8 @@ def _duration(seconds: float) -> str:
 
 
 def _colours(methods: Sequence[str]) -> dict[str, str]:
-    metric_title = [method for method in methods if method != FLOOR][: len(COLOURS)]
-    return dict(zip(metric_title, COLOURS, strict=False)) | {FLOOR: INK}
+    metric_title = [method for method in methods if method != floor_method()][: len(COLOURS)]
+    return dict(zip(metric_title, COLOURS, strict=False)) | {floor_method(): INK}
 
 
 def _rank_table(ranks: Ranks) -> PageTable:
@@ -366,7 +367,7 @@ def _winners(summary: Summary) -> list[tuple[str, int, list[tuple[str, int, str]
 def _side_by_side(explanations: Sequence[Explanation], order: Sequence[str]) -> list[Explanation]:
     """The explanations of the best methods, in the order of their ranks."""
     known = {explanation.method: explanation for explanation in explanations}
-    return [known[method] for method in order if method in known and method != FLOOR][:SIDE_BY_SIDE]
+    return [known[method] for method in order if method in known and method != floor_method()][:SIDE_BY_SIDE]
 
 
 def _cut(explanation: Explanation) -> int | None:
@@ -497,7 +498,7 @@ def _curve_figure(
 
 
 def _line(axes: Axes, across: Sequence[float], up: Sequence[float], method: str, colours: Mapping[str, str]) -> None:
-    if method == FLOOR:
+    if method == floor_method():
         axes.plot(across, up, color=INK, linestyle="--", linewidth=1.4, label=method)
     elif method in colours:
         axes.plot(across, up, color=colours[method], linewidth=1.9, label=method)
@@ -559,7 +560,7 @@ def _faithful_and_cheap(summary: Summary, colours: Mapping[str, str]) -> str | N
     higher = summary.better[metric] == "higher"
     front: list[tuple[float, float]] = []
     for across, up, one in sorted(shown, key=lambda dot: (dot[0], dot[1] if not higher else -dot[1])):
-        colour = INK if one.method == FLOOR else colours.get(one.method, INK)
+        colour = INK if one.method == floor_method() else colours.get(one.method, INK)
         faint = 1.0 if one.method in colours else 0.6
         if one.interval is not None:
             axes.plot([across] * 2, one.interval, color=colour, alpha=faint, linewidth=2, solid_capstyle="round")

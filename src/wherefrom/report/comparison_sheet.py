@@ -11,6 +11,7 @@ from typing import NamedTuple
 from wherefrom.core.comparison import Comparison, Conclusion, Grade
 from wherefrom.core.comparison import printed as figure
 from wherefrom.core.explanation import Explanation
+from wherefrom.core.names import join_names
 from wherefrom.report.effect import gap_warning
 from wherefrom.report.pieces import token_label, visible
 from wherefrom.report.wording import duration
@@ -112,11 +113,11 @@ def _judgement(comparison: Comparison, found: Conclusion) -> str:
         (found.weak, "in between"),
         (found.not_supported, "no better than random"),
     ]
-    said = [f"{_and(names)} {'is' if len(names) == 1 else 'are'} {what}" for names, what in groups if names]
+    said = [f"{join_names(names)} {'is' if len(names) == 1 else 'are'} {what}" for names, what in groups if names]
     if len(said) == 1 and len(found.supported + found.weak + found.not_supported) > 1:
         judged, what = next((names, what) for names, what in groups if names)
         others = [name for name in comparison.names if name not in judged]  # such as `random`, which is the yardstick
-        return f"Every method{f' but {_and(others)}' if others else ''} is {what}."
+        return f"Every method{f' but {join_names(others)}' if others else ''} is {what}."
     return "; ".join(said) + "." if said else ""
 
 
@@ -145,10 +146,6 @@ def _unit(comparison: Comparison, place: int) -> str:
     start, end = one.offsets[place]
     text = one.text if one.segment[place] == 0 else one.pair or ""
     return token_label(text[start:end], one.tokens[place])
-
-
-def _and(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def ordinal(place: int) -> str:
@@ -203,11 +200,11 @@ def _footnote(comparison: Comparison, why: str) -> str:
         metrics += concerned
         methods += [name] * bool(concerned)
     every = len(methods) == len(comparison.names)
-    concerned_methods = "every method" if every and len(methods) > 1 else _listed(methods)
+    concerned_methods = "every method" if every and len(methods) > 1 else _shortened(methods)
     return visible(f"{', '.join(dict.fromkeys(metrics))} of {concerned_methods}: {why}")
 
 
-def _listed(names: Sequence[str]) -> str:
+def _shortened(names: Sequence[str]) -> str:
     return ", ".join(names) if len(names) <= MANY + 1 else f"{', '.join(names[:MANY])} and {len(names) - MANY} more"
 
 

@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from wherefrom.catalogue import catalogue
 from wherefrom.core.check import SPREAD_IN_PROBABILITY
 from wherefrom.core.explanation import Explanation
 from wherefrom.core.target import written_value
@@ -18,17 +19,6 @@ LOUD = 0.10  # from ten points on, colours have their full strength
 PALE = 0.12  # what is left of it where the scores are tiny: the order can still be seen
 SATURATED = 0.99  # above this probability, or as far below one half, the logit may move and the probability hardly does
 ROUNDING = 1e-6  # of the largest score, or of a logit: what single precision cannot tell apart
-
-# Scores that share out the target's logit, or are changes of it: their sum says how far the logit could move.
-LOGITS = frozenset(
-    {
-        *("integrated_gradients", "lrp", "attn_lrp", "cp_lrp", "logit_contributions"),
-        *("occlusion", "lime", "kernel_shap"),
-    }
-)
-# Derivatives of the logit times what they belong to. They say what a small change does, which is less than what hiding
-# a word does; so the model's own answers count where the explanation was checked.
-DERIVATIVES = frozenset({"input_x_gradient", "cat", "attcat", "attention_x_gradient", "attention_gradients"})
 
 
 class Effect(NamedTuple):
@@ -62,11 +52,19 @@ def effect_of(explanation: Explanation, *, special: bool = False) -> Effect | No
     if explanation.value is not None:
         return _effect_on_value(explanation, total)
     computed = Effect(shift(explanation.output, total), measured=False)
-    if explanation.signed and explanation.method in LOGITS:  # an option that takes the sign away takes the unit, too
+    if explanation.signed and _scale(explanation) == "logit":  # an option that takes the sign away takes the unit, too
         return computed
     if explanation.check is not None:
         return Effect(explanation.check.effect, measured=True)
-    return computed if explanation.signed and explanation.method in DERIVATIVES else None
+    return computed if explanation.signed and _scale(explanation) == "derivative" else None
+
+
+def _scale(explanation: Explanation) -> str | None:
+    """What the method's scores are changes of: the target's logit, or its derivative times what that is taken by. A
+    derivative says what a small change does, which is less than what hiding a word does; so a check precedes it.
+    """
+    row = catalogue("method").get(explanation.method)
+    return None if row is None else row.get("scale")
 
 
 def _effect_on_value(explanation: Explanation, total: float) -> Effect | None:
@@ -74,7 +72,7 @@ def _effect_on_value(explanation: Explanation, total: float) -> Effect | None:
     check = explanation.check
     if check is None or not check.spread:
         return None
-    measured = not (explanation.signed and explanation.method in LOGITS)
+    measured = not (explanation.signed and _scale(explanation) == "logit")
     return Effect(SPREAD_IN_PROBABILITY * (check.effect if measured else total) / check.spread, measured)
 
 

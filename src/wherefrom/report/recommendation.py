@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from wherefrom.benchmark.recommendation import Recommendation
 from wherefrom.benchmark.summary import Summary
+from wherefrom.core.names import join_names
 from wherefrom.report.pieces import visible
 from wherefrom.report.wording import duration
 
@@ -48,7 +49,7 @@ def recommended(found: Recommendation | None, seconds: Mapping[str, float]) -> R
     if not others:
         parts.append(f"It has the best mean rank in {_share(share)} of {redraws}.")
     else:
-        named = _listed([f"{visible(name)} ({_share(one)})" for name, one in others[:3]])
+        named = join_names([f"{visible(name)} ({_share(one)})" for name, one in others[:3]])
         more = f" and {len(others) - 3} more" if len(others) > 3 else ""
         parts.append(
             f"It has the best mean rank in {_share(share)} of {redraws}; {named}{more} may be as good:"
@@ -70,7 +71,3 @@ def recommended(found: Recommendation | None, seconds: Mapping[str, float]) -> R
 
 def _share(share: float) -> str:
     return f"{share:.0%}" if 0.01 <= share <= 0.99 or share == 1 else "over 99%" if share > 0.5 else "under 1%"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

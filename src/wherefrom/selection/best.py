@@ -12,14 +12,14 @@ from torch import Tensor
 
 from wherefrom.case.case import Attribution, Case
 from wherefrom.case.explain import attributions, unit_scores
+from wherefrom.core.names import read_names
 from wherefrom.errors import BadOption, WherefromError
 from wherefrom.grading.compare import without_twins
 from wherefrom.grading.evidence import Evidence
 from wherefrom.grading.grade import ConfiguredMetric, GradingTask, grade
 from wherefrom.optimus.search import chosen, real_units, scores_of
-from wherefrom.registry import Configured, Method, Reads, all_methods, choose
+from wherefrom.registry import Configured, Method, Reads, all_methods, choose, methods_in
 
-REPRESENTATIVE = ("optimus", "attcat", "integrated_gradients", "alti", "gae", "cp_lrp", "attn_lrp", "occlusion")
 NO_CANDIDATES = ("selection", "floor")  # families that "all" leaves out: choosing itself, and scores that know nothing
 
 
@@ -36,7 +36,7 @@ def candidates_of(asked: object) -> list[Configured[Method]]:
     """ "representative", "all", or methods as `name:option=value`, in a list or between commas."""
     if asked == "all":
         asked = [row.name for row in all_methods() if row.family not in NO_CANDIDATES and row.other_name() is None]
-    names = _listed("candidates", REPRESENTATIVE if asked == "representative" else asked)
+    names = _names("candidates", methods_in("best") if asked == "representative" else asked)
     found = [choose("method", name) for name in names]
     for choice in found:
         if choice.row.family == "selection":
@@ -54,21 +54,18 @@ def reads_of(options: Mapping[str, Any]) -> set[Reads]:
 
 def judges_of(asked: object, metric: ConfiguredMetric) -> list[ConfiguredMetric]:
     """The metrics that grade what another one chose; that one is left out."""
-    found = [ConfiguredMetric.read(name) for name in _listed("judges", asked)]
+    found = [ConfiguredMetric.read(name) for name in _names("judges", asked)]
     others = [judge for judge in found if judge.choice.row is not metric.choice.row]
     if not others:
         raise BadOption(f"What {metric.choice.asked} chooses is graded by another metric: name at least one in judges.")
     return others
 
 
-def _listed(what: str, asked: object) -> list[str]:
-    names = asked.split(",") if isinstance(asked, str) else asked
-    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-        raise BadOption(f"{what} are names, in a list or between commas, not {asked!r}.")
-    found = list(dict.fromkeys(name.strip() for name in names if name.strip()))
-    if not found:
+def _names(what: str, value: object) -> list[str]:
+    names = list(dict.fromkeys(read_names(value, what)))
+    if not names:
         raise BadOption(f"Name at least one of the {what}.")
-    return found
+    return names
 
 
 def find_best(

@@ -13,7 +13,7 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import SavedTarget, Target, resolve_target
 from wherefrom.core.units import Span
 from wherefrom.errors import BadOption, NotDefined
-from wherefrom.model.tasks.task import USUAL_METHODS, SingleRow, TargetSpec
+from wherefrom.model.tasks.task import SingleRow, TargetSpec
 from wherefrom.registry import Reference
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ class Classification(SingleRow):
     auto: str = "AutoModelForSequenceClassification"
     sample: str = "Is it so?"
     reads_pairs: bool = True
-    default_methods: tuple[str, ...] = USUAL_METHODS
     has_labels: bool = True
     position_depends_on_family: bool = True
     finds_end_by_padding: bool = True

@@ -20,7 +20,7 @@ from wherefrom.core.target import MaskedWord, SavedTarget, Target, joint_probabi
 from wherefrom.core.units import Span
 from wherefrom.errors import BadOption, EmptyText, MissingToken, UnknownName, WherefromError
 from wherefrom.model.tasks.classification import two_of
-from wherefrom.model.tasks.task import USUAL_METHODS, TargetSpec
+from wherefrom.model.tasks.task import TargetSpec
 from wherefrom.model.tasks.tokens import SHOWN, TokenTask, token_target
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ class MaskedToken(TokenTask):
     auto: str = "AutoModelForMaskedLM"
     sample: str = "Is {mask} so?"
     reads_pairs: bool = True
-    default_methods: tuple[str, ...] = USUAL_METHODS
 
     def asked_at(self, model: TextModel, text: str, span: Span) -> str:
         return f"{text[: span[0]]}{model.tokenizer.mask_token}{text[span[1] :]}"

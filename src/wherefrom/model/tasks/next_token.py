@@ -10,7 +10,6 @@ from torch import Tensor
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.units import Span
 from wherefrom.errors import WherefromError
-from wherefrom.model.tasks.task import USUAL_METHODS
 from wherefrom.model.tasks.tokens import TokenTask
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ class NextToken(TokenTask):
     auto: str = "AutoModelForCausalLM"
     sample: str = "Is it so?"
     reads_pairs: bool = False
-    default_methods: tuple[str, ...] = USUAL_METHODS
 
     def asked_at(self, model: TextModel, text: str, span: Span) -> str:
         del model

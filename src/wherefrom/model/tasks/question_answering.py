@@ -13,7 +13,7 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import Boundary, SavedTarget, Target
 from wherefrom.core.units import Span
 from wherefrom.errors import BadOption, NotDefined, UnknownName, WherefromError
-from wherefrom.model.tasks.task import USUAL_METHODS, SingleRow, TargetSpec
+from wherefrom.model.tasks.task import SingleRow, TargetSpec
 from wherefrom.registry import Reference
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ class QuestionAnswering(SingleRow):
     sample: str = "Is it so?"
     sample_pair: ClassVar[str | None] = "It is, and it was."
     reads_pairs: bool = True
-    default_methods: tuple[str, ...] = USUAL_METHODS
     has_labels: bool = False
     position_depends_on_family: bool = False
     finds_end_by_padding: bool = False

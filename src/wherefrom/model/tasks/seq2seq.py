@@ -44,7 +44,6 @@ class Seq2Seq(TokenTask):
     auto: str = "AutoModelForSeq2SeqLM"
     sample: str = "Is it so?"
     reads_pairs: bool = False
-    default_methods: tuple[str, ...] = ("saliency", "occlusion")
     two_stacks: bool = True
     tokens: tuple[int, ...] = ()
     versus: tuple[int | None, ...] = ()

@@ -25,10 +25,6 @@ if TYPE_CHECKING:
 # other); None for what the model predicts.
 TargetSpec = str | int | tuple[str | int, str | int] | None
 
-# What explains a decision where no method is named, until something else is measured for a task: one that looks into
-# the model, one that needs gradients at the embeddings, one that only asks.
-USUAL_METHODS = ("attn_lrp", "integrated_gradients", "occlusion")
-
 
 class Task(Protocol):
     """Logits are (row, class) for tasks that decide one thing about a text; (row, 2, token) for extractive question
@@ -79,12 +75,6 @@ class Task(Protocol):
     @property
     def reads_pairs(self) -> bool:
         """Whether two texts mean something to it."""
-
-    @property
-    def default_methods(self) -> tuple[str, ...]:
-        """What explains it where no method is named: the first of these that can look into the model. For which tasks
-        that was measured, docs/which-method.md says.
-        """
 
     @property
     def several_rows(self) -> str | None:

@@ -18,7 +18,7 @@ from wherefrom.core.target import SavedTarget, Target, WordTag, joint_probabilit
 from wherefrom.core.units import Span
 from wherefrom.errors import BadOption, NotDefined, UnknownName, WherefromError
 from wherefrom.model.tasks.classification import two_of
-from wherefrom.model.tasks.task import USUAL_METHODS, SingleRow, TargetSpec
+from wherefrom.model.tasks.task import SingleRow, TargetSpec
 from wherefrom.registry import Reference
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ class TokenClassification(SingleRow):
     auto: str = "AutoModelForTokenClassification"
     sample: str = "Is it so?"
     reads_pairs: bool = False
-    default_methods: tuple[str, ...] = USUAL_METHODS
     has_labels: bool = False  # a target is a place and a tag, and no label of a whole text
     position_depends_on_family: bool = False
     finds_end_by_padding: bool = False

@@ -16,7 +16,9 @@ from wherefrom.registry import auto_methods, find_method, methods_in, methods_re
 
 BELOW = set(ORDER[: ORDER.index("methods")]) - {"case", "model"}  # until these have read the facts
 # The same word for something else: torch.cat, and the thresholds of the ALTI paper.
-OTHER_MEANINGS = {("model.relevance.rules", "cat"), ("metrics.comprehensiveness", "alti")}
+OTHER_MEANINGS = {(f"metrics.{name}", "alti") for name in ("comprehensiveness", "sufficiency")} | {
+    ("model.relevance.rules", "cat")
+}
 # Names that are also English words, which a message may contain.
 WORDS = {"best", "cat", "lime", "norms", "optimus", "random"}
 
@@ -24,7 +26,7 @@ WORDS = {"best", "cat", "lime", "norms", "optimus", "random"}
 def test_the_sets_of_methods() -> None:
     default = ("attention_rollout", "attcat", "integrated_gradients", "alti", "gae", "attn_lrp", "occlusion", "random")
     assert methods_in("compare") == default
-    assert methods_in("best") == (
+    assert methods_in("candidates") == (
         *("optimus", "attcat", "integrated_gradients", "alti"),
         *("gae", "cp_lrp", "attn_lrp", "occlusion"),
     )

@@ -47,7 +47,7 @@ Reads = Literal[
     "relevance",
     "relevance_double",
 ]
-Scale = Literal["logit", "derivative"]
+ScoreScale = Literal["logit", "derivative"]
 # Where it depends on the options, a function of them that gives all that is read.
 ReadsByOptions = Callable[[Mapping[str, Any]], Iterable[Reads]]
 # Of the options: the name and options of the method it equals under them; None where it is a method of its own.
@@ -74,7 +74,7 @@ class Method:
     asks: Asks | None = None  # announces its queries about a case, so that those about a list of texts are batched
     one_pass: bool = False  # whether a token of a continuation has the same scores without the tokens after it
     slow: bool = False  # about as slow as all other methods together: left out of the set "fast"
-    scale: Scale | None = None  # what the scores are changes of
+    scale: ScoreScale | None = None  # what the scores are changes of
     sets: Mapping[str, int] = field(default_factory=dict)  # its place in named sets of methods: see `methods_in`
 
     def __call__(self, case: Any, **options: Any) -> Any:
@@ -160,7 +160,7 @@ def method(
     asks: Asks | None = None,
     one_pass: bool = False,
     slow: bool = False,
-    scale: Scale | None = None,
+    scale: ScoreScale | None = None,
     sets: Mapping[str, int] | None = None,
 ) -> Callable[[Function], Function]:
     """Register a function as a method under its own name.
@@ -483,7 +483,7 @@ def methods_in(name: str) -> tuple[str, ...]:
     """The names of the methods in a set, in the order of the places they declare. Loads no torch.
 
     Sets in use: "auto" (what explains where no method is named: the first that the model allows) and "auto:TASK", which
-    replaces it for a task; "compare" (the default of a comparison); "best" (the default candidates of `best`); "light"
+    replaces it for a task; "compare" (the default of a comparison); "candidates" (among which `best` chooses); "light"
     (keep no attention, so they fit where others do not); "flip" (orders the units of a search for a flip); "heads"
     (whose heads are searched).
     """

@@ -142,7 +142,7 @@ def test_methods_are_judged_by_random() -> None:
     names = ("good", "one", "bad", "random")
     grades = {"good": graded(2, 0), "one": graded(2, 9), "bad": graded(1, 1), "random": graded(1, 1)}
     found = compared({name: scored(name, 1.0, 2.0) for name in names}, grades).conclusion()
-    assert found == Conclusion(("good",), ("one",), ("bad",), "random", agreed=2)
+    assert found == Conclusion(("good",), ("one",), ("bad",), "floor", agreed=2)
 
 
 def test_without_random_nothing_is_concluded_of_methods() -> None:

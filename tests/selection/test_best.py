@@ -16,7 +16,7 @@ from wherefrom.errors import BadOption, UnknownName, WherefromError
 from wherefrom.registry import all_methods, find_method, methods_in
 from wherefrom.selection.best import candidates_of
 
-REPRESENTATIVE = methods_in("best")
+REPRESENTATIVE = methods_in("candidates")
 
 TEXT = "the film was not bad, but dull!"
 PAIR = ("is the plot good ?", "a fine film . the acting was never dull")

@@ -9,10 +9,11 @@ from wherefrom.errors import BadOption
 
 def read_names(value: object, what: str) -> list[str]:
     """Names in a list, or in one string between commas. what: of what they are names, for the error."""
-    names = value.split(",") if isinstance(value, str) else list(value) if isinstance(value, Iterable) else [value]
-    if not all(isinstance(name, str) for name in names):
+    entries = value.split(",") if isinstance(value, str) else list(value) if isinstance(value, Iterable) else [value]
+    names = [name.strip() for name in entries if isinstance(name, str)]
+    if len(names) < len(entries):
         raise BadOption(f"{what} are given by their names, in a list or between commas, not as {value!r}.")
-    return [name.strip() for name in names if name.strip()]
+    return [name for name in names if name]
 
 
 def join_names(names: Sequence[str], last: str = "and") -> str:

@@ -20,7 +20,7 @@ from wherefrom.registry import method
     reads="attention",
     paper="Ferrando et al. 2022, arXiv:2203.04212",
     one_pass=True,
-    sets={"compare": 4, "best": 4},
+    sets={"compare": 4, "candidates": 4},
 )
 def alti(case: Case, *, norm: Distance = "l1", ln2: bool = False) -> Attribution:
     layers = case.parts(second_norm=ln2)

@@ -36,7 +36,7 @@ def reads_of(_: Mapping[str, Any]) -> set[Reads]:
     reads=reads_of,
     paper="Qiang et al. 2022 (AttCAT)",
     scale="derivative",
-    sets={"compare": 2, "best": 2},
+    sets={"compare": 2, "candidates": 2},
 )
 def attcat(
     case: Case,

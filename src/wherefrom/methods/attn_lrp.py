@@ -20,7 +20,7 @@ from wherefrom.registry import method
     paper="Achtibat et al. 2024, arXiv:2402.05602",
     one_pass=True,
     scale="logit",
-    sets={"auto": 1, "compare": 6, "best": 7, "light": 3},
+    sets={"auto": 1, "compare": 6, "candidates": 7, "light": 3},
 )
 def attn_lrp(case: Case) -> Attribution:
     return input_times(case, "attn_lrp")

@@ -20,7 +20,7 @@ from wherefrom.registry import method
     paper="Ali et al. 2022, arXiv:2202.07304",
     one_pass=True,
     scale="logit",
-    sets={"best": 6},
+    sets={"candidates": 6},
 )
 def cp_lrp(case: Case) -> Attribution:
     return input_times(case, "cp_lrp")

@@ -26,7 +26,7 @@ from wherefrom.registry import method
     reads="attention_x_gradients",
     paper="Chefer et al. 2021, arXiv:2103.15679",
     one_pass=True,
-    sets={"compare": 5, "best": 5},
+    sets={"compare": 5, "candidates": 5},
 )
 def gae(case: Case) -> Tensor:
     if case.model.task.two_stacks:

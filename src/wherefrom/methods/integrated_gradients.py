@@ -36,7 +36,7 @@ PathBaseline = Literal["auto", "mask", "pad", "unk", "eos", "zero"]
     paper="Sundararajan et al. 2017, arXiv:1703.01365",
     one_pass=True,
     scale="logit",
-    sets={"auto": 2, "compare": 3, "best": 3, "light": 2},
+    sets={"auto": 2, "compare": 3, "candidates": 3, "light": 2},
 )
 def integrated_gradients(
     case: Case, *, steps: int | None = None, baseline: PathBaseline = "auto", reduce: Reduce = "sum"

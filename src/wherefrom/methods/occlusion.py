@@ -33,7 +33,7 @@ def hidden_by(case: Case, fill: FillOption) -> str:
     asks=asks,
     one_pass=True,
     scale="logit",
-    sets={"auto": 3, "auto:seq2seq": 2, "compare": 7, "best": 8, "light": 4, "flip": 1},
+    sets={"auto": 3, "auto:seq2seq": 2, "compare": 7, "candidates": 8, "light": 4, "flip": 1},
 )
 def occlusion(case: Case, *, fill: FillOption = "auto") -> Attribution:
     hide = hidden_by(case, fill)

@@ -67,7 +67,7 @@ def asks(case: Case, options: Mapping[str, Any]) -> None:
     paper="Mylonas et al. 2023, Optimus, arXiv:2209.10876",
     scores_units=True,
     asks=asks,
-    sets={"best": 1},
+    sets={"candidates": 1},
 )
 def optimus(
     case: Case,

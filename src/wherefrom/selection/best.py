@@ -36,7 +36,7 @@ def candidates_of(asked: object) -> list[Configured[Method]]:
     """ "representative", "all", or methods as `name:option=value`, in a list or between commas."""
     if asked == "all":
         asked = [row.name for row in all_methods() if row.family not in NO_CANDIDATES and row.other_name() is None]
-    names = _names("candidates", methods_in("best") if asked == "representative" else asked)
+    names = _names("candidates", methods_in("candidates") if asked == "representative" else asked)
     found = [choose("method", name) for name in names]
     for choice in found:
         if choice.row.family == "selection":

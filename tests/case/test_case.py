@@ -15,7 +15,7 @@ from toys import case_of
 
 from wherefrom.api import Model
 from wherefrom.case.case import make_cases
-from wherefrom.case.passes import SERVES
+from wherefrom.case.kinds import KINDS
 from wherefrom.core.target import resolve_target
 from wherefrom.errors import MissingToken, UnknownName
 from wherefrom.model.text_model import PassCount
@@ -49,7 +49,9 @@ def test_methods_that_read_the_capture_share_one_forward_and_one_backward() -> N
     model = make_model("bert")
     # Optimus asks about hidden words, too, and relevance has a backward pass of its own.
     reading = [
-        row for row in all_methods() if row.needs() <= SERVES["graph"] - {"answers", "path"} and row.family != "floor"
+        row
+        for row in all_methods()
+        if row.needs() <= KINDS["graph"].serves - {"answers", "path"} and row.family != "floor"
     ]
     assert len(reading) >= 10
     with counting(model.network) as seen:

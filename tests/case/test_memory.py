@@ -15,6 +15,7 @@ from tiny_models import make_network, tiny, tokenizer
 import wherefrom
 from wherefrom.api import Model
 from wherefrom.case import memory, passes
+from wherefrom.case.kinds import KINDS
 from wherefrom.case.passes import Passes
 from wherefrom.errors import NotEnoughMemory
 from wherefrom.model.text_model import TextModel
@@ -47,7 +48,7 @@ def test_a_pass_that_does_not_fit_is_refused_before_it_is_begun(monkeypatch: pyt
 def test_a_refusal_names_the_least_that_would_do_and_advises_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     model = tiny("bert", torch.float64)
     text = Passes(model, [model.encode(TEXT)])
-    sizes = {kind: text.needed_memory(kind) or 0 for kind in passes.KEEPS}
+    sizes = {name: text.needed_memory(kind) or 0 for name, kind in KINDS.items()}
     assert sizes["embeddings"] < sizes["modified_gradient"] < sizes["relevance"]
     with_free(monkeypatch, sizes["modified_gradient"] - 1)
     text.announce(["relevance", "modified_gradient"])  # so that the pass for both is tried first
@@ -55,7 +56,9 @@ def test_a_refusal_names_the_least_that_would_do_and_advises_what_fits(monkeypat
         text.forward("modified_gradient")
     size = f"{sizes['modified_gradient'] / 1e6:,.1f} MB"
     assert f"This takes about {size} for a text of 21 tokens" in str(told.value)
-    assert str(told.value).endswith("takes less memory: saliency, integrated_gradients or occlusion.")
+    assert str(told.value).endswith(
+        "takes less memory: cat, input_x_gradient, integrated_gradients, occlusion or saliency."
+    )
     with_free(monkeypatch, sizes["embeddings"] - 1)
     with pytest.raises(NotEnoughMemory, match=r"takes less memory: occlusion\.$"):
         text.forward("embeddings")
@@ -66,18 +69,18 @@ def test_the_estimate_is_what_the_shapes_say() -> None:
     n = len(model.encode(TEXT))
     text = Passes(model, [model.encode(TEXT)] * 2)
     kept = 3 * (4 * n * n + 4 * n * 32)  # the probabilities, and four hidden states, of every layer
-    assert text.needed_memory("attention") == 2 * 4 * (kept + 3 * 4 * n * n)
-    assert text.needed_memory("plain") == 0
+    assert text.needed_memory(KINDS["attention"]) == 2 * 4 * (kept + 3 * 4 * n * n)
+    assert text.needed_memory(KINDS["plain"]) == 0
     # Of the mean over heads one matrix a layer.
     assert model.network.config._attn_implementation == "sdpa"
-    assert text.needed_memory("mean_attention") == 2 * 4 * 3 * (n * n + 4 * n * 32)
+    assert text.needed_memory(KINDS["mean_attention"]) == 2 * 4 * 3 * (n * n + 4 * n * 32)
 
 
 def test_texts_that_fit_apart_are_explained_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     model = bert()
     texts = [TEXT, TEXT.replace("film", "plot"), TEXT.replace("bad", "good")]
     expected = Model(model).explain(texts, "attention_rollout")
-    one = Passes(model, [model.encode(TEXT)]).needed_memory("mean_attention")
+    one = Passes(model, [model.encode(TEXT)]).needed_memory(KINDS["mean_attention"])
     assert one is not None
     with_free(monkeypatch, one)
     found = Model(model).explain(texts, "attention_rollout")
@@ -88,17 +91,17 @@ def test_texts_that_fit_apart_are_explained_apart(monkeypatch: pytest.MonkeyPatc
 def test_where_a_pass_for_all_does_not_fit_smaller_ones_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
     model = tiny("bert", torch.float64)
     text = Passes(model, [model.encode(TEXT)])
-    sizes = {kind: text.needed_memory(kind) or 0 for kind in passes.KEEPS}
+    sizes = {name: text.needed_memory(kind) or 0 for name, kind in KINDS.items()}
     with_free(monkeypatch, sizes["relevance"] - 1)
     text.announce(["modified_gradient", "hidden_gradients"])
     assert text.forward("hidden_gradients").recording.inputs
     text.forward("modified_gradient")
-    assert set(text._made) == {"hidden_graph", "modified_gradient"}
+    assert {kind.name for kind in text._made} == {"hidden_graph", "modified_gradient"}
 
 
 def test_a_method_that_fits_is_there_beside_one_that_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     model = Model(tiny("bert"))
-    size = Passes(model.text_model, [model.text_model.encode(TEXT)]).needed_memory("embeddings")
+    size = Passes(model.text_model, [model.text_model.encode(TEXT)]).needed_memory(KINDS["embeddings"])
     assert size is not None
     with_free(monkeypatch, size)
     found = model.compare(TEXT, "default", ["entropy"])

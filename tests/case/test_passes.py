@@ -16,7 +16,8 @@ from toys import additive_model
 import wherefrom
 from wherefrom.api import Model
 from wherefrom.case.explain import cases_of, explained
-from wherefrom.case.passes import SERVES, Passes, PassKind
+from wherefrom.case.kinds import PassKind
+from wherefrom.case.passes import Passes
 from wherefrom.core.encoding import Encoding
 from wherefrom.errors import ModelFailed, NotSeen, WrongModel
 from wherefrom.model.text_model import PassCount, TextModel
@@ -45,14 +46,18 @@ def whole_passes(model: TextModel, encoding: Encoding, monkeypatch: pytest.Monke
         yield seen
 
 
-def made(needs: Sequence[Reads], model: TextModel | None = None) -> set[PassKind]:
+def made(needs: Sequence[Reads], model: TextModel | None = None) -> set[str]:
     """The kinds of pass that are made when all of these are announced and then read, in this order."""
     model = model or tiny("bert")
     passes = Passes(model, [model.encode(TEXT)])
     passes.announce(needs)
     for need in needs:
         passes.forward(need)
-    return set(passes._made)
+    return names(passes)
+
+
+def names(passes: Passes) -> set[str]:
+    return {kind.name for kind in passes._made}
 
 
 @pytest.mark.parametrize(
@@ -80,7 +85,7 @@ def made(needs: Sequence[Reads], model: TextModel | None = None) -> set[PassKind
         (["attention", "relevance", "relevance_double"], {"relevance", "relevance_double"}),
     ],
 )
-def test_the_cheapest_pass_that_serves_all_is_made(needs: list[Reads], expected: set[PassKind]) -> None:
+def test_the_cheapest_pass_that_serves_all_is_made(needs: list[Reads], expected: set[str]) -> None:
     shuffler = random.Random(0)
     for _ in range(5):
         assert made(needs) == expected
@@ -92,9 +97,9 @@ def test_what_was_not_announced_is_made_when_it_is_read() -> None:
     passes = Passes(model, [model.encode(TEXT)])
     passes.announce(["attention"])
     passes.forward("attention")
-    assert set(passes._made) == {"attention"}
+    assert names(passes) == {"attention"}
     passes.forward("gradients")
-    assert set(passes._made) == {"attention", "gradients"}
+    assert names(passes) == {"attention", "gradients"}
 
 
 def test_the_logits_come_from_the_pass_that_is_read_anyway() -> None:
@@ -102,7 +107,7 @@ def test_the_logits_come_from_the_pass_that_is_read_anyway() -> None:
     for needs in (["gradients", "answers"], ["relevance_double", "answers"], ["attention"]):
         passes = Passes(model, [model.encode(TEXT)])
         passes.announce(needs)  # type: ignore[arg-type]
-        torch.testing.assert_close(passes.logits, model.logits(passes.inputs, PassCount()))
+        torch.testing.assert_close(passes.logits, model.logits(passes.batch.inputs, PassCount()))
         assert passes.count.forwards == 1
 
 
@@ -172,8 +177,8 @@ def test_methods_read_no_more_than_they_announce(name: str, monkeypatch: pytest.
     monkeypatch.setattr(Passes, "_make", make)
     Model(model).explain(TEXT, name, **options)
     needs = method.needs(options) - {"nothing", "answers", "path"}
-    assert len(kinds) == max(1, len({kind for kind in kinds if SERVES[kind] & needs}))
-    assert set().union(*(SERVES[kind] for kind in kinds)) >= needs
+    assert len(kinds) == max(1, len({kind for kind in kinds if kind.serves & needs}))
+    assert set().union(*(kind.serves for kind in kinds)) >= needs
 
 
 def test_a_model_that_cannot_be_looked_into_still_answers() -> None:
@@ -197,7 +202,7 @@ def test_a_missing_rule_costs_only_the_methods_that_need_it(monkeypatch: pytest.
     true_make = Passes._make
 
     def make(self: Passes, kind: PassKind, *joined: Any) -> Any:
-        if kind in ("modified_gradient", "relevance"):
+        if kind.name in ("modified_gradient", "relevance"):
             raise NotSeen("There is no relevance rule for torch's 'fold'.")
         return true_make(self, kind, *joined)
 

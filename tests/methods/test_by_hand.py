@@ -15,6 +15,7 @@ from toys import additive_case, additive_model, case_of
 
 from wherefrom.api import Model
 from wherefrom.case.case import Attribution, Case
+from wherefrom.case.sublayers import sublayers_of
 from wherefrom.errors import BadOption
 from wherefrom.methods import integrated_gradients
 from wherefrom.methods.integrated_gradients import quadrature
@@ -107,14 +108,21 @@ class HandMade:
         self.capture = SimpleNamespace(
             hidden=states, attention=[Attention(first, first, nothing), Attention(second, second, nothing)]
         )
-        self.hidden_states, self.hidden_gradients, self.last_attention_gradient = states, slopes, slope
+        self.states, self.slopes, self.last_attention_gradient = torch.stack(states), torch.stack(slopes), slope
         self.encoding = [None, None]
-        self.model = SimpleNamespace(task=SimpleNamespace(two_stacks=False))
+        self.sublayers = sublayers_of((2,), 2, 0, None)
+        self.last_sublayers, self.head_attention = self.sublayers[-1:], [first, second]
         self.row_read = torch.tensor([1.0, 0.0])
         self.embeddings = states[0]
 
-    def attention(self, *, scores: bool) -> list[Tensor]:
-        return [layer.scores if scores else layer.probs for layer in self.capture.attention]
+    def hidden_states(self, at: str) -> Tensor:
+        return self.states[:-1] if at == "input" else self.states[1:]
+
+    def hidden_gradients(self, at: str) -> Tensor:
+        return self.slopes[:-1] if at == "input" else self.slopes[1:]
+
+    def by_layer(self, parts: list[Tensor]) -> list[Tensor]:
+        return parts
 
     @property
     def mean_attention(self) -> list[Tensor]:

@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate, pairwise
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from wherefrom.case.asking import Asker
-from wherefrom.case.passes import Capture, Passes, RelevancePlace, Shared, TargetedPasses
+from wherefrom.case.kinds import not_for_two_stacks
+from wherefrom.case.passes import Passes, Shared
+from wherefrom.case.sublayers import Sublayer, stack_tokens, sublayers_of
+from wherefrom.case.targeted import Capture, RelevancePlace, TargetedPasses
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import Target
 from wherefrom.core.units import Level
+from wherefrom.errors import NotSeen
 from wherefrom.model.anatomy import Anatomy, rebuild_error
 from wherefrom.model.decomposition import BlockContributions, decompose
 from wherefrom.model.recording import Attention, Recording, mean_of_heads
@@ -116,31 +122,87 @@ class Case:
         """What was recorded of the pass. Where the gradient at the last attention alone was announced, attention scores
         are not kept.
         """
-        record = self._record(next(iter(self.passes.announced(["last_attention_gradient"])), "gradients"))
-        return self._slice(Capture(self.passes.leaf, [*record.inputs, record.outputs[-1]], record.attention))
+        made = self.passes.forward(next(iter(self.passes.announced(["last_attention_gradient"])), "gradients"))
+        return self._slice(Capture(self.passes.leaf, made.hidden, made.recording.attention))
 
     def _record(self, need: Reads) -> Recording:
         return self.passes.forward(need).recording
 
+    @property
+    def sublayers(self) -> list[Sublayer]:
+        """The attentions of the model, in the order in which they run: one in every layer, or those of an encoder and a
+        decoder. Known once a pass was recorded.
+        """
+        passes = self.passes
+        return sublayers_of(passes.stacks, len(self.encoding), passes.output, self.target.position)
+
+    def by_layer(self, parts: Sequence[Tensor]) -> list[Tensor]:
+        """What there is of every sublayer, as one tensor for each layer of the stack that the decision is read from:
+        those of a decoder's layer are added.
+        """
+        layers: dict[int, Tensor] = {}
+        for sublayer, part in zip(self.sublayers, parts, strict=True):
+            if sublayer.decides:
+                known = layers.get(sublayer.layer)
+                layers[sublayer.layer] = part if known is None else known + part
+        return list(layers.values())
+
     def attention(self, *, scores: bool) -> list[Tensor]:
-        """Every layer's attention, before the softmax or behind it, without a graph. (head, query, key) a layer"""
-        n, layers = len(self.encoding), self._record("scores" if scores else "head_attention").attention
-        return [self._of_row(layer.scores if scores else layer.probs)[:, :n, :n] for layer in layers]
+        """Every layer's attention, before the softmax or after it, without a graph; of a model with one stack of
+        layers. (head, query, key) a layer
+        """
+        if scores:
+            n, layers = len(self.encoding), self._record("scores").attention
+            return [self._of_row(layer.scores)[:, :n, :n] for layer in layers]
+        found = self.head_attention
+        if len(self.passes.stacks) > 1:
+            raise NotSeen(not_for_two_stacks())
+        return found
+
+    @property
+    def head_attention(self) -> list[Tensor]:
+        """Every sublayer's attention probabilities over all tokens, without a graph. (head, query, key) each"""
+        n, found = len(self.encoding), self._record("head_attention").attention
+        pairs = zip(self.sublayers, found, strict=True)
+        return [sublayer.placed(self._of_row(part.probs), n) for sublayer, part in pairs]
 
     @property
     def mean_attention(self) -> list[Tensor]:
-        """Every layer's attention, the mean over heads, without a graph. (query, key) a layer
+        """Every sublayer's attention probabilities over all tokens, the mean over heads, without a graph. (query, key)
+        each
 
         Where nobody announced to read single heads, the mean is all that was kept.
         """
-        n, layers = len(self.encoding), self._record("mean_attention").attention
-        return [mean_of_heads(self._of_row(layer.probs)[:, :n, :n]) for layer in layers]
+        n, found = len(self.encoding), self._record("mean_attention").attention
+        return [
+            sublayer.placed(mean_of_heads(self._of_row(part.probs)[:, : sublayer.size[0], : sublayer.size[1]]), n)
+            for sublayer, part in zip(self.sublayers, found, strict=True)
+        ]
 
-    @property
-    def hidden_states(self) -> list[Tensor]:
-        """The input of every block, and the output of the last. (token, hidden) each"""
-        record, n = self._record("hidden_gradients"), len(self.encoding)
-        return [part[self.row, :n].detach() for part in (*record.inputs, record.outputs[-1])]
+    def hidden_states(self, at: Literal["input", "output"]) -> Tensor:
+        """What every block is given, or what it gives. (layer, token, hidden)"""
+        return self._joined(self.passes.forward("hidden_gradients").hidden, at)
+
+    def hidden_gradients(self, at: Literal["input", "output"]) -> Tensor:
+        """The gradient of the target's score at what every block is given, or at what it gives. (layer, token,
+        hidden)
+        """
+        return self._joined(self.view.gradient("hidden_gradients"), at)
+
+    def _joined(self, parts: Sequence[Tensor], at: Literal["input", "output"]) -> Tensor:
+        """The inputs of all blocks, and then the output of each stack's last, as one tensor over all tokens; zero in
+        layers that the shallower stack does not have. (layer, token, hidden)
+        """
+        stacks, columns = self.passes.stacks, []
+        ends, depth = parts[-len(stacks) :], max(stacks)
+        edges = [0, *accumulate(stacks)]
+        tokens = stack_tokens(stacks, len(self.encoding), self.passes.output)
+        for (first, last), end, span in zip(pairwise(edges), ends, tokens, strict=True):
+            states = [*parts[first:last], end]
+            chosen = states[:-1] if at == "input" else states[1:]
+            column = torch.stack([state[self.row, : span.stop - span.start].detach() for state in chosen])
+            columns.append(torch.nn.functional.pad(column, (0, 0, 0, 0, 0, depth - len(column))))
+        return torch.cat(columns, 1)
 
     def parts(self, *, second_norm: bool = False) -> list[BlockContributions]:
         """Every layer's attention block as a sum of what each token brought (see `model/decomposition`); needs no
@@ -180,25 +242,26 @@ class Case:
         return self._slice(self.view.gradients)
 
     @property
-    def hidden_gradients(self) -> list[Tensor]:
-        """The gradient of the target's score at the input of every block, and at the output of the last. (token,
-        hidden) each
-        """
-        return [part[self.row, : len(self.encoding)] for part in self.view.gradient("hidden_gradients")]
+    def last_attention_gradient(self) -> Tensor:
+        """The gradient at the attention probabilities of the last layer, over all tokens. (head, query, key)"""
+        found, n = self.view.gradient("last_attention_gradient"), len(self.encoding)
+        placed = (sub.placed(self._of_row(part), n) for sub, part in zip(self.last_sublayers, found, strict=True))
+        first, *others = placed
+        return first + others[0] if others else first
 
     @property
-    def last_attention_gradient(self) -> Tensor:
-        """The gradient at the last layer's attention probabilities. (head, query, key)"""
-        n = len(self.encoding)
-        return self._of_row(self.view.gradient("last_attention_gradient")[0])[:, :n, :n]
+    def last_sublayers(self) -> list[Sublayer]:
+        """The attentions of the last layer."""
+        return self.sublayers[-len(self.passes.stacks) :]
 
     def attention_x_gradients(self, *, positive: bool) -> list[Tensor]:
-        """Every layer's attention times its gradient, or times its positive gradients alone; the mean over heads.
-        (query, key) each
+        """Every sublayer's attention times its gradient, or times its positive gradients alone, over all tokens; the
+        mean over heads. (query, key) each
         """
         n, found = len(self.encoding), self.view.gradient("attention_x_gradients")
         half = len(found) // 2
-        return [part[self.row, :n, :n] for part in (found[half:] if positive else found[:half])]
+        pairs = zip(self.sublayers, found[half:] if positive else found[:half], strict=True)
+        return [sublayer.placed(part[self.row], n) for sublayer, part in pairs]
 
     def relevance(
         self,
@@ -230,8 +293,8 @@ class Case:
         """What every block was given, and what the last one gave, in the pass that modified gradients go back through.
         (token, hidden) each
         """
-        record = self._record("modified_gradient")
-        return [part[self.row, : len(self.encoding)].detach() for part in (*record.inputs, record.outputs[-1])]
+        hidden = self.passes.forward("modified_gradient").hidden
+        return [part[self.row, : len(self.encoding)].detach() for part in hidden]
 
     def heads(self, *, double: bool) -> tuple[int, int]:
         """How many layers, and how many heads in each, relevance goes through."""

@@ -16,8 +16,9 @@ from torch import Tensor
 from wherefrom.case.asking import Asker
 from wherefrom.case.case import Attribution, Case, batches_by_length
 from wherefrom.case.check import ToCheck, check_explanations
+from wherefrom.case.kinds import BACKWARD
 from wherefrom.case.memory import Result, clear_when_memory_ends, in_halves, is_out_of_memory
-from wherefrom.case.passes import BACKWARD, Passes
+from wherefrom.case.passes import Passes
 from wherefrom.case.prefixes import explained_alone, needs_prefix
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.explanation import Explanation

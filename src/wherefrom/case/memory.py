@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import torch
 
+from wherefrom.case.kinds import KINDS, either, methods_served
 from wherefrom.errors import NotEnoughMemory
 from wherefrom.model.device import free_on_accelerator, give_back_memory
 
@@ -49,19 +50,15 @@ def in_halves(
     return in_halves(places[:middle], lengths, work) | in_halves(places[middle:], lengths, work)
 
 
-# Methods that keep no attention; the last only asks, and keeps nothing at all.
-LIGHT = ("saliency", "integrated_gradients", "attn_lrp", "occlusion")
-
-
 def not_enough_memory(
-    tokens: int, needed: int | None = None, free: int | None = None, instead: Sequence[str] = LIGHT
+    tokens: int, needed: int | None = None, free: int | None = None, instead: Sequence[str] | None = None
 ) -> NotEnoughMemory:
     """The error for a text that does not fit; with what it needs and what there is, in bytes, where that is known.
 
-    instead: methods that take less memory.
+    instead: methods that take less memory; all that keep no attention unless given.
     """
-    others = " or ".join(filter(None, [", ".join(instead[:-1]), *instead[-1:]]))
-    way_out = f"Shorten the text, or take a method that takes less memory: {others}."
+    others = methods_served(kind for kind in KINDS.values() if kind.light) if instead is None else instead
+    way_out = f"Shorten the text, or take a method that takes less memory: {either(others)}."
     if needed is None or free is None:
         return NotEnoughMemory(f"There is not enough memory for a text of {tokens} tokens. {way_out}")
     return NotEnoughMemory(
@@ -85,13 +82,13 @@ def clear_when_memory_ends(tokens: int) -> Iterator[None]:
 
 
 def free_memory(device: torch.device) -> int | None:
-    """How many bytes can still be allocated; None where nobody says."""
+    """How many bytes can still be allocated; None where that is not known."""
     if device.type != "cpu":
         return free_on_accelerator(device)
     if not sys.platform.startswith("linux"):
         return None
     known = [_kilobytes("/proc/meminfo", "MemAvailable"), _left_of_address_space(), _left_of_group()]
-    return min((one for one in known if one is not None), default=None)
+    return min((size for size in known if size is not None), default=None)
 
 
 def _kilobytes(path: str, name: str) -> int | None:

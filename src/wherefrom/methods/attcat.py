@@ -19,7 +19,6 @@ import torch
 from torch import Tensor
 
 from wherefrom.case.case import Case
-from wherefrom.case.stacks import read_so_far, stack_attention
 from wherefrom.errors import BadOption
 from wherefrom.methods.cat import cat
 from wherefrom.registry import Reads, method
@@ -44,15 +43,15 @@ def attcat(
     hidden: Literal["input", "output"] = "input",
     layers: Literal["sum", "rollout", "last"] = "sum",
 ) -> Tensor:
-    impact = cat(case, hidden=hidden)  # (layer, token)
-    if case.model.task.two_stacks:
-        if layers == "rollout":
-            raise BadOption("attcat:layers=rollout follows one stack of layers, and there are two: take layers=sum.")
-        weighted = _received(case) * impact
-        return weighted[-1] if layers == "last" else weighted
+    impact, means = cat(case, hidden=hidden), case.mean_attention  # (layer, token)
     if layers == "rollout":
-        return _rollout(torch.stack(case.mean_attention) * impact[:, None])
-    received = torch.stack([layer.mean(0) for layer in case.mean_attention])  # (layer, token)
+        if any(sublayer.crosses for sublayer in case.sublayers):
+            raise BadOption("attcat:layers=rollout follows one stack of layers, and there are two: take layers=sum.")
+        return _rollout(torch.stack(means) * impact[:, None])
+    received = torch.zeros_like(impact)  # by every token, in each layer of its own stack
+    for sublayer, mean in zip(case.sublayers, means, strict=True):
+        if not sublayer.crosses:
+            received[sublayer.layer, sublayer.keys] = mean[sublayer.queries, sublayer.keys].mean(0).to(received)
     return received[-1] * impact[-1] if layers == "last" else received * impact
 
 
@@ -65,15 +64,3 @@ def _rollout(matrices: Tensor) -> Tensor:
     for share in shares.flip(0):  # one row, from the top layer down
         rows = rows @ (0.5 * residual + 0.5 * share)
     return rows
-
-
-def _received(case: Case) -> Tensor:
-    """What each token receives in each layer of its own stack. (layer, token)"""
-    found, so_far = stack_attention(case), read_so_far(case)
-    length = so_far.stop - so_far.start
-    received = found.encoder[0].new_zeros(max(len(found.encoder), len(found.decoder)), len(case.encoding))
-    for layer, probs in enumerate(found.encoder):
-        received[layer, : so_far.start] = probs.mean((0, 1))
-    for layer, probs in enumerate(found.decoder):
-        received[layer, so_far.start :] = probs[:, :length].mean((0, 1))
-    return received

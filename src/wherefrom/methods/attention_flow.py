@@ -17,7 +17,6 @@ from scipy.sparse.csgraph import maximum_flow
 from torch import Tensor
 
 from wherefrom.case.case import Case
-from wherefrom.case.stacks import mixed_sublayers
 from wherefrom.errors import BadOption
 from wherefrom.registry import method
 
@@ -37,8 +36,7 @@ UNIT = 2**30  # the solver takes whole numbers: all that leaves one node, as a 3
     slow=True,
 )
 def attention_flow(case: Case, *, patient: bool = False) -> Tensor:
-    layers = mixed_sublayers(case) if case.model.task.two_stacks else _mixed_layers(case)
-    widths = torch.stack(layers).double().cpu().numpy()  # (layer, query, key)
+    widths = torch.stack(list(map(_mixed, case.mean_attention))).double().cpu().numpy()  # (layer, query, key)
     depth, tokens, _ = widths.shape
     if depth * tokens**3 > MOST and not patient:
         raise BadOption(
@@ -58,6 +56,8 @@ def attention_flow(case: Case, *, patient: bool = False) -> Tensor:
     return torch.tensor(flows, dtype=torch.float64)
 
 
-def _mixed_layers(case: Case) -> list[Tensor]:
-    """Every layer's attention, the mean over heads, and the residual, half and half. (query, key) each"""
-    return [0.5 * mean + 0.5 * torch.eye(len(mean)).to(mean) for mean in case.mean_attention]
+def _mixed(mean: Tensor) -> Tensor:
+    """Attention, the mean over heads, and the residual, half and half; a token that does not attend keeps what it has.
+    (query, key)
+    """
+    return 0.5 * mean + torch.where(mean.any(-1), 0.5, 1.0).to(mean).diag()

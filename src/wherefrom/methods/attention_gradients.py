@@ -9,7 +9,6 @@ from __future__ import annotations
 from torch import Tensor
 
 from wherefrom.case.case import Case
-from wherefrom.case.stacks import joint_gradients
 from wherefrom.registry import method
 
 
@@ -23,5 +22,4 @@ from wherefrom.registry import method
     scale="derivative",
 )
 def attention_gradients(case: Case) -> Tensor:
-    two = case.model.task.two_stacks
-    return case.read((joint_gradients(case)[-1] if two else case.last_attention_gradient).mean(0))
+    return case.read(case.last_attention_gradient.mean(0))

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from wherefrom.case.case import Attribution, Case
-from wherefrom.case.stacks import mixed_sublayers
 from wherefrom.methods.contributions import carried
 from wherefrom.registry import method
 
@@ -27,14 +26,12 @@ from wherefrom.registry import method
     sets={"compare": 1},
 )
 def attention_rollout(case: Case) -> Attribution:
-    if case.model.task.two_stacks:
-        steps = mixed_sublayers(case)
-        return carried(case, len(steps), lambda step, rows: steps[step][rows])
     layers = case.mean_attention
 
     def measure(layer: int, rows: Tensor) -> Tensor:
         mixed = 0.5 * layers[layer][rows].to(case.embeddings)
-        mixed[torch.arange(len(rows), device=rows.device), rows] += 0.5  # the residual
+        # The residual. A token that does not attend in a sublayer keeps what it has: rows are divided by their sums.
+        mixed[torch.arange(len(rows), device=rows.device), rows] += 0.5
         return mixed
 
     return carried(case, len(layers), measure)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import torch
 
 from wherefrom.case.case import Attribution, Case
-from wherefrom.case.stacks import joint_products
 from wherefrom.registry import method
 
 
@@ -25,7 +24,5 @@ from wherefrom.registry import method
     scale="derivative",
 )
 def attention_x_gradient(case: Case, *, relu: bool = False) -> Attribution:
-    two = case.model.task.two_stacks
-    layers = joint_products(case, positive=relu) if two else case.attention_x_gradients(positive=relu)
-    rows = [case.read(weighted) for weighted in layers]
+    rows = case.by_layer([case.read(weighted) for weighted in case.attention_x_gradients(positive=relu)])
     return Attribution(torch.stack(rows), signed=not relu)  # (layer, token)

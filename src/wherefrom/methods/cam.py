@@ -9,7 +9,6 @@ from __future__ import annotations
 from torch import Tensor
 
 from wherefrom.case.case import Case
-from wherefrom.case.stacks import joint_gradients, read_so_far
 from wherefrom.registry import method
 
 
@@ -21,6 +20,5 @@ from wherefrom.registry import method
     paper="Zhou et al. 2016, arXiv:1512.04150",
 )
 def cam(case: Case) -> Tensor:
-    if case.model.task.two_stacks:
-        return joint_gradients(case)[-1][:, read_so_far(case)].mean((0, 1)).relu()
-    return case.last_attention_gradient.mean((0, 1)).relu()
+    slope = case.last_attention_gradient  # (head, query, key)
+    return slope[:, case.last_sublayers[0].queries].mean((0, 1)).relu()

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-import torch
 from torch import Tensor
 
 from wherefrom.case.case import Case
-from wherefrom.case.stacks import stack_states
 from wherefrom.registry import method
 
 
@@ -27,17 +25,4 @@ from wherefrom.registry import method
     scale="derivative",
 )
 def cat(case: Case, *, hidden: Literal["input", "output"] = "input") -> Tensor:
-    if case.model.task.two_stacks:
-        return _of_two_stacks(case, outputs=hidden == "output")
-    places = slice(0, -1) if hidden == "input" else slice(1, None)
-    states, slopes = torch.stack(case.hidden_states[places]), torch.stack(case.hidden_gradients[places])
-    return (states * slopes).sum(-1)  # (layer, token)
-
-
-def _of_two_stacks(case: Case, *, outputs: bool) -> Tensor:
-    encoder, decoder = ([state.sum(-1) for state in stack] for stack in stack_states(case, outputs=outputs))
-    source, nothing = len(encoder[0]), encoder[0].new_zeros
-    found = nothing(max(len(encoder), len(decoder)), len(case.encoding))
-    found[: len(encoder), :source] = torch.stack(encoder)
-    found[: len(decoder), source:] = torch.stack(decoder)
-    return found
+    return (case.hidden_states(hidden) * case.hidden_gradients(hidden)).sum(-1)  # (layer, token)

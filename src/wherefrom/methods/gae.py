@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from wherefrom.case.case import Case
-from wherefrom.case.stacks import stack_products
 from wherefrom.registry import method
 
 
@@ -29,25 +28,26 @@ from wherefrom.registry import method
     sets={"compare": 5, "candidates": 5},
 )
 def gae(case: Case) -> Tensor:
-    if case.model.task.two_stacks:
-        return _of_two_stacks(case)
+    layers = case.attention_x_gradients(positive=True)  # attention is never negative
+    if any(sublayer.crosses for sublayer in case.sublayers):
+        return case.read(_across_stacks(case, layers))
     row = case.row_read
-    for weighted in reversed(case.attention_x_gradients(positive=True)):  # attention is never negative
+    for weighted in reversed(layers):
         row = row + row.to(weighted.dtype) @ weighted
     return row
 
 
-def _of_two_stacks(case: Case) -> Tensor:
-    found = stack_products(case)
-    source = torch.eye(len(found.encoder[0]), dtype=found.encoder[0].dtype, device=found.encoder[0].device)
-    for weighted in found.encoder:
-        source = source + weighted @ source
-    output = torch.eye(len(found.decoder[0]), dtype=source.dtype, device=source.device)
-    across = torch.zeros_like(found.cross[0])  # (output, source)
-    for own, cross in zip(found.decoder, found.cross, strict=True):
-        output, across = output + own @ output, across + own @ across
-        across = across + _normalised(output).T @ cross @ _normalised(source)
-    return case.read(torch.nn.functional.pad(torch.cat([across, output], -1), (0, 0, len(source), 0)))
+def _across_stacks(case: Case, layers: list[Tensor]) -> Tensor:
+    """The whole of R, from the bottom up, because cross-attention reads what its stacks hold by then. (token, token)"""
+    relevance = torch.eye(len(case.encoding)).to(layers[0])
+    for sublayer, weighted in zip(case.sublayers, layers, strict=True):
+        added, queries, keys = weighted @ relevance, sublayer.queries, sublayer.keys
+        if sublayer.crosses:
+            added = torch.zeros_like(relevance)
+            inside, read = _normalised(relevance[queries, queries]), _normalised(relevance[keys, keys])
+            added[queries, keys] = inside.T @ weighted[queries, keys] @ read
+        relevance = relevance + added
+    return relevance
 
 
 def _normalised(relevance: Tensor) -> Tensor:

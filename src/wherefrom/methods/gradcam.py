@@ -10,7 +10,6 @@ from __future__ import annotations
 from torch import Tensor
 
 from wherefrom.case.case import Case
-from wherefrom.case.stacks import joint_attention, joint_gradients, read_so_far
 from wherefrom.registry import method
 
 
@@ -22,16 +21,9 @@ from wherefrom.registry import method
     paper="Selvaraju et al. 2017, arXiv:1610.02391",
 )
 def gradcam(case: Case) -> Tensor:
-    if case.model.task.two_stacks:
-        return case.read((joint_attention(case)[-1] * _joint_weights(case)).mean(0).relu())
-    weight = case.last_attention_gradient.mean((1, 2), keepdim=True)  # (head, 1, 1)
-    return case.read((case.capture.attention[-1].probs * weight).mean(0).relu())
-
-
-def _joint_weights(case: Case) -> Tensor:
-    """Of every head of the decoder's last layer: one weight at the source, one at the output. (head, 1, token)"""
-    slopes, so_far = joint_gradients(case)[-1], read_so_far(case)
-    weights = slopes.new_zeros(len(slopes), 1, slopes.shape[-1])
-    for keys in (slice(0, so_far.start), so_far):
-        weights[:, :, keys] = slopes[:, so_far, keys].mean((1, 2))[:, None, None]
-    return weights
+    slope = case.last_attention_gradient  # (head, query, key)
+    weight = slope.new_zeros(len(slope), 1, slope.shape[-1])  # (head, 1, key)
+    for sublayer in case.last_sublayers:
+        part = slope[:, sublayer.queries, sublayer.keys].mean((1, 2), keepdim=True)
+        weight[:, :, sublayer.keys] = part
+    return case.read((case.by_layer(case.head_attention)[-1] * weight).mean(0).relu())

@@ -12,7 +12,6 @@ from typing import Any
 from torch import Tensor
 
 from wherefrom.case.case import Case
-from wherefrom.case.stacks import joint_attention
 from wherefrom.errors import BadOption
 from wherefrom.registry import Reads, method
 
@@ -30,7 +29,8 @@ def reads_of(options: Mapping[str, Any]) -> set[Reads]:
     one_pass=True,
 )
 def raw_attention(case: Case, *, layer: int = -1, head: int | None = None) -> Tensor:
-    layers = joint_attention(case) if case.model.task.two_stacks else _layers(case, mean=head is None)
+    mean = head is None
+    layers = case.by_layer([part[None] for part in case.mean_attention] if mean else case.head_attention)
     if not -len(layers) <= layer < len(layers):
         raise BadOption(f"There is no layer {layer}: the model has {len(layers)}, numbered from 0.")
     probs = layers[layer]  # (head, query, key)
@@ -39,8 +39,3 @@ def raw_attention(case: Case, *, layer: int = -1, head: int | None = None) -> Te
     if not -len(probs) <= head < len(probs):
         raise BadOption(f"There is no head {head}: the model has {len(probs)} in a layer, numbered from 0.")
     return case.read(probs[head])
-
-
-def _layers(case: Case, *, mean: bool) -> list[Tensor]:
-    """Every layer's attention, or the mean over heads as if it were a single head's. (head, query, key) each"""
-    return [layer[None] for layer in case.mean_attention] if mean else case.attention(scores=False)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -193,37 +194,35 @@ def dissect(network: PreTrainedModel) -> Anatomy:
     return Anatomy(family, blocks, reads, tuple(routers))
 
 
-def find_stacks(network: PreTrainedModel) -> tuple[list[nn.Module], list[nn.Module], list[nn.Module]]:
-    """The attention modules of a model with an encoder and a decoder, layer by layer: the encoder's, the decoder's, and
-    those between the two.
+class StackLayer(NamedTuple):
+    """One layer of an encoder or a decoder: its block, and its attentions in the order in which they run."""
+
+    block: nn.Module
+    attention: tuple[nn.Module, ...]
+
+
+def find_stacks(network: PreTrainedModel) -> tuple[list[StackLayer], list[StackLayer]]:
+    """The layers of a model's encoder and of its decoder. A decoder's layer attends to the output, then to the
+    source.
     """
     model_type = getattr(network.config, "model_type", "")
     known = stacks_of(model_type)
     if known is None:
         raise NotSeen(
             f"Wherefrom does not know where the attentions of a {model_type or type(network).__name__} model with an"
-            " encoder and a decoder are; methods that only ask the model or differentiate its embeddings work with it"
-            " (saliency, input_x_gradient, integrated_gradients, occlusion). Known:"
-            f" {', '.join(name for row in TWO_STACKS for name in row.model_types)}."
+            " encoder and a decoder are; methods that only ask the model or differentiate its embeddings work with it."
+            f" Known: {', '.join(name for row in TWO_STACKS for name in row.model_types)}."
         )
+
+    def layers(*paths: str) -> list[StackLayer]:
+        blocks = _walk(network.base_model, f"{paths[0].partition('.*')[0]}.*")
+        attentions = (_walk(network.base_model, path) for path in paths)
+        return [StackLayer(block, tuple(each)) for block, *each in zip(blocks, *attentions, strict=True)]
+
     try:
-        encoder, decoder, cross = (
-            list(_walk(network.base_model, path)) for path in (known.encoder, known.decoder, known.cross)
-        )
+        return layers(known.encoder), layers(known.decoder, known.cross)
     except AttributeError as missing:
         raise NotSeen(f"This {model_type} model is not laid out as its family usually is: {missing}.") from missing
-    return encoder, decoder, cross
-
-
-def find_stack_blocks(network: PreTrainedModel) -> tuple[list[nn.Module], list[nn.Module]]:
-    """The blocks of an encoder and of a decoder, layer by layer: what the paths to their attentions go through."""
-    find_stacks(network)  # raises where they are not known
-    known = stacks_of(network.config.model_type)
-    assert known is not None
-    encoder, decoder = (
-        list(_walk(network.base_model, f"{path.partition('.*')[0]}.*")) for path in (known.encoder, known.decoder)
-    )
-    return encoder, decoder
 
 
 class _Projection(nn.Module):

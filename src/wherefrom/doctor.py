@@ -127,7 +127,7 @@ def relevance_by_layer(model: Model) -> dict[str, Any]:
     case = cases[0]
     sums = [part.sum().item() for part in case.relevance("zplus", "blocks", double=True, trace=trace)]
     changed = max(
-        (case.passes.forward("relevance_double").logits - text_model.logits(case.passes.inputs, case.own_count))
+        (case.passes.forward("relevance_double").logits - text_model.logits(case.passes.batch.inputs, case.own_count))
         .abs()
         .max()
         .item(),

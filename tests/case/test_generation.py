@@ -17,13 +17,12 @@ from typer.testing import CliRunner
 
 import wherefrom
 from wherefrom.api import Model
-from wherefrom.case.prefixes import ONE_PASS
 from wherefrom.cli.main import app
 from wherefrom.core.generation import Generation
 from wherefrom.errors import BadFile, BadOption, EmptyText, WrongModel
 from wherefrom.model.loading import quiet
 from wherefrom.model.text_model import TextModel
-from wherefrom.registry import all_methods
+from wherefrom.registry import all_methods, find_method
 from wherefrom.report.generation import print_generation
 
 PROMPT = "the film was not bad"
@@ -59,9 +58,9 @@ def test_every_method_against_one_token_at_a_time(model: Model) -> None:
 @pytest.mark.parametrize("method", ["occlusion", "integrated_gradients"])
 def test_methods_that_hide_words_in_one_pass_and_in_many(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = Model(make_model("gpt2", task="causal_lm", dtype=torch.float64))
-    assert method in ONE_PASS
+    assert find_method(method).one_pass
     together = model.generate_and_explain(PROMPT, method, continuation=GOES_ON, **CHEAP.get(method, {}))
-    monkeypatch.setattr("wherefrom.case.prefixes.ONE_PASS", frozenset())
+    monkeypatch.setattr("wherefrom.case.explain.needs_prefix", lambda *_: True)
     apart = model.generate_and_explain(PROMPT, method, continuation=GOES_ON, **CHEAP.get(method, {}))
     assert_close(together.scores, apart.scores, tolerance=tolerance_of(model.text_model), what=method)
     assert together.forwards < apart.forwards

@@ -10,7 +10,7 @@ import torch
 from tiny_models import FAMILIES, make_model, tiny
 from torch.nn import functional
 
-from wherefrom.case import passes as passes_module
+from wherefrom.case import targeted as targeted_module
 from wherefrom.case.passes import Passes
 from wherefrom.model import recording as recording_module
 from wherefrom.model.recording import (
@@ -42,7 +42,7 @@ def test_attention_that_is_computed_when_its_gradient_comes_by_is_that_of_the_fo
     family: str, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of texts of different lengths in one batch, one head after the other or all at once."""
-    monkeypatch.setattr(passes_module, "AT_ONCE", at_once)
+    monkeypatch.setattr(targeted_module, "AT_ONCE", at_once)
     model = tiny(family, torch.float64)
     encodings = [model.encode(text) for text in ("the film was not bad", "a film")[: 1 + model.takes_batches]]
     kept, later = Passes(model, encodings), Passes(model, encodings)
@@ -50,7 +50,7 @@ def test_attention_that_is_computed_when_its_gradient_comes_by_is_that_of_the_fo
     later.announce(["attention_x_gradients"])
     targets = [model.target(1)] * len(encodings)
     expected, found = (one.toward(targets).gradient("attention_x_gradients") for one in (kept, later))
-    assert (set(kept._made), set(later._made)) == ({"graph"}, {"product_graph"})
+    assert [kind.name for made in (kept, later) for kind in made._made] == ["graph", "product_graph"]
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other)
 
@@ -70,7 +70,7 @@ def test_the_mean_that_is_kept_is_the_mean_of_all_heads(
     whole.announce([*needs, "attention"])
     kept.announce(needs)
     every, mean = whole.forward("attention"), kept.forward("mean_attention")
-    assert set(kept._made) == {"mean_graph" if graph else "mean_attention"}
+    assert {kind.name for kind in kept._made} == {"mean_graph" if graph else "mean_attention"}
     torch.testing.assert_close(mean.logits, every.logits)
     for one, all_heads in zip(mean.recording.attention, every.recording.attention, strict=True):
         probs = all_heads.probs.detach().reshape(len(encodings), -1, *all_heads.probs.shape[-2:])

@@ -15,7 +15,6 @@ import torch
 from wherefrom.case.case import Attribution, Case
 from wherefrom.case.explain import attributions, cases_toward
 from wherefrom.case.passes import Passes
-from wherefrom.case.prefixes import ONE_PASS
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.generation import Generation
 from wherefrom.core.target import GeneratedToken
@@ -92,7 +91,7 @@ def step_cases(
     assert isinstance(asked.task, Continuation | Seq2Seq)
     passes = Passes(asked, [encoding])
     # A method that gets a pass for every prefix reads nothing of the one over the whole continuation.
-    if method is not None and (method.name in ONE_PASS or model.task.two_stacks):
+    if method is not None and (method.one_pass or model.task.two_stacks):
         passes.announce(method.needs(options or {}), several_targets=len(tokens) > 1)
     labels = tuple(written(model, token) for token in tokens)
     targets: list[GeneratedToken] = asked.task.step_targets(labels, len(prompt) - 1)

@@ -152,7 +152,7 @@ class Passes:
         # Entries of one head's attention, in all layers together and in the largest of them.
         entries, largest, vectors = layers * tokens * tokens, tokens * tokens, layers * tokens
         if output:
-            decoder = int(getattr(config, "num_decoder_layers", None) or getattr(config, "decoder_layers", layers))
+            decoder = int(getattr(config, "num_decoder_layers", 0) or getattr(config, "decoder_layers", 0) or layers)
             entries = layers * source * source + decoder * output * (output + source)
             largest, vectors = max(source, output) * source, layers * source + decoder * output
         matrices = (entries * kind.heads + PASSING * largest * bool(kind.heads)) * heads

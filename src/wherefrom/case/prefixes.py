@@ -19,45 +19,12 @@ from wherefrom.core.target import GeneratedToken, Target
 from wherefrom.model.generating import unbound
 from wherefrom.registry import Method
 
-# Methods that give one token of a continuation the same scores whether or not the tokens behind it are there: they
-# start at the position that the token is read at, and nothing flows from a later position to an earlier one. Tests
-# compare each with passes over the prefixes. All others (cam, gradcam and attcat average over all queries, optimus and
-# best search), and those of other packages, get a pass for each prefix.
-ONE_PASS = frozenset(
-    {
-        "alti",
-        "attention_flow",
-        "attention_gradients",
-        "attention_rollout",
-        "attention_x_gradient",
-        "attn_lrp",
-        "cat",
-        "cp_lrp",
-        "gae",
-        "globenc",
-        "input_x_gradient",
-        "integrated_gradients",
-        "kernel_shap",
-        "lime",
-        "logit_contributions",
-        "lrp",
-        "mask_lrp",
-        "norms",
-        "occlusion",
-        "partial_lrp",
-        "random",
-        "raw_attention",
-        "saliency",
-        "transatt",
-    }
-)
-
 
 def needs_prefix(case: Case, method: Method) -> bool:
     """Whether this token of a continuation has to be explained in a pass of its own. A decoder that an encoder stands
     before reads its output in one pass by any method.
     """
-    return isinstance(case.target, GeneratedToken) and method.name not in ONE_PASS and not case.model.task.two_stacks
+    return isinstance(case.target, GeneratedToken) and not method.one_pass and not case.model.task.two_stacks
 
 
 def explained_alone(case: Case, method: Method, options: Mapping[str, Any]) -> Attribution:

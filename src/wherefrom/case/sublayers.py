@@ -27,7 +27,7 @@ class Sublayer:
     @property
     def crosses(self) -> bool:
         """Whether one stack attends to the other."""
-        return self.queries.start != self.keys.start
+        return bool(self.queries.start != self.keys.start)
 
     def placed(self, matrix: Tensor, tokens: int) -> Tensor:
         """The matrix over all tokens of the text; a view, where it covers them. (..., query, key) each"""

@@ -81,7 +81,8 @@ class TargetedPasses:
             contexts = record.contexts if made.propagation is None else []
             places["hidden_gradients"] = made.hidden
             places["last_attention_gradient"] = contexts[-len(last) :] or [layer.probs for layer in last]
-            places["attention_x_gradients"] = [record.inputs[0]]  # the backward pass must reach the first block
+            # The backward pass must reach the first block of every stack.
+            places["attention_x_gradients"] = [record.inputs[first] for first in (0, *made.stacks[:-1])]
         products: dict[int, tuple[Tensor, Tensor]] = {}
         with ExitStack() as hooks:
             if "attention_x_gradients" in needs:

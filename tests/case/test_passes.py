@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from toys import additive_model
 import wherefrom
 from wherefrom.api import Model
 from wherefrom.case.explain import cases_of, explained
-from wherefrom.case.kinds import PassKind
+from wherefrom.case.kinds import KINDS, PassKind
 from wherefrom.case.passes import Passes
 from wherefrom.core.encoding import Encoding
 from wherefrom.errors import ModelFailed, NotSeen, WrongModel
@@ -260,3 +261,12 @@ def test_a_method_that_gives_another_number_of_scores_is_an_error() -> None:
     short = replace(attcat, name="short", function=lambda case, **_: attcat(case)[..., :-1])
     with pytest.raises(wherefrom.WherefromError, match=r"short gave scores of shape .* for a text of 7 tokens"):
         explained(cases, short, {})
+
+
+def test_the_table_in_the_docs_is_that_of_the_code() -> None:
+    rows = []
+    for kind in KINDS.values():
+        serves = ", ".join(f"`{need}`" for need in sorted(kind.serves - KINDS["plain"].serves)) or "the logits alone"
+        rows.append(f"| `{kind.name}` | {kind.about} | {serves} | {'kept' if kind.graph else 'none'} |")
+    page = Path(__file__).parents[2] / "docs" / "walk-of-a-sentence.md"
+    assert "\n".join(["|---|---|---|---|", *rows, ""]) in page.read_text(encoding="utf-8")

@@ -17,12 +17,13 @@ from rich.console import Console
 
 from wherefrom.benchmark import Run, RunPlan
 from wherefrom.benchmark.parts import Part
-from wherefrom.benchmark.statistics import Energy, Interval, Standing
+from wherefrom.benchmark.statistics import Energy, Standing
 from wherefrom.benchmark.store import new_manifest, open_store
 from wherefrom.benchmark.summary import Summary, ranks_over_data_sets, summarise, with_distinct_names
 from wherefrom.benchmark.words import WordChoice
 from wherefrom.cli import main as cli
 from wherefrom.cli import run as command_module
+from wherefrom.core.statistics import Interval
 from wherefrom.errors import WherefromError
 from wherefrom.report.benchmark import report_page
 from wherefrom.report.leaderboard_files import as_csv, as_latex, latex, metric_title

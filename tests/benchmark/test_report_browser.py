@@ -9,8 +9,8 @@ import pytest
 from report.test_browser import CHROMIUM, shown
 
 from benchmark.test_report import VALUES, written
-from wherefrom.benchmark.statistics import Interval
 from wherefrom.benchmark.summary import summarise
+from wherefrom.core.statistics import Interval
 from wherefrom.report.benchmark import report_page
 from wherefrom.report.colour import DARK, LIGHT
 

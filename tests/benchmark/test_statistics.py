@@ -17,10 +17,8 @@ from wherefrom.benchmark.statistics import (
     Standing,
     agreement,
     average_ranks,
-    bootstrap,
     costs,
     curves,
-    in_blocks,
     leaderboard,
     winners,
 )
@@ -86,37 +84,6 @@ def test_what_is_not_defined_is_left_out_and_said() -> None:
 def test_one_example_has_no_interval() -> None:
     (one,) = leaderboard(scores({"a": [1.0]}), "aopc", "higher")
     assert (one.mean, one.interval, one.error) == (1.0, None, None)
-
-
-def test_intervals_are_those_of_scipy() -> None:
-    values = np.random.default_rng(5).gamma(2.0, size=(60, 2))
-    for column, interval in enumerate(bootstrap(values, rounds=20_000)):
-        known = stats.bootstrap(
-            (values[:, column],), np.mean, n_resamples=20_000, method="percentile", random_state=1
-        ).confidence_interval
-        assert interval is not None
-        assert interval == pytest.approx((known.low, known.high), abs=0.03 * (known.high - known.low))
-
-
-def test_intervals_hold_the_mean_as_often_as_they_say() -> None:
-    chance = np.random.default_rng(0)
-    found = bootstrap(chance.normal(3.0, 1.0, size=(40, 400)), rounds=400)
-    held = sum(one is not None and one.low <= 3.0 <= one.high for one in found)
-    assert (
-        abs(held - 0.94 * 400) < 4 * (400 * 0.94 * 0.06) ** 0.5
-    )  # a percentile interval of 40 holds a little less than 95%
-
-
-def test_missing_values_change_nothing_but_the_count() -> None:
-    column = np.arange(10.0)
-    with_gaps = np.concatenate([column, [np.nan] * 5])[:, None]
-    (interval,) = bootstrap(with_gaps, rounds=4000)
-    (plain,) = bootstrap(column[:, None], rounds=4000)
-    assert interval is not None
-    assert plain is not None
-    assert interval == pytest.approx(plain, abs=0.35)
-    assert bootstrap(np.full((3, 1), np.nan)) == [None]
-    assert bootstrap(np.zeros((0, 2))) == [None, None]
 
 
 def test_ranks_over_data_sets_by_hand() -> None:
@@ -239,22 +206,3 @@ def test_costs_by_hand() -> None:
 def test_operations_that_won() -> None:
     rows = [explanation("optimus", [0.0], params=json.dumps({"winner": name})) for name in ("mean", "mean", "product")]
     assert winners([*rows, explanation("attcat", [0.0])]) == {"optimus": {"mean": 2, "product": 1}}
-
-
-def test_very_many_examples_are_drawn_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sums stay what they are, and the interval is as wide as that of a mean is by theory."""
-    monkeypatch.setattr("wherefrom.benchmark.statistics.BLOCKS", 1000)
-    values = np.random.default_rng(3).normal(size=(20_003, 2)) * [1.0, 5.0] + [0.0, 2.0]
-    values[::3, 1] = np.nan
-    np.testing.assert_array_equal(in_blocks(values[:1000], 0), values[:1000])
-    blocks = in_blocks(values, 0)
-    assert blocks.shape == (1000, 2)
-    np.testing.assert_allclose(blocks[:, 0].sum(), values[:, 0].sum())
-    np.testing.assert_allclose(in_blocks(np.ones((20_003, 1)), 0).sum(), 20_003)
-    for column, interval in enumerate(bootstrap(values)):
-        known = values[~np.isnan(values[:, column]), column]
-        assert interval is not None
-        middle, reach = (interval.low + interval.high) / 2, (interval.high - interval.low) / 2
-        error = known.std(ddof=1) / np.sqrt(len(known))
-        assert middle == pytest.approx(known.mean(), abs=0.3 * error)
-        assert reach == pytest.approx(1.96 * error, rel=0.15)

@@ -6,14 +6,17 @@ from __future__ import annotations
 
 import itertools
 import re
-import sys
+from collections.abc import Iterator
 from math import comb, factorial
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from captum._utils.models.linear_model import SkLearnLinearRegression
+from captum.attr._core.lime import Lime, get_exp_kernel_similarity_function
 from numpy.typing import NDArray
+from sklearn.linear_model import LinearRegression, Ridge
 from tiny_models import FAMILIES, WORDS, make_model, tiny
 from toys import additive_case, additive_model, case_of
 
@@ -21,8 +24,9 @@ from wherefrom.api import Model
 from wherefrom.case.case import Attribution, Case
 from wherefrom.core.explanation import Explanation
 from wherefrom.core.units import Level
-from wherefrom.errors import BadFile, BadOption, MissingExtra
+from wherefrom.errors import BadFile, BadOption
 from wherefrom.methods.coalitions import choose, draw_pairs, fit_pairs
+from wherefrom.methods.lime import fit_linear
 from wherefrom.methods.surrogate import every_part
 from wherefrom.registry import find_method
 
@@ -155,7 +159,7 @@ def test_lime_is_the_weighted_fit(monkeypatch: pytest.MonkeyPatch, options: dict
     near = np.sqrt(spy.seen.mean(1))  # the cosine of a part and of the whole, ones and zeros both
     weights = np.exp(-((1 - near) ** 2) / (2 * options.get("width", 0.25) ** 2))
     scores, explained = fitted(spy.seen, spy.told, weights, options.get("ridge", 0.0) * len(spy.seen))
-    assert found.scores[~case.special].tolist() == pytest.approx(list(scores), abs=1e-5 * np.abs(scores).max())
+    assert found.scores[~case.special].tolist() == pytest.approx(list(scores), abs=1e-9 * np.abs(scores).max())
     told = re.fullmatch(
         r"The linear model tells (\d+)% of how the score varies between (\d+) samples\.", found.notes[0]
     )
@@ -163,6 +167,41 @@ def test_lime_is_the_weighted_fit(monkeypatch: pytest.MonkeyPatch, options: dict
     assert int(told[1]) == pytest.approx(100 * explained, abs=0.5 + 1e-3)  # rounded, and half a per cent either way
     assert int(told[2]) == len(spy.seen)
     assert len(spy.seen) == options.get("samples", 256)
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.3])
+def test_the_fit_is_scikit_learn_s(ridge: float) -> None:
+    chance = np.random.default_rng(4)
+    samples, answers, weights = chance.random((40, 6)) < 0.5, chance.normal(size=40), chance.random(40)
+    reference = (Ridge(alpha=ridge, solver="svd") if ridge else LinearRegression()).fit(samples, answers, weights)
+    numbers = [torch.from_numpy(values.astype(np.float64)) for values in (samples, answers, weights)]
+    coefficients, explained = fit_linear(numbers[0], numbers[1], numbers[2], ridge)
+    np.testing.assert_allclose(coefficients.numpy(), reference.coef_, rtol=0, atol=1e-9)
+    assert explained == pytest.approx(reference.score(samples, answers, weights), abs=1e-9)
+
+
+def test_lime_is_captum_s_on_the_same_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """captum fits in single precision."""
+    case = case_of(tiny("bert", torch.float64), TEXT)
+    spy = Spy(monkeypatch, case)
+    found = run("lime", case, samples=60, seed=3)
+    parts = torch.from_numpy(spy.seen).long()
+
+    def drawn(*_: Any, **__: Any) -> Iterator[torch.Tensor]:
+        yield from parts[:, None]
+
+    reference = Lime(
+        lambda _: torch.from_numpy(spy.told),
+        interpretable_model=SkLearnLinearRegression(),
+        similarity_func=get_exp_kernel_similarity_function("cosine", kernel_width=0.25),
+        perturb_func=drawn,
+    )
+    with torch.random.fork_rng():
+        theirs = reference.attribute(
+            torch.ones(1, parts.shape[1]), n_samples=60, perturbations_per_eval=60, return_input_shape=False
+        )
+    scores = found.scores[~case.special]
+    np.testing.assert_allclose(scores.numpy(), theirs.flatten().numpy(), rtol=0, atol=1e-5 * float(scores.abs().max()))
 
 
 def kernel(units: int, size: int) -> float:
@@ -398,15 +437,6 @@ def test_a_seed_settles_everything_and_nothing_global_is_touched(method: str) ->
     torch.manual_seed(2)
     assert model.explain(TEXT, method, samples=60, seed=5).scores == first.scores
     assert model.explain(TEXT, method, samples=60, seed=6).scores != first.scores
-
-
-@pytest.mark.parametrize("package", ["captum", "sklearn"])
-def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
-    for name in [name for name in sys.modules if name.split(".")[0] == package]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MissingExtra, match=r"wherefrom\[perturbation\]"):
-        Model(tiny("bert")).explain("dull", "lime")
 
 
 @pytest.mark.parametrize(

@@ -262,7 +262,6 @@ def test_methods(plain: Environment) -> None:
 @pytest.mark.parametrize(
     ("command", "extra"),
     [
-        (["explain", TEXT, "--method", "lime"], "perturbation"),
         (["run", "reviews.jsonl", "--out", "results", "--methods", "random"], "bench"),
         (["run", "reviews.jsonl", "--out", "results", "--methods", "random", "--engine", "ray"], "ray"),
     ],

@@ -12,10 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny_models import tiny
 
 import wherefrom
-from wherefrom.api import Model
 from wherefrom.benchmark.engines import on_ray
 from wherefrom.benchmark.formats import read_hub, read_hugging_face, read_parquet
 from wherefrom.benchmark.store import Run
@@ -48,8 +46,6 @@ NEEDS: list[tuple[str, str, Callable[[], object]]] = [
     ("datasets", "datasets", lambda: list(read_hugging_face(NOWHERE, None))),
     ("explorer", "fastapi", ExplorerServer),
     ("explorer", "uvicorn", ExplorerServer),
-    ("perturbation", "captum", lambda: Model(tiny("bert")).explain("dull", "lime")),
-    ("perturbation", "sklearn", lambda: Model(tiny("bert")).explain("dull", "lime")),
     ("ray", "ray", lambda: list(on_ray(lambda part: part, [], 1))),  # type: ignore[arg-type]
     ("report", "matplotlib", lambda: plots.lines({"a": np.ones(2)}, NOWHERE, across="a", up="b")),
     ("report", "matplotlib", lambda: head_map_plot([["other"]], NOWHERE, title="heads")),

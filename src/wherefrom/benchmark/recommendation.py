@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.stats import rankdata
 
-from wherefrom.benchmark.statistics import BLOCKS, ROUNDS, Better, in_blocks, question_of
+from wherefrom.benchmark.statistics import Better, question_of
 from wherefrom.catalogue import floor_method
 from wherefrom.core.arrays import Numbers
+from wherefrom.core.statistics import ROUNDS, draw_counts, interval_of, weighted_means
 
 if TYPE_CHECKING:
     import pandas
@@ -76,34 +77,21 @@ def redrawn_ranks(
     ]
     rows = reduce(lambda one, other: one.union(other), (table.index for table in wide.values()))
     count = len(rows)
-    units = min(count, BLOCKS)
-    drawn = np.random.default_rng(seed).multinomial(units, [1 / units] * units, size=rounds).astype(np.float64)
+    drawn = draw_counts(count, rounds, np.random.default_rng(seed))
     by_question: dict[str, list[Numbers]] = {}
     above, floor = dict.fromkeys(methods, 0), floor_method()
     for metric, table in wide.items():
         values = table.reindex(index=rows, columns=methods).to_numpy(dtype=np.float64)  # (example, method)
-        means = _means(drawn, values, seed)  # (round, method)
+        means = weighted_means(values, drawn, seed=seed)  # (round, method)
         sign = -1.0 if better[metric] == "higher" else 1.0
         by_question.setdefault(str(question_of(metric)), []).append(rankdata(sign * means, axis=1, nan_policy="omit"))
         if floor in methods:
             beside = values - values[:, [methods.index(floor)]]
-            behind = sign * _means(drawn, beside, seed)  # below zero where it is better
+            behind = sign * weighted_means(beside, drawn, seed=seed)  # below zero where it is better
             for place, name in enumerate(methods):
-                known = behind[~np.isnan(behind[:, place]), place]
-                above[name] += bool(len(known) and np.quantile(known, 0.975) < 0)
+                above[name] += bool(not np.isnan(behind[:, place]).all() and interval_of(behind[:, place]).high < 0)
     ranks = _mean_of_known([_mean_of_known(found) for found in by_question.values()])
     return RedrawnRanks(tuple(methods), ranks, count, len(by_question), above, len(wide))
-
-
-def _means(drawn: Numbers, values: Numbers, seed: int) -> Numbers:
-    """The mean of every column in every round, its NaN left out. (round, example or block), (example, column) ->
-    (round, column)
-    """
-    known = ~np.isnan(values)
-    sums, counts = in_blocks(np.where(known, values, 0.0), seed), in_blocks(known.astype(np.float64), seed)
-    with np.errstate(invalid="ignore"):
-        found: Numbers = (drawn @ sums) / (drawn @ counts)
-    return found
 
 
 def _mean_of_known(tables: Sequence[Numbers]) -> Numbers:

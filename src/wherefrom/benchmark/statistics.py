@@ -18,22 +18,13 @@ from scipy.stats import rankdata
 from wherefrom.catalogue import catalogue
 from wherefrom.core.arrays import Numbers
 from wherefrom.core.comparison import SHAPE
+from wherefrom.core.statistics import Interval, bootstrap
 
 if TYPE_CHECKING:
     import pandas
 
 Better = Literal["higher", "lower"]
-ROUNDS = 2000  # of the bootstrap
-ROUNDS_IN_MEMORY = 200
 SCORES_AT_ONCE = 1_000_000  # that are ranked together
-BLOCKS = 10_000  # of examples, from so many examples on: then blocks of them are drawn instead
-
-
-class Interval(NamedTuple):
-    """95% of the bootstrap's means lie between these."""
-
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -96,53 +87,6 @@ def leaderboard(scores: pandas.DataFrame, metric: str, better: Better, *, seed: 
             )
         )
     return sorted(found, key=lambda standing: (standing.rank is None, standing.rank))
-
-
-def bootstrap(values: Numbers, *, seed: int = 0, rounds: int = ROUNDS) -> list[Interval | None]:
-    """The interval of every column's mean, its NaN left out; the same examples are drawn for all columns. (example,
-    column)
-    """
-    known = ~np.isnan(values)
-    filled, weights = in_blocks(np.where(known, values, 0.0), seed), in_blocks(known.astype(np.float64), seed)
-    count = len(filled)
-    generator, means = np.random.default_rng(seed), []
-    for start in range(0, rounds, ROUNDS_IN_MEMORY):
-        drawn = (
-            generator.multinomial(count, [1 / count] * count, size=min(ROUNDS_IN_MEMORY, rounds - start)).astype(
-                np.float64
-            )
-            if count
-            else None
-        )
-        if drawn is None:
-            break
-        with np.errstate(invalid="ignore"):  # a round may draw none of the few examples that a column has
-            means.append((drawn @ filled) / (drawn @ weights))
-    if not means:
-        return [None] * values.shape[1]
-    all_means = np.concatenate(means)  # (round, column)
-    found: list[Interval | None] = []
-    for column in range(values.shape[1]):
-        kept = all_means[~np.isnan(all_means[:, column]), column]
-        few = known[:, column].sum() < 2
-        found.append(None if few else Interval(*(float(edge) for edge in np.quantile(kept, [0.025, 0.975]))))
-    return found
-
-
-def in_blocks(values: Numbers, seed: int) -> Numbers:
-    """The sums of every column over blocks of examples that are put together at random, where there are very many; else
-    the values as they are. (example, column) -> (block, column)
-
-    Drawing blocks with replacement gives the means the spread that drawing examples gives them, because a block is a
-    random sample itself; that spread is then known to about 1%, less than what 2,000 rounds add. So what a bootstrap
-    costs does not grow without end.
-    """
-    if len(values) <= BLOCKS:
-        return values
-    order = np.random.default_rng(seed).permutation(len(values))
-    starts = np.linspace(0, len(values), BLOCKS, endpoint=False).astype(np.int64)
-    found: Numbers = np.add.reduceat(values[order], starts, axis=0)
-    return found
 
 
 def macro_f1(known: Sequence[Collection[str]], predicted: Sequence[Collection[str]]) -> float | None:

@@ -142,7 +142,7 @@ def _search(
     check_name("metric", metric)
     import numpy as np
 
-    from wherefrom.benchmark.statistics import bootstrap
+    from wherefrom.core.statistics import bootstrap
     from wherefrom.heads.search import search_heads
     from wherefrom.progress import bar
 

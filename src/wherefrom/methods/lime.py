@@ -3,7 +3,7 @@ them are hidden.
 
 b_i of argmin_b sum_s w_s (y(s) - b_0 - sum_i b_i s_i)^2 + ridge S |b|^2 over S samples s, where each unit is kept (s_i
 = 1) with a chance of one half; w_s = exp(-d^2 / (2 width^2)), d the cosine distance of s from the whole text. Where
-every combination fits into the budget, each is asked once and nothing is random.
+every combination fits into the budget, each is queried once and nothing is random.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor
 from wherefrom.case.case import Attribution, Case
 from wherefrom.errors import BadOption
 from wherefrom.methods.occlusion import FillOption, hidden_by
-from wherefrom.methods.surrogate import budget, every_part, fit_surrogate, hideable, left_of, needed
+from wherefrom.methods.surrogate import budget, every_part, hideable, left_of, too_few
 from wherefrom.registry import method
 
 NARROWEST = 0.05  # below, every sample's weight is as good as zero
@@ -65,14 +65,38 @@ def lime(
             f"lime takes a width from {NARROWEST} to {WIDEST:g} and a ridge from"
             f" 0 to {WIDEST:g}, not width={width} and ridge={ridge}."
         )
-    captum, linear_models = needed("lime")
-    hide = hidden_by(case, fill)
+    hide, real = hidden_by(case, fill), hideable(case)
     kept = samples_of(case, samples, seed)
-    linear = linear_models.SkLearnRidge(alpha=ridge * len(kept)) if ridge else linear_models.SkLearnLinearRegression()
-    near = captum.get_exp_kernel_similarity_function("cosine", kernel_width=width)
-    found = fit_surrogate(case, hide, kept, near, linear, captum)
-    told = f"The linear model tells {found.explained:.0%} of how the score varies between {len(kept)} samples."
-    return Attribution(found.scores, params={"fill": hide, "samples": len(kept)}, notes=(told, *found.notes))
+    scores, explained = torch.zeros(len(real), dtype=torch.float64), 1.0
+    if kept.shape[1]:  # else there is only a mask, or nothing but special tokens
+        answers = case.ask(left_of(case, kept), hide).double().cpu()  # (sample,)
+        fitted, explained = fit_linear(kept.double(), answers, _nearness(kept, width), ridge * len(kept))
+        scores[real.cpu()] = fitted
+    note = f"The linear model tells {explained:.0%} of how the score varies between {len(kept)} samples."
+    return Attribution(scores, params={"fill": hide, "samples": len(kept)}, notes=(note, *too_few(*kept.shape)))
+
+
+def _nearness(kept: Tensor, width: float) -> Tensor:
+    """The weight of each sample, by the cosine of its zeros and ones and those of the whole text. (sample,)"""
+    distance = 1 - kept.double().mean(1).sqrt()
+    return torch.exp(-(distance**2) / (2 * width**2))
+
+
+def fit_linear(samples: Tensor, answers: Tensor, weights: Tensor, penalty: float) -> tuple[Tensor, float]:
+    """The coefficients of a weighted ridge regression with an intercept, and its weighted R^2.
+
+    samples: (sample, unit). answers, weights: (sample,). penalty: of the squared coefficients; with none, the smallest
+        coefficients among those that fit best.
+    """
+    share = weights / weights.sum()
+    x, y = samples - share @ samples, answers - share @ answers  # centred, so that the intercept drops out
+    units = x.shape[1]
+    rows = torch.cat([weights.sqrt()[:, None] * x, penalty**0.5 * torch.eye(units, dtype=x.dtype)])
+    values = torch.cat([weights.sqrt() * y, y.new_zeros(units)])
+    coefficients = torch.linalg.lstsq(rows, values[:, None], driver="gelsd").solution[:, 0]
+    spread, missed = share @ y**2, share @ (y - x @ coefficients) ** 2
+    constant = spread <= 1e-12 * (share @ answers**2)  # answers that differ by rounding alone
+    return coefficients, 1.0 if constant else (1 - missed / spread).item()
 
 
 def _drawn(units: int, samples: int, seed: int) -> Tensor:

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wherefrom.benchmark.recommendation import recommend
-from wherefrom.benchmark.statistics import Curve, Energy, Interval, MethodCost, Ranks, Standing, question_of
+from wherefrom.benchmark.statistics import Curve, Energy, MethodCost, Ranks, Standing, question_of
 from wherefrom.benchmark.summary import Disputed, Summary, ranks_over_data_sets
 from wherefrom.catalogue import floor_method
 from wherefrom.core.comparison import Rationale
 from wherefrom.core.explanation import Explanation
+from wherefrom.core.statistics import Interval
 from wherefrom.core.target import written_value
 from wherefrom.errors import MissingExtra
 from wherefrom.report.document import render_page

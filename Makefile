@@ -1,5 +1,5 @@
 # Every target does its own set-up: a virtual environment in .venv, pinned by constraints.txt.
-.PHONY: demo explore test fuzz test-default-cpu test-portable check docs families tasks pictures dist dist-test clean
+.PHONY: demo explore test test-studies fuzz test-default-cpu test-portable check docs families tasks pictures dist dist-test clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check
 
 # A stamp in the environment says that an install was finished. It says nothing any more where Python no longer runs.
 ifneq ($(shell $(BIN)/python -c "print('runs')" 2>/dev/null),runs)
-$(shell rm -f $(VENV)/.wherefrom $(VENV)/.dev $(VENV)/.docs)
+$(shell rm -f $(VENV)/.wherefrom $(VENV)/.dev $(VENV)/.studies $(VENV)/.docs)
 endif
 
 demo: $(VENV)/.wherefrom
@@ -30,8 +30,12 @@ explore: $(VENV)/.wherefrom
 test: check
 	$(BIN)/pytest
 
+# The second distribution, studies/. `make test` does without it.
+test-studies: $(VENV)/.studies
+	$(BIN)/pytest studies/tests
+
 # Tests that compare computed numbers. They must hold whatever instructions and however many threads add them up.
-NUMERICAL := $(addprefix tests/,case grading heads methods metrics model optimus selection studies) \
+NUMERICAL := $(addprefix tests/,case grading heads methods metrics model optimus selection) \
 	tests/benchmark/test_run.py::test_the_numbers_are_those_of_single_comparisons tests/test_embedded.py tests/test_tolerances.py
 
 # Once without vector instructions, which adds up in another order than any recent processor would by itself.
@@ -99,8 +103,14 @@ $(VENV)/.dev: $(VENV)/.wherefrom
 	$(PIP) install --no-compile -c constraints.txt -e '.[dev]'
 	@touch $@
 
-$(VENV)/.docs: $(VENV)/.wherefrom
+$(VENV)/.studies: $(VENV)/.dev studies/pyproject.toml
+	$(PIP) install --no-compile -c constraints.txt -e '.[dev]' -e ./studies
+	@touch $@
+
+# The studies without what they need to run: the reference lists their commands.
+$(VENV)/.docs: $(VENV)/.wherefrom studies/pyproject.toml
 	$(PIP) install --no-compile -c constraints.txt -e '.[docs,report]'
+	$(PIP) install --no-compile --no-deps -e ./studies
 	@touch $@
 
 clean:

@@ -97,10 +97,11 @@ def linked(text: str, goal: str, here: str) -> str:
 
 def commands() -> str:
     """The reference of every command, from the typer application."""
-    from wherefrom.cli.main import app, register_commands
+    from wherefrom.cli.main import app, load_plug_in, plug_in_commands, register_commands
 
     register_commands()
-    return "\n".join(described(app, "wherefrom", depth=2))
+    apps = [app, *map(load_plug_in, plug_in_commands().values())]
+    return "\n".join(line for one in apps for line in described(one, "wherefrom", depth=2))
 
 
 def described(app: typer.Typer, program: str, depth: int) -> list[str]:

@@ -30,7 +30,6 @@ ORDER = [
     "doctor",
     "benchmark",
     "report",
-    "studies",
     "explorer",
     "cli",
 ]

@@ -66,6 +66,18 @@ class MissingExtra(WherefromError):
         super().__init__(f"{what} needs more packages: pip install 'wherefrom[{extra}]'")
 
 
+class MissingPackage(WherefromError):
+    """A feature is in another distribution, which is not installed."""
+
+    exit_code = 1
+
+
+class BrokenPlugIn(WherefromError):
+    """Something that another package adds to Wherefrom cannot be loaded."""
+
+    exit_code = 1
+
+
 class TooOld(WherefromError, ImportError):
     """A package is there, but of a version that Wherefrom cannot work with. An ImportError for those who catch that."""
 

@@ -9,7 +9,6 @@ import shlex
 import subprocess
 import sys
 import warnings
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from rich.console import Console
 from tiny_models import make_network, tokenizer
 
 from wherefrom.cli import main as cli
-from wherefrom.cli.study import STUDIES
 from wherefrom.model.loading import quiet
 
 
@@ -282,7 +280,7 @@ def test_help_and_version(wherefrom: Run) -> None:
 
 
 def commands() -> dict[str, Any]:
-    """Every command by its name, with those of groups as "study sparse"."""
+    """Every command by its name, with those of groups as "group command"."""
     cli.register_commands()
     root: Any = typer.main.get_command(cli.app)
     found: dict[str, Any] = {}
@@ -323,33 +321,8 @@ def test_a_flag_means_the_same_in_every_command() -> None:
     for name, one in commands().items():
         flags = {flag for parameter in one.params for flag in (*parameter.opts, *parameter.secondary_opts)}
         assert not flags & {"--output", "--dataset", "--file", "--input", "--gpu", "--options"}, name
-        assert ("--model" in flags) <= ("-m" in flags or name == "study sparse"), name
-        assert ("--model" in flags) <= ("--device" in flags or name == "study sparse"), name
+        assert ("--model" in flags) <= ("-m" in flags and "--device" in flags), name
         assert ("--open" in flags) <= ("--html" in flags), name
-
-
-def test_the_studies_take_the_data_sets_that_they_can_measure_on() -> None:
-    for one in STUDIES:
-        assert one.datasets == import_module(f"wherefrom.studies.{one.package}.paper").DATASETS
-        assert one.smallest in one.datasets
-
-
-def test_a_study_says_what_it_lacks_before_it_begins(wherefrom: Run, tmp_path: Path) -> None:
-    out = ["--out", str(tmp_path / "out"), "--data-dir", str(tmp_path)]
-    done = wherefrom("study", "attcat", *out, "--quick", "--datasets", "sst2", "--bases", "M3")
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
-    assert "sst2_train.jsonl. It is made from GLUE SST-2" in done.stderr
-    assert "hatexplain.jsonl" in wherefrom("study", "optimus", *out, "--bases", "M3").stderr
-    for wrong, said in (
-        (("--quick", "--full"), "--quick or --full, not both"),
-        (("--datasets", "sst3"), "Did you mean 'sst2'?"),
-        (("--seeds", "0"), "--seeds must be at least 1"),
-        (("--texts", "0"), "--texts must be at least 1"),
-        (("--bases", ","), "at least one data set and one base"),
-    ):
-        done = wherefrom("study", "attcat", *out, *wrong, *(() if "--bases" in wrong else ("--bases", "M3")))
-        assert done.returncode == 2
-        assert said in done.stderr
 
 
 def test_html_says_what_was_written_and_opens_it(

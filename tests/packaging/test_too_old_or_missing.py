@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 import wherefrom
 from wherefrom.benchmark.engines import on_ray
@@ -26,8 +25,6 @@ from wherefrom.heads.trees import Tree, parse
 from wherefrom.report import plots
 from wherefrom.report.benchmark import check_extra
 from wherefrom.report.head_map import head_map_plot
-from wherefrom.studies.sparse.page import study_page
-from wherefrom.studies.sparse.projections import entmax
 
 ROOT = Path(__file__).parents[2]
 NOWHERE = Path("nowhere")
@@ -49,9 +46,7 @@ NEEDS: list[tuple[str, str, Callable[[], object]]] = [
     ("ray", "ray", lambda: list(on_ray(lambda part: part, [], 1))),  # type: ignore[arg-type]
     ("report", "matplotlib", lambda: plots.lines({"a": np.ones(2)}, NOWHERE, across="a", up="b")),
     ("report", "matplotlib", lambda: head_map_plot([["other"]], NOWHERE, title="heads")),
-    ("report", "matplotlib", lambda: study_page(None)),
     ("report", "pandas", lambda: Comparison((), (), ()).to_pandas()),
-    ("sparse", "entmax", lambda: entmax(torch.zeros(3), 1.5)),
     ("syntax", "spacy", lambda: parse([Tree("a great film")])),
 ]
 

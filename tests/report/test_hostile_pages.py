@@ -32,7 +32,6 @@ from wherefrom.report.colour import LIGHT
 from wherefrom.report.comparison import page as comparison_page
 from wherefrom.report.flow import page as flow_page
 from wherefrom.report.html import difference, page
-from wherefrom.studies.sparse.page import study_page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
@@ -114,17 +113,6 @@ def report(folder: Path) -> str:
     return report_page([summarise(run, Energy()) for run in runs], Energy())
 
 
-def study(_: Path) -> str:
-    keys = ("entropy", "zeros", "on special tokens", "raw attention, g(x)", "raw attention, D(x)", "rollout, g(x)",
-            "rollout, D(x)")  # fmt: skip
-    rows = [
-        {"projection": name, "accuracy": 0.5, "same": 1.0, "measures": {key: [0.1, 0.2] for key in keys}}
-        for name in ("softmax", EVIL)
-    ]
-    made = {"date": EVIL, "machine": EVIL, "python": EVIL, "torch": EVIL, "cpu_seconds": 60.0}
-    return study_page(None, {"model": EVIL, "texts": 2, "projections": rows, "made": made})
-
-
 MAKERS: dict[str, Callable[[Path], str]] = {
     "explanation": lambda _: page([explanation()]),
     "pair": lambda _: page([pair(method=EVIL, target=EVIL, model=EVIL)], title=EVIL),
@@ -134,7 +122,6 @@ MAKERS: dict[str, Callable[[Path], str]] = {
     "nothing to compare": lambda _: comparison_page(Comparison((), (), names=(), failed={EVIL: EVIL})),
     "flow": lambda _: flow_page(flow()),
     "report": report,
-    "study": study,
 }
 KINDS = list(MAKERS)
 
@@ -252,9 +239,10 @@ def test_nothing_runs_on_load_hover_focus_or_click(
     assert seen.wrong == []
     assert seen.violations() == []  # and the policy keeps nothing of ours from working
     assert seen.page.evaluate("location.href").split("#")[0] == (tmp_path / "page.html").as_uri()
-    assert seen.page.evaluate(
-        "document.querySelectorAll('body script, script, link, iframe, form, object, base').length"
-    ) == (0 if kind == "study" else 1)
+    assert (
+        seen.page.evaluate("document.querySelectorAll('body script, script, link, iframe, form, object, base').length")
+        == 1
+    )
     seen.page.close()
 
 
@@ -286,9 +274,8 @@ def test_every_page_has_the_same_policy_but_for_its_hashes(pages: dict[str, str]
     for kind, source in pages.items():
         (policy,) = re.findall(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', source)
         assert source.index("Content-Security-Policy") < source.index("<style>"), kind  # holds for what follows it
-        script = "'none'" if kind == "study" else "'sha256-#'"
         assert re.sub(r"sha256-[A-Za-z0-9+/]{43}=", "sha256-#", policy) == (
-            f"default-src 'none'; script-src {script}; style-src 'sha256-#'; style-src-attr 'unsafe-inline';"
+            "default-src 'none'; script-src 'sha256-#'; style-src 'sha256-#'; style-src-attr 'unsafe-inline';"
             " img-src data:; base-uri 'none'; form-action 'none'"
         ), kind
 

@@ -14,7 +14,6 @@ from wherefrom.benchmark.datasets import DataSet
 from wherefrom.cli.arguments import read_examples
 from wherefrom.errors import UnknownName
 from wherefrom.heads.trees import read_trees
-from wherefrom.studies.sparse.inference import read_texts as read_study_texts
 
 COUNTS = {"reviews": 40, "pairs": 24, "questions": 12, "trees": 15}
 
@@ -93,12 +92,8 @@ def test_names_resolve_and_all_else_is_left_alone() -> None:
 
 
 def test_commands_read_them() -> None:
-    path = Path(samples.resolve("sample:reviews"))
     texts = [row["text"] for row in rows("reviews")]
     assert [one.asked for one in read_examples("sample:reviews", None)] == texts
     assert [one.asked for one in read_examples("sample:pairs", 1)] == [
         (rows("pairs")[0]["premise"], rows("pairs")[0]["hypothesis"])
-    ]
-    assert read_study_texts(path, None, ["NEGATIVE", "POSITIVE"]) == [
-        (text, number % 2) for number, text in enumerate(texts)
     ]

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated, Any, TextIO
 
 import typer
@@ -15,9 +16,9 @@ from typer.core import TyperGroup
 
 from wherefrom import __version__
 from wherefrom.cli.arguments import app, problems
-from wherefrom.errors import WherefromError
+from wherefrom.errors import BrokenPlugIn, MissingPackage, WherefromError
 
-__all__ = ["app", "main", "register_commands"]
+__all__ = ["app", "load_plug_in", "main", "plug_in_commands", "register_commands"]
 
 # Every command, in the order of `--help`, and the module that registers it with the application when it is imported.
 MODULES = {
@@ -35,8 +36,10 @@ MODULES = {
     "report": "run",
     "sample": "sample",
     "serve": "serve",
-    "study": "study",
 }
+GROUP = "wherefrom.commands"  # the entry points through which other packages add commands
+# Commands of our own that are in another distribution, and its name.
+ELSEWHERE = {"study": "wherefrom-studies"}
 
 
 def register_commands(*names: str) -> None:
@@ -45,24 +48,68 @@ def register_commands(*names: str) -> None:
         import_module(f"wherefrom.cli.{MODULES[name]}")
 
 
-class CommandsOnDemand(TyperGroup):
-    """The commands, each of them imported and built when it is asked for: to build all of them takes as long as a list
-    of methods takes altogether.
+def plug_in_commands() -> dict[str, EntryPoint]:
+    """The commands of other packages by their names. None takes the place of a command that is here already."""
+    return {entry.name: entry for entry in entry_points(group=GROUP) if entry.name not in MODULES}
+
+
+def load_plug_in(entry: EntryPoint) -> typer.Typer:
+    """An application with the command of an entry point, which names a Typer application or a function.
+
+    Raises:
+        BrokenPlugIn: whatever the other package raises, as one line that names the package.
     """
+    try:
+        value = entry.load()
+        plug_in = typer.Typer()
+        plug_in.callback()(lambda: None)  # a group, even of one command
+        if isinstance(value, typer.Typer):
+            plug_in.add_typer(value, name=entry.name)
+        else:
+            plug_in.command(entry.name)(value)
+        typer.main.get_group(plug_in)  # raises on a function whose parameters cannot be options
+    except Exception as error:
+        package = f" of the package {entry.dist.name}" if entry.dist else ""
+        raise BrokenPlugIn(
+            f"The command {entry.name!r}{package} ({entry.value}) could not be loaded: {type(error).__name__}: {error}"
+        ) from error
+    return plug_in
+
+
+class CommandsOnDemand(TyperGroup):
+    """The commands, each imported and built on first use: building all of them takes as long as listing the methods."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in self.commands:
-            self._build(*[cmd_name] if cmd_name in MODULES else MODULES)  # all of them, to find one with a name like it
+        if cmd_name in MODULES:
+            self._build(cmd_name)
+        elif cmd_name not in self.commands:
+            plug_ins = plug_in_commands()
+            if cmd_name in plug_ins:
+                self._add(plug_ins[cmd_name])
+            elif cmd_name in ELSEWHERE:
+                package = ELSEWHERE[cmd_name]
+                raise MissingPackage(f"`wherefrom {cmd_name}` is in another package: pip install {package}")
+            else:
+                self.list_commands(ctx)  # builds all of them, to find one with a similar name
         return self.commands.get(cmd_name)
 
     def list_commands(self, ctx: Any) -> list[str]:
         self._build(*MODULES)
-        return list(MODULES)
+        for entry in plug_in_commands().values():
+            try:
+                self._add(entry)
+            except BrokenPlugIn as error:  # which must not take the other commands down
+                warnings.warn(str(error), stacklevel=2)
+        return [*MODULES, *(name for name in self.commands if name not in MODULES)]
 
     def _build(self, *names: str) -> None:
         if set(names) - set(self.commands):
             register_commands(*names)
             self.commands.update(typer.main.get_group(app).commands)
+
+    def _add(self, entry: EntryPoint) -> None:
+        if entry.name not in self.commands:
+            self.commands[entry.name] = typer.main.get_group(load_plug_in(entry)).commands[entry.name]
 
 
 def _version(asked: bool) -> None:

@@ -1,1 +1,0 @@
-"""One file per paper: its tables, measured here beside the paper's own numbers."""

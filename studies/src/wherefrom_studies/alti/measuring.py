@@ -1,0 +1,143 @@
+"""What the study of ALTI measures on one data set with one base."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from wherefrom.benchmark.columns import explanation_of
+from wherefrom.benchmark.plan import LABELLED, PREDICTED
+from wherefrom.case.case import make_cases
+from wherefrom.core.arrays import Numbers
+from wherefrom.errors import WherefromError
+from wherefrom.heads.trees import Tree, parse
+from wherefrom_studies.alti.paper import ANISOTROPY_TEXTS, AOPC, METHODS, METRICS, MOST_ATTRACTORS, NAMES, RUNS, SEEDED
+from wherefrom_studies.bench import StudyBase, StudyBench, StudyModel, StudyRuns, open_model
+from wherefrom_studies.data import MASK, Rows
+from wherefrom_studies.decomposition import anisotropy, robustness
+from wherefrom_studies.subject_verb_agreement import subject_of
+
+
+@dataclass(frozen=True)
+class AltiFound:
+    """All that was found about one data set with one base."""
+
+    runs: StudyRuns
+    outputs: Sequence[Sequence[float]] = ()  # mean cosine of what two positions hold: (text, layer)
+    parts: Sequence[Sequence[float]] = ()  # of what two tokens brought to one position
+    jaccard: Numbers | None = None  # (text, method): mean over pairs of seeds
+    spearman: Numbers | None = None
+    curves: Sequence[Mapping[str, Numbers]] = ()  # one for each seed: how far the probability has fallen, by method
+    subjects: Sequence[tuple[int, Mapping[str, float]]] = ()  # a text's attractors, and which methods hit the subject
+
+
+def measured(
+    bench: StudyBench, base: StudyBase, name: str, model: StudyModel, seeds: int, missing: list[str]
+) -> AltiFound:
+    def run(model: StudyModel, metrics: Sequence[str], seed: int = 0, target: str = PREDICTED) -> StudyRuns:
+        parts = [bench.run(name, model, methods, metrics, seed=seed, target=target) for methods in RUNS]
+        return StudyRuns([block for part in parts for block in part.blocks])
+
+    runs = run(model, METRICS, target=LABELLED if name == "agreement" else PREDICTED)
+    others = []
+    if base.sentiment and name == SEEDED and seeds > 1:
+        missing.append(f"{base.name} comes trained, once: nothing is said about its seeds.")
+        seeds = 1
+    for seed in range(1, seeds):
+        others.append(run(bench.model(name, base, seed), [AOPC], seed))
+    every = [runs, *others]
+    outputs, parts = _anisotropies(bench, name, model) if name != "agreement" else ([], [])
+    jaccard, spearman = similarities(every) if others else (None, None)
+    subjects = _subjects(bench, model, runs, missing) if name == "agreement" else []
+    return AltiFound(runs, outputs, parts, jaccard, spearman, [drop_curves(one) for one in every], subjects)
+
+
+def _anisotropies(bench: StudyBench, name: str, model: StudyModel) -> tuple[list[list[float]], list[list[float]]]:
+    rows = bench.texts(name, model, min(bench.size.texts, ANISOTROPY_TEXTS))
+
+    def compute() -> list[list[list[float]]]:
+        reader = open_model(model).text_model
+        found = []
+        for row in rows:
+            for cases in make_cases(reader, [reader.encode(row["text"])], [None], reads=["attention"]):
+                one = anisotropy(cases.values())
+                found.append([one.outputs.tolist(), one.parts.tolist()])
+        return found
+
+    kept = bench.kept(f"anisotropy-{name}-{model.base}", [model.source, [row["id"] for row in rows]], compute)
+    return [one[0] for one in kept], [one[1] for one in kept]
+
+
+def similarities(runs: Sequence[StudyRuns]) -> tuple[Numbers, Numbers]:
+    """How alike the explanations of models of different seeds are: the mean over pairs of models, for every text on
+    which all of them say the same. Jaccard of the top quarters, Spearman's correlation: (text, method) each
+    """
+    by_seed: list[dict[str, dict[str, Any]]] = []
+    for one in runs:
+        by_method: dict[str, dict[str, Any]] = {method: {} for method in METHODS}
+        for row in one.explanations():
+            by_method[row["method"]][row["example"]] = explanation_of(row)
+        by_seed.append(by_method)
+    jaccards, spearmans = [], []
+    for method in METHODS:
+        common = [text for text in by_seed[0][method] if all(text in seed[method] for seed in by_seed)]
+        found = robustness([[seed[method][text] for text in common] for seed in by_seed])
+        with np.errstate(invalid="ignore"):
+            jaccards.append(found.jaccard.mean(0))
+            there = ~np.isnan(found.spearman)
+            spearmans.append(np.where(there, found.spearman, 0.0).sum(0) / there.sum(0))  # nan where no pair has one
+    if len({len(column) for column in jaccards}) > 1:
+        raise WherefromError("The methods were not run on the same texts of all seeds: some of them failed.")
+    return np.stack(jaccards, 1), np.stack(spearmans, 1)
+
+
+def drop_curves(runs: StudyRuns) -> dict[str, Numbers]:
+    """Of every method by the paper's name, how far the probability has fallen with 0, 10, ... 100% of the text gone."""
+    found = runs.curves(AOPC)
+    return {name: found[ours] for name, ours in NAMES.items() if ours in found}
+
+
+def _subjects(
+    bench: StudyBench, model: StudyModel, runs: StudyRuns, missing: list[str]
+) -> list[tuple[int, dict[str, float]]]:
+    """Whether each method's strongest token is the subject of the masked verb."""
+    rows = bench.texts("agreement", model, bench.size.texts)
+    try:
+        kept = bench.kept("subjects", [row["id"] for row in rows], lambda: _spans(rows))
+    except WherefromError as error:  # no parser is installed
+        missing.append(f"Whether the strongest token is the subject: {error}")
+        return []
+    spans = {row["id"]: span for row, span in zip(rows, kept, strict=True) if span is not None}
+    attractors = {row["id"]: min(int(row.get("attractors") or 0), MOST_ATTRACTORS) for row in rows}
+    hits: dict[str, dict[str, float]] = {text: {} for text in spans}
+    for row in runs.explanations():
+        if row["example"] in spans:
+            hits[row["example"]][row["method"]] = float(hits_subject(row, spans[row["example"]]))
+    return [(attractors[text], found) for text, found in hits.items() if found]
+
+
+def _spans(rows: Rows) -> list[list[int] | None]:
+    """Where the subject of each masked verb stands in its text; None where no parse names one noun in front of it."""
+    places = [row["text"].index(MASK) for row in rows]
+    whole = [row["text"].replace(MASK, row["label"], 1) for row in rows]
+    found = []
+    for place, row, tree in zip(places, rows, parse([Tree(text) for text in whole]), strict=True):
+        span = subject_of(tree, place, place + len(row["label"]))
+        found.append(None if span is None else list(span))  # it stands in front of the mask: nothing has moved
+    return found
+
+
+def hits_subject(row: Mapping[str, Any], span: Sequence[int]) -> bool:
+    """Whether the token with the highest score, special ones and the mask left out, lies in the span."""
+    ranked = [
+        (score, start, end)
+        for score, (start, end), part in zip(row["scores"], row["offsets"], row["segment"], strict=True)
+        if part >= 0 and not np.isneginf(score) and row["text"][start:end] != MASK
+    ]
+    if not ranked:
+        return False
+    _, start, end = max(ranked, key=lambda one: one[0])
+    return int(start) < span[1] and int(end) > span[0]

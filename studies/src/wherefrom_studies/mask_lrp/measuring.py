@@ -1,0 +1,164 @@
+"""What the study of Mask-LRP measures on one data set with one base: its heads first, then its masks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from wherefrom.errors import BadOption, WherefromError
+from wherefrom.heads.find import find_heads
+from wherefrom.heads.head_map import HeadKind, HeadMap
+from wherefrom.heads.trees import Tree, parse, read_trees
+from wherefrom_studies.bench import StudyBench, StudyModel, StudyRuns, open_model
+from wherefrom_studies.data import Rows
+from wherefrom_studies.mask_lrp.paper import (
+    ANSWER_SETS,
+    AOPC,
+    BESIDE,
+    MASKS,
+    ODDS,
+    OWN,
+    PAPER,
+    PRECISION,
+    RELATION_TEXTS,
+    SWEPT,
+    THRESHOLDS,
+)
+
+
+@dataclass(frozen=True)
+class MaskFound:
+    """All that was found about one data set with one base."""
+
+    runs: StudyRuns
+    heads: HeadMap
+    methods: Mapping[str, str]  # the paper's name -> ours with its options; masks without any head are left out
+    randoms: Sequence[str] = ()  # methods with random masks
+    corrupted: Mapping[float, Sequence[str]] | None = None  # the share of wrong heads -> methods, one for each seed
+    corrupted_runs: StudyRuns | None = None
+    swept: Mapping[str, str] | None = None  # thresholds -> method
+    other_ranks: Sequence[float] = ()  # 1 - Spearman of the published mask with transatt, one number a text
+
+
+def measured(bench: StudyBench, name: str, model: StudyModel, seeds: int, missing: list[str]) -> MaskFound | None:
+    heads, file = head_map_of(bench, name, model)
+    label = f"{name} {model.base}"
+    masks = {title: f"mask_lrp:heads={file}{options}" for title, options in MASKS.items()}
+    empty = _empty_masks(heads)
+    if empty:
+        missing.append(f"{label}: no head passes the paper's thresholds for {', '.join(empty)}.")
+    methods = PAPER | BESIDE | {title: one for title, one in masks.items() if title not in empty}
+    randoms = [] if "Ours" in empty else [f"{masks['Ours']}:random={seed}" for seed in range(1, seeds + 1)]
+    if name in ANSWER_SETS:
+        return MaskFound(bench.run(name, model, list(methods.values()), [PRECISION]), heads, methods)
+    swept: dict[str, str] = {}
+    if name == SWEPT:
+        swept = _swept(heads, file)
+    asked = [*methods.values(), *randoms, *(one for one in swept.values() if one not in methods.values())]
+    runs = bench.run(name, model, asked, [AOPC, ODDS])
+    corrupted, corrupted_runs = None, None
+    if name == SWEPT and "Ours" not in empty and seeds:
+        shares = (0.25, 0.5, 0.75, 1.0) if bench.size.quick else tuple(step / 10 for step in range(1, 11))
+        corrupted = {
+            share: [f"{masks['Ours']}:corrupt={share}:seed={seed}" for seed in range(1, seeds + 1)] for share in shares
+        }
+        everything = [one for many in corrupted.values() for one in many]
+        corrupted_runs = bench.run(name, model, everything, [AOPC])
+    published = masks["Ours, published"] if "Ours, published" in methods else None
+    ranks = other_ranks(runs, published) if published else []
+    return MaskFound(runs, heads, methods, randoms, corrupted, corrupted_runs, swept, ranks)
+
+
+def _empty_masks(heads: HeadMap) -> list[str]:
+    """The masks of `MASKS` of which the thresholds leave no head."""
+    kinds: tuple[HeadKind, ...] = get_args(HeadKind)
+    by_kind = {kind: any(map(any, heads.mask(only=kind))) for kind in kinds}
+    needs: dict[str, HeadKind] = {":only=syntactic": "syntactic", ":only=positional": "positional"}
+    return [title for title, options in MASKS.items() if not by_kind[needs.get(options, "all")]]
+
+
+def head_map_of(bench: StudyBench, name: str, model: StudyModel) -> tuple[HeadMap, Path]:
+    """The heads of a model on texts of a data set that are not measured on, and the file that they are kept in."""
+    rows = _corpus(bench, name, model)
+    if not rows:
+        raise BadOption(f"{name} has no texts left to find heads on: take fewer with --texts.")
+    key = [model.source, [row["id"] for row in rows]]
+    file = (bench.out / "heads" / f"{name}-{model.base}-{bench.digest(key)}.json").resolve()
+    if not file.is_file():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        trees = [Tree(row["text"], pair=Tree(row["pair"]) if row.get("pair") else None) for row in rows]
+        find_heads(open_model(model).text_model, parse(trees), positional=OWN[0], syntactic=OWN[1]).save(file)
+    return HeadMap.load(file), file
+
+
+def _corpus(bench: StudyBench, name: str, model: StudyModel) -> Rows:
+    """Texts for validation, or, where a set has none, those of the test behind the ones that are measured on."""
+    count = bench.size.validation
+    if bench.splits(name).valid:
+        return bench.texts(name, model, count, "valid")
+    return bench.texts(name, model, count, skip=bench.limits(name)[0])
+
+
+def _swept(heads: HeadMap, file: Path) -> dict[str, str]:
+    """The same heads by other thresholds, each in a file of its own, skipping blocks without a head."""
+    found = {}
+    for positional, syntactic in THRESHOLDS:
+        other = replace(heads, positional_threshold=positional, syntactic_threshold=syntactic)
+        if any(map(any, other.mask())):
+            own = file.with_name(f"{file.stem}-{positional:g}-{syntactic:g}.json")
+            if not own.is_file():
+                other.save(own)
+            found[thresholds_named(positional, syntactic)] = f"mask_lrp:heads={own}:bare=skip"
+    return found
+
+
+def thresholds_named(positional: float, syntactic: float) -> str:
+    return f"positional above {positional:g}, syntactic above {syntactic:g}"
+
+
+def other_ranks(runs: StudyRuns, published: str) -> list[float]:
+    """Of every text, 1 less Spearman's correlation of the published mask's scores with TransAtt's."""
+    scores: dict[str, dict[str, list[float]]] = {}
+    for row in runs.explanations():
+        if row["method"] in (published, "transatt"):
+            kept = [score for score, part in zip(row["scores"], row["segment"], strict=True) if part >= 0]
+            scores.setdefault(row["example"], {})[row["method"]] = kept
+    both = [one for one in scores.values() if len(one) == 2]
+    pairs = [(one[published], one["transatt"]) for one in both]
+    return [1 - float(spearmanr(a, b)[0]) for a, b in pairs if len(set(a)) > 1 and len(set(b)) > 1]
+
+
+def parser_check(bench: StudyBench, model: StudyModel, missing: list[str]) -> list[tuple[str, list[str]]]:
+    """What gold trees and the parser's trees of the same sentences say about a model's heads, relation by relation."""
+    path = bench.data_dir / "ud_en_ewt.jsonl"
+    if not path.is_file():
+        missing.append("Whether the parser can be relied on: there is no file ud_en_ewt.jsonl (UD English EWT).")
+        return []
+
+    def compute() -> list[tuple[str, list[str]]]:
+        reader = open_model(model).text_model
+        gold_trees = [tree for tree in read_trees(path, limit=RELATION_TEXTS) if tree.words]
+        gold, parsed = find_heads(reader, gold_trees), find_heads(reader, parse(gold_trees))
+        rows = []
+        for name, one in gold.relations.items():
+            other = parsed.relations.get(name)
+            cells = [str(one.count), f"{one.baseline:.2f} at {one.distance:+d}", f"{np.max(one.follows):.2f}"]
+            cells += (
+                ["0", "–", "–"]
+                if other is None
+                else [str(other.count), f"{other.baseline:.2f} at {other.distance:+d}", f"{np.max(other.follows):.2f}"]
+            )
+            rows.append((name, cells))
+        return rows
+
+    try:
+        kept = bench.kept("parser", [model.source, RELATION_TEXTS], compute)
+    except WherefromError as error:
+        missing.append(f"Whether the parser can be relied on: {error}")
+        return []
+    return [(name, list(cells)) for name, cells in kept]

@@ -1,0 +1,301 @@
+"""Which method for which task: every method on every data set by every metric, measured alike. The default method of
+each task rests on it, and so does the page over all studies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from wherefrom.benchmark.plan import ALL_PREDICTED, LABELLED, PREDICTED
+from wherefrom.catalogue import catalogue
+from wherefrom.core.arrays import Numbers
+from wherefrom_studies.bench import SetAndBase, StudyBase, StudyBench, StudyModel, StudyRuns, provenance, seconds_of
+from wherefrom_studies.claims import Claim, Estimate, JudgedClaim, estimates, mean_of
+from wherefrom_studies.data import SETS
+from wherefrom_studies.pages import BASES, StudyCell, StudyPage, StudyTable, cell
+
+# A task and the data sets that it is measured on.
+TASKS = {
+    "one sentence": ("sst2", "hatexplain"),
+    "longer texts": ("ais", "amazon", "yelp", "imdb", "movies"),
+    "pairs of texts": ("qqp", "qqp_duplicates", "mnli", "esnli"),
+    "several labels": ("ethos", "hummingbird", "hoc"),
+    "answers": ("squad1", "squad2"),
+    "a masked word": ("agreement",),
+    "the next token": ("next_word",),
+}
+DATASETS = tuple(name for names in TASKS.values() for name in names)
+# Only where they are asked for: texts of hundreds of tokens, and a part of another set.
+LEFT_OUT = ("movies", "hoc", "qqp_duplicates")
+# Those that take at most a few passes, and beside them some that take many. `mask_lrp` needs heads to be found first,
+# and has a study of its own; `best` is one of the others.
+CHEAP = (
+    "raw_attention",
+    "attention_rollout",
+    "attention_gradients",
+    "attention_x_gradient",
+    "cam",
+    "gradcam",
+    "cat",
+    "attcat",
+    "norms",
+    "globenc",
+    "alti",
+    "logit_contributions",
+    "saliency",
+    "input_x_gradient",
+    "lrp",
+    "partial_lrp",
+    "gae",
+    "transatt",
+    "cp_lrp",
+    "attn_lrp",
+)
+DEAR = ("attention_flow", "optimus", "integrated_gradients", "occlusion", "lime", "kernel_shap")
+METHODS = (*CHEAP, *DEAR, "random")
+BY_CLASS = tuple(name for name in CHEAP if catalogue("method")[name].get("per_class"))
+EARLIER = "attcat"  # the default before anything was measured
+# By group, as `compare` counts them: each group once. The sign turns what is better upwards.
+GROUPS: dict[str, dict[str, float]] = {
+    "erasure": {"comprehensiveness": 1.0, "sufficiency": -1.0, "aopc": 1.0, "log_odds": -1.0},
+    "one at a time": {"rft": 1.0, "monotonicity": 1.0, "faithfulness_violation": -1.0},
+}
+METRICS = tuple(metric for group in GROUPS.values() for metric in group)
+CHOSEN_BY = {"optimus": "rft"}  # a method is not ranked by the metric that chooses its scores
+# Shown, not counted: variants of what is counted, and what people marked, as a model need not decide as people do.
+VARIANTS = ("faithfulness", "faithful_truthfulness", "truthfulness")
+MARKED, ANSWERED, OF_CLASSES = "auprc", "precision_at_k", "kendall_confidence"
+MeasuredSets = Mapping[SetAndBase, StudyRuns]
+
+
+def metrics_of(name: str) -> tuple[str, ...]:
+    """Everything that a data set is measured by."""
+    one = SETS[name]
+    return (
+        *METRICS,
+        *VARIANTS,
+        *((MARKED,) if one.rationales else ()),
+        *((ANSWERED,) if one.task == "answer" else ()),
+    )
+
+
+def target_of(name: str) -> str:
+    """What is explained: the prediction; of several labels all that are predicted; of two verbs the right form rather
+    than the wrong one, as the rows say.
+    """
+    return {"several_labels": ALL_PREDICTED, "two_words": LABELLED}.get(SETS[name].task, PREDICTED)
+
+
+def study(bench: StudyBench, bases: Sequence[StudyBase], datasets: Sequence[str]) -> StudyPage:
+    """Train, run, and put together the page."""
+    for name in datasets:
+        bench.splits(name)  # all of them first, so that a missing file is reported before hours of work
+    models: dict[SetAndBase, StudyModel] = {}
+    found: dict[SetAndBase, StudyRuns] = {}
+    by_class: dict[SetAndBase, StudyRuns] = {}
+    for base in bases:
+        for name in datasets:
+            if base.causal != (SETS[name].task == "next_word"):
+                continue
+            key = name, base.name
+            models[key] = bench.model(name, base)
+            found[key] = bench.run(name, models[key], METHODS, metrics_of(name), target=target_of(name))
+            if SETS[name].task == "one_label":
+                by_class[key] = bench.run(name, models[key], BY_CLASS, (OF_CLASSES,))
+    return page_of(bench, models, found, by_class)
+
+
+def page_of(
+    bench: StudyBench, models: Mapping[SetAndBase, StudyModel], found: MeasuredSets, by_class: MeasuredSets
+) -> StudyPage:
+    every = {key: [runs, *([by_class[key]] if key in by_class else [])] for key, runs in found.items()}
+    measured = {name for name, _ in found}
+    return StudyPage(
+        name="methods",
+        title="Which method for which task",
+        about=(f"Methods of every family, measured alike on every task by metrics that ask different things. {BASES}"),
+        facts=[
+            *bench.facts(models, every),
+            "What is explained is what the model predicts (of several labels every predicted one, of a masked verb the"
+            " right form rather than the wrong one); special tokens are never ranked.",
+        ],
+        tables=tables(found, by_class),
+        claims=judged(found),
+        missing=[f"{name}: not measured." for name in DATASETS if name not in measured],
+        made=provenance(seconds_of(every)),
+    )
+
+
+# Ranks
+
+
+@dataclass(frozen=True)
+class TaskChoice:
+    """The method that a task should be explained by."""
+
+    task: str
+    method: str
+    rank: Estimate
+    alike: tuple[str, ...]  # cheap methods whose mean rank is not clearly worse
+
+
+def of_task(found: MeasuredSets, task: str) -> list[Numbers]:
+    """The values of a task's data sets."""
+    return [graded(runs) for (name, _), runs in found.items() if name in TASKS[task]]
+
+
+def graded(runs: StudyRuns) -> Numbers:
+    """Every text's values: all methods by the first metric, then by the next. (text, metric x method)"""
+    by_metric = []
+    for metric in METRICS:
+        values = runs.table(metric, METHODS).copy()
+        values[:, [CHOSEN_BY.get(name) == metric for name in METHODS]] = np.nan
+        by_metric.append(values)
+    return np.concatenate(by_metric, axis=1)
+
+
+def mean_ranks(row: Numbers) -> Numbers:
+    """Each method's mean rank, 1 the best, from the means of one data set: each group of metrics counts once, each
+    metric alike within its group. Equals share the mean of their ranks; a metric without values for a method leaves
+    that method out. (method,)
+    """
+    by_metric = row.reshape(len(METRICS), len(METHODS))
+    place, groups = 0, []
+    for group in GROUPS.values():
+        ranks = np.array([_ranks(sign * by_metric[place + number]) for number, sign in enumerate(group.values())])
+        known = np.isfinite(ranks)
+        groups.append(np.where(known, ranks, 0.0).sum(0) / known.sum(0))
+        place += len(group)
+    found: Numbers = np.mean(groups, axis=0)
+    return found
+
+
+def _ranks(values: Numbers) -> Numbers:
+    known = np.isfinite(values)
+    better = (values[None] > values[:, None] + 1e-12) & known[None]
+    same = (np.abs(values[None] - values[:, None]) <= 1e-12) & known[None]
+    ranks: Numbers = np.where(known, better.sum(1) + (same.sum(1) + 1) / 2, np.nan)
+    return ranks
+
+
+def all_ranks(means: Sequence[Numbers]) -> Numbers:
+    """Every method's mean rank, mean over data sets. (method,)"""
+    found: Numbers = np.mean([mean_ranks(row) for row in means], axis=0)
+    return found
+
+
+def ranked(values: Sequence[Numbers]) -> dict[str, Estimate | None]:
+    """Every method's mean rank with its interval."""
+    return dict(zip(METHODS, estimates(values, all_ranks, rounds=500), strict=True))
+
+
+def behind(values: Sequence[Numbers], method: str) -> dict[str, Estimate | None]:
+    """How many ranks every method lies behind this one."""
+    place = METHODS.index(method)
+
+    def distances(means: Sequence[Numbers]) -> Numbers:
+        ranks = all_ranks(means)
+        found: Numbers = ranks - ranks[place]
+        return found
+
+    return dict(zip(METHODS, estimates(values, distances, rounds=500), strict=True))
+
+
+def choice_of(found: MeasuredSets, task: str) -> TaskChoice | None:
+    """The cheap method with the best mean rank, and those that cannot be told from it."""
+    values = of_task(found, task)
+    if not values:
+        return None
+    known = {name: rank for name, rank in ranked(values).items() if name in CHEAP and rank is not None}
+    best = min(known, key=lambda name: known[name].value)
+    distance = behind(values, best)
+    alike = [
+        name
+        for name in known
+        if name != best and (one := distance[name]) is not None and (one.low is None or one.low <= 0)
+    ]
+    return TaskChoice(task, best, known[best], tuple(alike))
+
+
+# The page
+
+
+def tables(found: MeasuredSets, by_class: MeasuredSets) -> list[StudyTable]:
+    by_task = {task: ranked(values) for task in TASKS if (values := of_task(found, task))}
+    groups = "; ".join(f"{name}: {', '.join(group)}" for name, group in GROUPS.items())
+    ranks = StudyTable(
+        "Mean ranks by task",
+        f"1 is the best of {len(METHODS)}: the mean over data sets of the mean over groups of metrics ({groups})."
+        " Optimus is not ranked by RFT, which chooses its scores.",
+        list(by_task),
+        [(f"`{name}`", [cell(one[name]) for one in by_task.values()]) for name in METHODS],
+    )
+    rows = []
+    for task in by_task:
+        choice = choice_of(found, task)
+        assert choice is not None
+        alike = ", ".join(f"`{name}`" for name in choice.alike) or "none"
+        rows.append((task, [StudyCell(f"`{choice.method}`"), cell(choice.rank), StudyCell(alike)]))
+    chosen = StudyTable(
+        "The choice",
+        "The best mean rank among methods that take a few passes at most; beside it the cheap methods that these texts"
+        " cannot tell from it (the interval of the difference in mean rank reaches zero).",
+        ["method", "mean rank", "not told from it"],
+        rows,
+    )
+    shown = [chosen, ranks, _costs(found)]
+    shown += [_details(found, metric) for metric in (*METRICS, *VARIANTS)]
+    for metric in (MARKED, ANSWERED):
+        shown += _some_details({key: runs for key, runs in found.items() if metric in metrics_of(key[0])}, metric)
+    return shown + _some_details(by_class, OF_CLASSES, BY_CLASS)
+
+
+def _some_details(found: MeasuredSets, metric: str, methods: Sequence[str] = METHODS) -> list[StudyTable]:
+    return [_details(found, metric, methods)] if found else []
+
+
+def _details(found: MeasuredSets, metric: str, methods: Sequence[str] = METHODS) -> StudyTable:
+    values = {key: runs.table(metric, methods) for key, runs in found.items()}
+    return StudyTable(
+        metric,
+        f"{str(catalogue('metric')[metric].get('better')).capitalize()} is better.",
+        [f"{name} {base}" for name, base in found],
+        [
+            (f"`{name}`", [cell(mean_of(one[:, place].tolist())) for one in values.values()])
+            for place, name in enumerate(methods)
+        ],
+    )
+
+
+def _costs(found: MeasuredSets) -> StudyTable:
+    frames = {key: runs.alone() for key, runs in found.items()}
+    rows = []
+    for name in METHODS:
+        cells = []
+        for frame in frames.values():
+            own = frame[frame["method"] == name]
+            cells.append(
+                StudyCell(f"{own['forwards'].mean():.0f} + {own['backwards'].mean():.0f}" if len(own) else "–")
+            )
+        rows.append((f"`{name}`", cells))
+    note = "Forward and backward passes of one explanation alone, mean over the texts."
+    return StudyTable("Cost", note, [f"{name} {base}" for name, base in found], rows)
+
+
+def judged(found: MeasuredSets) -> list[JudgedClaim]:
+    """Of every task: whether the default is better than what was the default before, and than chance."""
+    results = []
+    for task in TASKS:
+        values = of_task(found, task)
+        distance = behind(values, "attn_lrp") if values else {}
+        for other in (EARLIER, "random"):
+            claim = Claim(
+                f"{task}: {other}",
+                f"`attn_lrp` is more faithful than `{other}`",
+                f"the mean rank of `{other}` less that of `attn_lrp`",
+            )
+            results.append(claim.judged(distance.get(other), "not measured"))
+    return results

@@ -1,0 +1,270 @@
+"""The analyses of the Optimus paper (Mylonas et al. 2023) as functions on results.
+
+Which operations win (Fig. 4), how RFT and the faithfulness score go with what people marked (Table 2), what time and
+CO2 methods cost (Table 5, Fig. 7). What comes out is plain data, which `report.plots` draws.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from scipy.stats import pearsonr, rankdata, spearmanr
+
+from wherefrom.api import Model
+from wherefrom.benchmark.statistics import Energy
+from wherefrom.case.case import Attribution, make_cases
+from wherefrom.case.explain import explanation as explanation_of
+from wherefrom.core.arrays import Numbers
+from wherefrom.core.comparison import Comparison
+from wherefrom.core.encoding import TextOrPair
+from wherefrom.core.explanation import Explanation
+from wherefrom.core.target import Target
+from wherefrom.core.units import Level, Span
+from wherefrom.errors import BadOption, EmptyText, NotDefined, WherefromError
+from wherefrom.grading.evidence import marked
+from wherefrom.grading.grade import ConfiguredMetric
+from wherefrom.optimus.combination import Combination
+from wherefrom.optimus.search import RawChoice, all_candidates, scores_of, searched
+from wherefrom.registry import find_method
+from wherefrom_studies.claims import Estimate, Statistic, estimate
+
+MetricMeans = Mapping[str, Mapping[str, float]]  # method -> metric -> mean over texts
+
+
+class OperationShares(NamedTuple):
+    """Of all explanations, the share in which each operation won, the most frequent first."""
+
+    heads: dict[str, float]
+    layers: dict[str, float]
+    matrices: dict[str, float]
+    raw: dict[str, float]
+
+
+def winning_operations(found: Iterable[Explanation | Combination]) -> OperationShares:
+    """How often each operation wins: as Figure 4."""
+    won = [one if isinstance(one, Combination) else _winner(one) for one in found]
+    if not won:
+        raise WherefromError("There is nothing to count: give at least one explanation by optimus, or one combination.")
+    counts = (Counter(str(getattr(one, name)) for one in won) for name in ("head", "layer", "matrix", "raw"))
+    return OperationShares(*({name: count / len(won) for name, count in one.most_common()} for one in counts))
+
+
+def _winner(explanation: Explanation) -> Combination:
+    found = Combination.read(str(explanation.params.get("winner", explanation.params.get("combination"))))
+    if explanation.method != "optimus" or found is None:
+        raise WherefromError(
+            f"Only explanations by optimus have operations that won; this one is by {explanation.method}."
+        )
+    return found
+
+
+class Correlation(NamedTuple):
+    """How the means of two metrics correlate over methods."""
+
+    pearson: float
+    spearman: float
+    methods: int  # how many there are
+
+
+def mean_grades(comparisons: Iterable[Comparison]) -> dict[str, dict[str, float]]:
+    """Each method's mean by each metric, over the texts where it is defined."""
+    found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for comparison in comparisons:
+        for name, grades in zip(comparison.names, comparison.grades, strict=True):
+            for one in grades:
+                if one.value is not None:
+                    found[name][one.metric].append(one.value)
+    return {
+        name: {metric: float(np.mean(values)) for metric, values in by_metric.items()}
+        for name, by_metric in found.items()
+    }
+
+
+def correlations(
+    table: MetricMeans, metrics: Sequence[str] = ("faithfulness", "rft"), *, against: str = "auprc"
+) -> dict[str, Correlation]:
+    """How each metric's means go with those of another over the methods: as Table 2. Methods that lack one of the two
+    are left out.
+    """
+    found = {}
+    for metric in metrics:
+        pairs = [(row[metric], row[against]) for row in table.values() if metric in row and against in row]
+        if len(pairs) < 3:
+            raise NotDefined(
+                f"A correlation of {metric} with {against} needs at least three methods"
+                f" that have both; there are {len(pairs)}."
+            )
+        one, other = np.array(pairs).T
+        if not one.std() or not other.std():
+            raise NotDefined(
+                f"All methods have the same {metric if not one.std() else against}, so it correlates with nothing."
+            )
+        found[metric] = Correlation(float(pearsonr(one, other)[0]), float(spearmanr(one, other)[0]), len(pairs))
+    return found
+
+
+Marked = Sequence[Span] | tuple[Sequence[Span], Sequence[Span]] | Mapping[str, Any]
+
+
+class CombinationGrades(NamedTuple):
+    """What every combination of operations is worth on every text."""
+
+    names: list[str]
+    values: dict[str, Numbers]  # metric -> (text, combination), NaN where it is not defined
+
+    def means(self) -> dict[str, dict[str, float]]:
+        """combination -> metric -> mean over texts."""
+        with warnings.catch_warnings():  # a combination may have no value on any text
+            warnings.filterwarnings("ignore", message="Mean of empty slice")
+            found = {metric: np.nanmean(rows, 0) for metric, rows in self.values.items()}
+        return {name: {metric: float(found[metric][at]) for metric in found} for at, name in enumerate(self.names)}
+
+    def correlation(self, metric: str, *, against: str = "auprc", ranks: bool = False) -> Estimate | None:
+        """How the means of a metric go with those of another over combinations, with its interval over texts."""
+        return estimate([self.table(metric, against)], correlation_of(ranks=ranks), rounds=500)
+
+    def table(self, *metrics: str) -> Numbers:
+        """The values of several metrics beside each other. (text, metric and combination)"""
+        return np.concatenate([self.values[metric] for metric in metrics], 1)
+
+
+def correlation_of(first: int = 0, *, ranks: bool = False, last: int = 1, parts: int = 2) -> Statistic:
+    """Pearson's or Spearman's correlation over combinations of two of the metrics of `CombinationGrades.table`; the
+    mean over data sets.
+    """
+
+    def found(means: Sequence[Numbers]) -> float:
+        values = []
+        for row in means:
+            by_metric = row.reshape(parts, -1)
+            one, other = by_metric[first], by_metric[last]
+            known = ~(np.isnan(one) | np.isnan(other))
+            one, other = one[known], other[known]
+            if ranks:
+                one, other = rankdata(one), rankdata(other)
+            flat = len(one) < 3 or not one.std() or not other.std()
+            values.append(float("nan") if flat else float(np.corrcoef(one, other)[0, 1]))
+        return float(np.mean(values))
+
+    return found
+
+
+def combination_grades(
+    model: Model,
+    texts: Sequence[tuple[TextOrPair, Marked]],
+    *,
+    metrics: Sequence[str] = ("rft", "faithfulness", "auprc"),
+    raw: RawChoice = "A",
+    level: Level = "token",
+) -> CombinationGrades:
+    """The grades of every combination of operations, each taken as a method of its own, as the paper does for Table 2.
+
+    Args:
+        model: what is explained is the label that it predicts.
+        texts: texts or pairs with what people marked: spans of characters; for pairs two lists, one for each text; or
+            these by label. By label, every predicted label that somebody marked is explained on its own, and a text
+            counts once, by their mean; a text without such a label is left out.
+        metrics: each one's value for every text and combination.
+        raw: attention behind the softmax (A), before it (A*), or both.
+        level: token, word or sentence.
+    """
+    reader = model.text_model
+    asked: list[tuple[int, Target | None, tuple[Sequence[Span], Sequence[Span]]]] = []
+    for place, (text, marks) in enumerate(texts):
+        if isinstance(marks, Mapping):
+            asked += [
+                (place, reader.target(label), _two(text, marks[label]))
+                for label in model.predicted(text)
+                if marks.get(label)
+            ]
+        else:
+            asked.append((place, None, _two(text, marks)))
+    both = [texts[place][0] for place, _, _ in asked]
+    encodings = [reader.encode(*((one,) if isinstance(one, str) else one)) for one in both]
+    values: dict[str, dict[int, list[Numbers]]] = {metric: defaultdict(list) for metric in metrics}
+    names: list[str] = []
+    with torch.inference_mode(False):
+        reads = find_method("optimus").needs({"raw": raw})
+        for cases in make_cases(reader, encodings, [target for _, target, _ in asked], level=level, reads=reads):
+            for at, case in cases.items():
+                place, target, spans = asked[at]
+                found = all_candidates(case, raw)
+                names = [str(one) for one in found.combinations]
+                shown = explanation_of([case], find_method("optimus"), {}, [Attribution(found.weights[0])])
+                flags = marked(shown, spans)
+                aims = searched(case, "prime" if target is None else "label")
+                for metric in metrics:
+                    configured = ConfiguredMetric.read(metric)
+                    values[metric][place].append(scores_of(case, found.weights, aims, configured, rationale=flags))
+    if not names:
+        raise EmptyText("There is nothing to grade: give at least one text, with the spans that people marked.")
+    order = sorted({place for place, _, _ in asked})
+    return CombinationGrades(
+        names, {metric: np.array([np.mean(rows[place], 0) for place in order]) for metric, rows in values.items()}
+    )
+
+
+def _two(text: TextOrPair, marks: Any) -> tuple[Sequence[Span], Sequence[Span]]:
+    """The spans in a text, and those in its pair."""
+    if isinstance(text, str):
+        return marks, ()
+    if len(marks) != 2 or any(len(part) and not isinstance(part[0], Sequence) for part in marks):
+        raise BadOption("What was marked in a pair is two lists of spans: one for each of its texts.")
+    return marks[0], marks[1]
+
+
+def grades_of_combinations(
+    model: Model,
+    texts: Sequence[tuple[TextOrPair, Marked]],
+    *,
+    metrics: Sequence[str] = ("rft", "faithfulness", "auprc"),
+    raw: RawChoice = "A",
+    level: Level = "token",
+) -> dict[str, dict[str, float]]:
+    """The mean over texts of what `combination_grades` finds: combination -> metric -> mean."""
+    return combination_grades(model, texts, metrics=metrics, raw=raw, level=level).means()
+
+
+class MeanCost(NamedTuple):
+    """The mean cost of one explanation."""
+
+    seconds: float
+    forwards: float
+    backwards: float
+    grams: float  # of CO2 equivalent
+    texts: int
+
+
+def as_printed(seconds: float) -> float:
+    """The number that the paper's Table 5 prints under 'tCO2e' for so many seconds.
+
+    It is their formula with seconds in the place of hours, and without the last division by 1000: a gram by `Energy` is
+    3.6 there.
+    """
+    return 3.6 * Energy().grams(seconds)
+
+
+def costs(explanations: Iterable[Explanation], energy: Energy | None = None) -> dict[str, MeanCost]:
+    """Time, passes and CO2 equivalent of one explanation by each method: as Table 5. energy: the paper's assumptions
+    unless given.
+    """
+    by_method: dict[str, list[Explanation]] = defaultdict(list)
+    for one in explanations:
+        by_method[one.method].append(one)
+    found = {}
+    for name, rows in by_method.items():
+        seconds, forwards, backwards = (
+            float(np.mean([getattr(one, what) for one in rows])) for what in ("seconds", "forwards", "backwards")
+        )
+        found[name] = MeanCost(seconds, forwards, backwards, (energy or Energy()).grams(seconds), len(rows))
+    return found
+
+
+def emissions(found: Mapping[str, MeanCost], texts: int = 100) -> dict[str, Numbers]:
+    """Grams of CO2 equivalent after 0, 1, 2, ... texts, one line a method: as Figure 7."""
+    return {name: np.arange(texts + 1, dtype=np.float64) * cost.grams for name, cost in found.items()}

@@ -1,0 +1,189 @@
+"""The tables of Optimus' paper, measured again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from wherefrom.core.arrays import Numbers
+from wherefrom.optimus.combination import Combination
+from wherefrom_studies.bench import SetAndBase
+from wherefrom_studies.claims import Statistic, estimate, mean_of
+from wherefrom_studies.data import SETS
+from wherefrom_studies.optimus.analyses import as_printed, winning_operations
+from wherefrom_studies.optimus.measuring import OptimusFound, costs_of, table_of, winners
+from wherefrom_studies.optimus.paper import (
+    AUPRC,
+    COMP,
+    FT,
+    NAMES,
+    ORDER,
+    PRINTED_AUPRC,
+    PRINTED_CORRELATIONS,
+    PRINTED_ORDER,
+    PRINTED_RFT,
+    PRINTED_RFT_SENTENCES,
+    RFT,
+    SUFF,
+    F,
+)
+from wherefrom_studies.pages import StudyCell, StudyTable, cell
+
+
+def tables(found: Mapping[SetAndBase, OptimusFound]) -> list[StudyTable]:
+    columns = [f"{NAMES[name]} {base}" for name, base in found]
+    marked = {key: one for key, one in found.items() if one.combinations is not None}
+    shown = [_statistics(found)]
+    if marked:
+        shown.append(_correlations(marked))
+    shown.append(
+        _graded(found, RFT, "Table 3: RFT", "Sums, as the paper prints them. Optimus chooses by it.", PRINTED_RFT)
+    )
+    by_sentence = {key: one for key, one in found.items() if one.sentences is not None}
+    if by_sentence:
+        shown.append(_graded(by_sentence, RFT, "Table 3: RFT of sentences", "", PRINTED_RFT_SENTENCES, sentences=True))
+    if marked:
+        shown.append(_graded(marked, AUPRC, "Table 4: AUPRC", "Against what people marked.", PRINTED_AUPRC))
+    for metric, title in ((F, "F"), (FT, "FT"), (COMP, "comprehensiveness"), (SUFF, "sufficiency (lower is better)")):
+        shown.append(_graded(found, metric, f"Beside: {title}", "Not what Optimus chose by.", {}))
+    shown += [_ranks(found), _costs(found)]
+    rows = [(fill, [cell(mean_of(one.changes[fill])) for one in found.values()]) for fill in ("delete", "unk", "mask")]
+    note = "How far attention between the other tokens moves when the token that receives the most is hidden."
+    shown.append(StudyTable("Figure 3: change of attention", note, columns, rows))
+    shown.append(_winning(found))
+    return shown
+
+
+def _statistics(found: Mapping[SetAndBase, OptimusFound]) -> StudyTable:
+    rows = []
+    for (name, base), one in found.items():
+        labels, scores = len(SETS[name].labels), one.model.scores
+        words = np.mean([len(row["text"].split()) + len((row.get("pair") or "").split()) for row in one.rows])
+        rows.append(
+            (
+                f"{NAMES[name]} {base}",
+                [
+                    StudyCell("–" if one.model.rows is None else f"{one.model.rows:,}"),
+                    StudyCell(str(len(one.rows))),
+                    StudyCell(str(labels)),
+                    StudyCell(f"{words:.0f}"),
+                    StudyCell(f"{scores['accuracy']:.2f}"),
+                    StudyCell(f"{scores['macro_f1']:.2f}"),
+                ],
+            )
+        )
+    return StudyTable(
+        "Table 1: the data", "", ["trained on", "measured on", "labels", "words", "accuracy", "macro F1"], rows
+    )
+
+
+def _correlations(marked: Mapping[SetAndBase, OptimusFound]) -> StudyTable:
+    rows = []
+    for (name, base), one in marked.items():
+        grades, paper = one.combinations, PRINTED_CORRELATIONS.get(name)
+        assert grades is not None
+        cells = []
+        for ranks in (False, True):
+            for place, metric in enumerate(("faithfulness", "rft", "faithful_truthfulness")):
+                printed = None if paper is None or place > 1 else f"{paper[2 * ranks + place]:.2f}".lstrip("0")
+                cells.append(cell(grades.correlation(metric, ranks=ranks), printed))
+        rows.append((f"{NAMES[name]} {base}, {len(grades.names)} combinations", cells))
+    names = [f"{kind} {metric}" for kind in ("Pearson", "Spearman") for metric in ("F", "RFT", "FT")]
+    return StudyTable(
+        "Table 2: correlation with AUPRC over all combinations of A",
+        "Intervals by drawing the texts again.",
+        names,
+        rows,
+    )
+
+
+def _graded(
+    found: Mapping[SetAndBase, OptimusFound],
+    metric: str,
+    title: str,
+    note: str,
+    printed: Mapping[str, Sequence[float]],
+    *,
+    sentences: bool = False,
+) -> StudyTable:
+    rows = []
+    for method in ORDER:
+        cells = []
+        for (name, _), one in found.items():
+            runs, methods = (one.sentences, one.sentence_methods) if sentences else (one.runs, one.methods)
+            assert runs is not None
+            values = runs.table(metric, [methods[method]])[:, 0]
+            known = name in printed and method in PRINTED_ORDER
+            cells.append(cell(mean_of(values.tolist()), printed[name][PRINTED_ORDER.index(method)] if known else None))
+        rows.append((method, cells))
+    return StudyTable(title, note, [f"{NAMES[name]} {base}" for name, base in found], rows)
+
+
+def _ranks(found: Mapping[SetAndBase, OptimusFound]) -> StudyTable:
+    """Average ranks over data sets, 1 the best; methods that are the same share a rank."""
+    counted = [name for name in ORDER if name != "OB on test"]
+    places = [ORDER.index(name) for name in counted]
+    columns, by_method = [], {name: list[StudyCell]() for name in counted}
+    for metric, sign in ((RFT, 1.0), (AUPRC, 1.0), (F, 1.0), (COMP, 1.0), (SUFF, -1.0)):
+        some = [one for key, one in found.items() if metric != AUPRC or SETS[key[0]].rationales]
+        values = [table_of(one.runs, metric, one.methods)[:, places] for one in some]
+        columns.append(metric.partition(":")[0])
+        for place, name in enumerate(counted):
+            by_method[name].append(cell(estimate(values, _rank_of(place, sign), rounds=500)))
+    return StudyTable(
+        "Table 4: average ranks over data sets",
+        "1 is the best of twelve. By RFT Optimus chooses, so that column is shown and not counted.",
+        columns,
+        list(by_method.items()),
+    )
+
+
+def _rank_of(place: int, sign: float) -> Statistic:
+    """The mean over data sets of one column's rank; equals share the mean of their ranks."""
+
+    def rank(row: Numbers) -> float:
+        better = (sign * (row - row[place]) > 1e-12).sum()
+        same = (np.abs(row - row[place]) <= 1e-12).sum()
+        return float(better + (same + 1) / 2)
+
+    return lambda means: float(np.mean([rank(row) for row in means]))
+
+
+def _costs(found: Mapping[SetAndBase, OptimusFound]) -> StudyTable:
+    rows = []
+    for (name, base), costs in costs_of(found).items():
+        for method, cost in costs.items():
+            cells = [
+                StudyCell(f"{cost.seconds:.3f}"),
+                StudyCell(f"{cost.forwards:.0f}"),
+                StudyCell(f"{cost.backwards:.0f}"),
+                StudyCell(f"{cost.grams:.2g}"),
+                StudyCell(f"{as_printed(cost.seconds):.2g}"),
+            ]
+            rows.append((f"{NAMES[name]} {base} {method}", cells))
+    return StudyTable(
+        "Table 5: what one explanation costs",
+        "Alone, nothing shared, on a busy machine: passes can be compared, seconds hardly. Grams of CO2 equivalent by"
+        " the paper's assumptions; beside them the number that its formula prints. Paper, HX: LIME 38.3 s, IG .393,"
+        " OP 3.05.",
+        ["seconds", "forward passes", "backward passes", "grams", "as printed"],
+        rows,
+    )
+
+
+def _winning(found: Mapping[SetAndBase, OptimusFound]) -> StudyTable:
+    by_rft = [name for one in found.values() for name in winners(one)]
+    by_auprc = [name for one in found.values() for name in one.by_auprc]
+    rows = []
+    for title, names in (("by RFT (OP)", by_rft), ("by AUPRC", by_auprc)):
+        won = [one for name in names if (one := Combination.read(name)) is not None]
+        if won:
+            shares = winning_operations(won)
+            cells = [
+                StudyCell(", ".join(f"{kind} {share:.0%}" for kind, share in list(part.items())[:4]))
+                for part in (shares.heads, shares.layers, shares.matrices)
+            ]
+            rows.append((f"{title}, {len(won)} texts", cells))
+    note = "The four most frequent. Paper: heads mean 27%, layers mean 36%, From 43%, To 24%."
+    return StudyTable("Figure 4: which operations win", note, ["heads", "layers", "matrices"], rows)

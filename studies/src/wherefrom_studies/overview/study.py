@@ -1,0 +1,72 @@
+"""Put the page over all studies together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from wherefrom.core.files import write_atomically
+from wherefrom.errors import BadFile
+from wherefrom.report import plots
+from wherefrom_studies.bench import provenance
+from wherefrom_studies.overview.collecting import STUDIES, Collected, collect, family_of
+from wherefrom_studies.overview.ranking import against_cost
+from wherefrom_studies.overview.tables import tables
+from wherefrom_studies.pages import StudyPage, StudyPicture, markdown_tables
+
+BEGIN, END = "<!-- what `wherefrom study all` writes begins here -->", "<!-- and ends here -->"
+
+
+def study(folders: Sequence[Path], out: Path) -> StudyPage:
+    """Put together the page from the folders of the other studies."""
+    found = collect(folders)
+    if not found.sets and not found.claims:
+        raise BadFile(
+            f"There is no finished run of a study in {', '.join(map(str, folders))}: run 'wherefrom study attcat' and"
+            " the others first, and name their folders."
+        )
+    counts = ", ".join(
+        f"{name} {base} {max(len(table) for _, table in one.tables.values())}"
+        for (name, base), one in found.sets.items()
+    )
+    missing = [f"The study {name}: no page in these folders." for name in STUDIES if name not in _studies(found)]
+    pictures = []
+    drawn = against_cost(found.sets)
+    if drawn:
+        plots.faithfulness_against_cost(drawn, {name: family_of(name) for name in drawn}, out / "all-cost.png")
+        note = "Cheaper to the left, better above; bars are 95% intervals over texts."
+        pictures.append(StudyPicture("all-cost.png", "Faithfulness (erasure metrics) against cost", note))
+    return StudyPage(
+        name="all",
+        title="All studies on one page",
+        about=(
+            "Every method on every data set by every metric of the studies, under one protocol: the same texts, the"
+            " same target, special tokens never ranked."
+        ),
+        facts=[
+            f"Texts: {counts or 'none'}.",
+            "Read from the folders of the studies; nothing is measured for this page alone.",
+        ],
+        tables=tables(found),
+        claims=[],
+        pictures=pictures,
+        missing=[*missing, *found.unread],
+        made=provenance(0.0),
+    )
+
+
+def _studies(found: Collected) -> set[str]:
+    return {str(one["study"]) for one in found.claims}
+
+
+def write_into(page: StudyPage, path: Path) -> None:
+    """Put the tables of the page between the two marks of a text file, in place of what stands there."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise BadFile(f"{path} could not be read: {error.strerror or error}.") from error
+    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
+        raise BadFile(f"{path} has no place for the tables: a line {BEGIN!r} and, below it, a line {END!r}.")
+    before, after = text[: text.index(BEGIN)], text[text.index(END) :]
+    facts = "\n".join(f"- {fact}" for fact in page.facts)
+    write_atomically(path, f"{before}{BEGIN}\n\n{facts}\n\n{markdown_tables(page.tables)}\n{after}", "page")

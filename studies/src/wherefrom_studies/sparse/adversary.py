@@ -1,0 +1,110 @@
+"""Adversarial attention: weights as different from a classifier's own as can be, for the same answers (Meister et al.,
+App. C.1).
+
+    loss = TVD(y_adversary, y_base) - weight * JSD(alpha_adversary, alpha_base)
+
+- frozen: encoder and decoder stay the base's; only the attention is learned, from new random values (at the base's own
+  values the divergence is at its minimum, where its gradient is zero).
+- unfrozen: a whole new classifier learns to answer as the base does while it looks elsewhere.
+
+The Jensen-Shannon divergence is used because Kullback-Leibler's is infinite wherever a sparse base has a zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from wherefrom_studies.sparse.data import LabelledText, StudyDataset
+from wherefrom_studies.sparse.models import Classifier, ClassifierOutput, build
+from wherefrom_studies.sparse.training import Epoch, Recipe, Track, answers, fit, load_finished, optimiser, silently
+
+AdversaryMode = Literal["frozen", "unfrozen"]
+LEAST = 1e-12  # keeps logarithms finite where a sparse projection gives zero
+
+
+def divergence(a: Tensor, b: Tensor) -> Tensor:
+    """Jensen-Shannon divergence in nats: 0 where equal, ln 2 where nothing is shared. (..., place) -> (...)"""
+    middle = ((a + b) / 2).clamp(min=LEAST).log()
+    return 0.5 * (a * (a.clamp(min=LEAST).log() - middle) + b * (b.clamp(min=LEAST).log() - middle)).sum(-1)
+
+
+def distance(logit: Tensor, other: Tensor) -> Tensor:
+    """Total variation distance of two yes-or-no answers. (row,)"""
+    return (logit.sigmoid() - other.sigmoid()).abs()
+
+
+def train_adversary(
+    dataset: StudyDataset,
+    base: Classifier,
+    recipe: Recipe,
+    folder: Path,
+    *,
+    mode: AdversaryMode,
+    weight: float = 1.0,
+    track: Track[Any] = silently,
+) -> tuple[Classifier, list[Epoch]]:
+    """The adversary with the lowest loss on dev, and its epochs (whose dev score is minus that loss)."""
+    # Another seed than the base's: from the same start it would begin where the base began.
+    model = build(base.architecture, len(dataset.words), seed=recipe.seed + 1_000)
+    if mode == "frozen":
+        for part, other in (
+            (model.embedding, base.embedding),
+            (model.encoder, base.encoder),
+            (model.decoder, base.decoder),
+        ):
+            part.load_state_dict(other.state_dict())
+            part.requires_grad_(False)
+    done = load_finished(model, folder)
+    if done is not None:
+        return model, done
+    of_train, of_dev = answers(base, dataset.train), answers(base, dataset.dev)
+
+    def loss_of(rows: Sequence[int], answer: ClassifierOutput) -> Tensor:
+        own = pad_sequence([of_train[1][i] for i in rows], batch_first=True)
+        return (distance(answer.logit, of_train[0][rows]) - weight * divergence(answer.attention, own)).mean()
+
+    def dev_score() -> tuple[float, float]:
+        far, apart = compare(answers(model, dataset.dev), of_dev)
+        loss = (far - weight * apart).mean().item()
+        return -loss, loss
+
+    history = fit(
+        model,
+        optimiser(model, recipe.rate, recipe.decay),
+        dataset.train,
+        recipe,
+        folder,
+        loss_of,
+        dev_score,
+        track=track,
+    )
+    return model, history
+
+
+def compare(one: tuple[Tensor, list[Tensor]], other: tuple[Tensor, list[Tensor]]) -> tuple[Tensor, Tensor]:
+    """Distance of the answers and divergence of the attention of two classifiers, text by text. (text,), (text,)"""
+    apart = torch.stack([divergence(a, b) for a, b in zip(one[1], other[1], strict=True)])
+    return distance(one[0], other[0]), apart
+
+
+def measure_adversary(model: Classifier, base: Classifier, texts: Sequence[LabelledText]) -> dict[str, float]:
+    """Mean divergence (nats, at most ln 2), mean distance of the answers, and the accuracy of both."""
+    own, its = answers(base, texts), answers(model, texts)
+    far, apart = compare(its, own)
+    labels = torch.tensor([text.label > 0 for text in texts])
+
+    def accuracy(logits: Tensor) -> float:
+        return ((logits > 0) == labels).double().mean().item()
+
+    return {
+        "divergence": apart.double().mean().item(),
+        "distance": far.double().mean().item(),
+        "accuracy": accuracy(its[0]),
+        "base_accuracy": accuracy(own[0]),
+    }

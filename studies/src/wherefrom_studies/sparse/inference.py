@@ -1,0 +1,152 @@
+"""What happens to a trained model's attention-based explanations when another projection replaces its softmax at
+inference.
+
+The model is not trained again: the softmax of every attention is replaced while it answers. Asked of every text and
+projection: is the answer still right, and the same; how concentrated is the attention that the decision is read from;
+and does attention agree with how important tokens are to the model as it then is (gradient, and leaving a token out)?
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from wherefrom.case.case import Case, make_cases
+from wherefrom.errors import BadFile, BadOption
+from wherefrom.methods.saliency import saliency
+from wherefrom.model.text_model import TextModel
+from wherefrom_studies.decomposition import scores_of
+from wherefrom_studies.sparse.data import by_length, labelled_texts
+from wherefrom_studies.sparse.measures import agreement, normalised_entropy
+from wherefrom_studies.sparse.projected_attention import projected
+from wherefrom_studies.sparse.projections import Projection
+from wherefrom_studies.sparse.study import make_folder, number, provenance, read_json, write_json
+from wherefrom_studies.sparse.training import Track, silently
+
+VERSION = 1
+TEXTS = "sst2_dev.jsonl"
+PROJECTIONS = (
+    "softmax",
+    "sparsegen:-10",
+    "sparsegen:-3",
+    "sparsegen:-1",
+    "entmax:1.5",
+    "sparsemax",
+    "sparsegen:0.5",
+    "sparsegen:0.9",
+)
+EXPLANATIONS = {"raw attention": "raw_attention", "rollout": "attention_rollout"}
+
+
+def read_texts(path: Path, limit: int | None, labels: Sequence[str] = ()) -> list[tuple[str, int]]:
+    """Texts with the numbers of their labels; a label that is a name is looked up among the model's `labels`."""
+    if not path.is_file():
+        raise BadFile(
+            f"There is no {path}. Give the folder that holds it, or another file"
+            f" with --texts; each line is {{'text', 'label'}}."
+        )
+    rows = list(labelled_texts(path, names=labels))
+    if limit is not None and limit < len(rows):  # spread over the file, as its beginning may be of one kind
+        rows = [rows[i * len(rows) // limit] for i in range(limit)]
+    if not rows:
+        raise BadFile(f"{path} holds no texts.")
+    return rows
+
+
+def project_at_inference(
+    model: TextModel,
+    rows: Sequence[tuple[str, int]],
+    out: Path,
+    *,
+    projections: Sequence[str] = PROJECTIONS,
+    track: Track[Any] = silently,
+) -> dict[str, Any]:
+    """Run the model with every projection; plain numbers, stored in `out/at-inference.json`. What is stored already is
+    not computed again.
+    """
+    too_high = max(label for _, label in rows)
+    if too_high >= len(model.labels):
+        raise BadOption(
+            f"The texts have the label {too_high}, but {model.name} has only"
+            f" {len(model.labels)}: {', '.join(model.labels)}."
+        )
+    state = hashlib.sha256(json.dumps([VERSION, model.name, list(rows)]).encode())
+    for tensor in model.network.state_dict().values():  # another model of the same name is another study
+        state.update(tensor.detach().double().sum().cpu().numpy().tobytes())
+    folder = out / "at-inference" / state.hexdigest()[:10]
+    make_folder(folder)
+    found = []
+    for written in projections:
+        kept = folder / f"{written.replace(':', '')}.json"
+        if not kept.is_file():
+            write_json(kept, {"projection": written} | run_with(model, rows, Projection.parse(written), track))
+        found.append(read_json(kept))
+    for one in found:
+        one["same"] = sum(a == b for a, b in zip(one["answers"], found[0]["answers"], strict=True)) / len(rows)
+    results = {
+        "model": model.name,
+        "texts": len(rows),
+        "made": provenance(sum(one["seconds"] for one in found)),
+        "projections": found,
+    }
+    write_json(out / "at-inference.json", results)
+    return results
+
+
+def run_with(
+    model: TextModel, rows: Sequence[tuple[str, int]], projection: Projection, track: Track[Any]
+) -> dict[str, Any]:
+    """Run the model with one projection on all texts; lists have one number for each text."""
+    started = time.process_time()
+    encodings = [model.encode(text) for text, _ in rows]
+    answers, by_text = [0] * len(rows), [dict[str, float | None]()] * len(rows)
+    with projected(model, projection):
+        for places in track(
+            by_length([len(one) for one in encodings], tokens=model.batch_tokens), f"{model.name} with {projection}"
+        ):
+            texts = [encodings[i] for i in places]
+            for cases in make_cases(model, texts, [None] * len(texts), reads=["gradients", "answers"]):
+                for row, case in cases.items():
+                    answers[places[row]] = case.target.index
+                    by_text[places[row]] = examine(case)
+    right = sum(answer == label for answer, (_, label) in zip(answers, rows, strict=True))
+    columns = {key: [one[key] for one in by_text] for key in by_text[0]}
+    return {
+        "accuracy": right / len(rows),
+        "answers": answers,
+        "seconds": time.process_time() - started,
+        "measures": columns,
+    }
+
+
+def examine(case: Case) -> dict[str, float | None]:
+    """One text. Attention's own numbers count every token it can look at; agreement counts the text's own tokens."""
+    words = ~case.special
+    looked = case.read(case.capture.attention[-1].probs).double()  # (head, key)
+    found: dict[str, float | None] = {
+        "entropy": number(normalised_entropy(looked).mean().item()),
+        "zeros": number((looked == 0).double().mean().item()),
+        "on special tokens": number(looked[:, case.special].sum(-1).mean().item()),
+    }
+    importances = {"g(x)": saliency(case)[words].double(), "D(x)": left_out(case)[words]}
+    for name, method in EXPLANATIONS.items():
+        scores = scores_of(case, method)[words].double()
+        for kind, importance in importances.items():
+            found[f"{name}, {kind}"] = number(agreement(scores.cpu(), importance.cpu()).tau)
+    gradient = importances["g(x)"]
+    found["entropy of g(x)"] = number(normalised_entropy(gradient / gradient.sum()).item())
+    return found
+
+
+def left_out(case: Case) -> Tensor:
+    """How far the probability of the answer moves when a token is hidden. (token,)"""
+    keep = ~torch.eye(len(case.encoding), dtype=torch.bool, device=case.model.device)
+    without = case.target.probability(case.answers(keep, case.model.usual_fill()))
+    return (case.target.probability(case.logits[None]) - without).abs()

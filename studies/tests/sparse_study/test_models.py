@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from sparse.toys import ENCODERS, make_classifier, make_texts
+from sparse_study.toys import ENCODERS, make_classifier, make_texts
 from wherefrom_studies.sparse.data import padded
 from wherefrom_studies.sparse.models import Alignment, BiLSTM, EncoderKind, Pooling, Transformer, positions
 from wherefrom_studies.sparse.projections import sparsemax

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.func import jacrev
 
-from sparse.toys import ENCODERS, make_classifier, make_texts
+from sparse_study.toys import ENCODERS, make_classifier, make_texts
 from wherefrom_studies.sparse.data import LabelledText, is_word
 from wherefrom_studies.sparse.measures import (
     agreement,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from sparse.toys import make_texts, write_dataset
+from sparse_study.toys import make_texts, write_dataset
 from wherefrom.errors import BadFile, UnknownName
 from wherefrom_studies.sparse.data import END, START, UNKNOWN, by_length, is_word, padded, read_dataset, shuffled
 

@@ -15,7 +15,7 @@ import torch
 from tiny_models import make_network, tokenizer
 from typer.testing import CliRunner
 
-from sparse.toys import write_dataset
+from sparse_study.toys import write_dataset
 from wherefrom.errors import BadFile, BadOption, UnknownName
 from wherefrom_studies.commands import study as app
 from wherefrom_studies.pages import as_plain, markdown_tables

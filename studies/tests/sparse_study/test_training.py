@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from sparse.toys import ENCODERS, write_dataset
+from sparse_study.toys import ENCODERS, write_dataset
 from wherefrom.errors import BadFile
 from wherefrom_studies.sparse.adversary import divergence, measure_adversary, train_adversary
 from wherefrom_studies.sparse.data import StudyDataset, read_dataset

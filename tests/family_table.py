@@ -18,7 +18,7 @@ from tolerances import TOLERANCE, precision_of
 from wherefrom.api import Model
 from wherefrom.case.case import Case, make_cases
 from wherefrom.errors import NotSeen
-from wherefrom.methods.input_x_gradient import ROUNDING
+from wherefrom.methods.input_x_gradient import ONLY_ROUNDING_NOTE
 from wherefrom.model.text_model import TextModel
 from wherefrom.registry import all_methods
 
@@ -79,8 +79,8 @@ def _reason(model: TextModel, method: str, rounding: float) -> str | None:
         found = Model(model).explain(TEXT, method, **CHEAP.get(method, {}))
     except NotSeen as problem:
         return str(problem)
-    if ROUNDING in found.notes:
-        return ROUNDING
+    if ONLY_ROUNDING_NOTE in found.notes:
+        return ONLY_ROUNDING_NOTE
     # A sum that is negative becomes zero in these, so that all scores may be zero towards one class, but not to all.
     others = range(len(model.labels)) if method in ("cam", "gradcam") and model.task.name == "classification" else ()
     sizes = (max(map(abs, one.scores)) for one in (found, *(Model(model).explain(TEXT, method, i) for i in others)))

@@ -14,10 +14,13 @@ from wherefrom.core.names import join_names, read_names
 from wherefrom.errors import BadOption
 from wherefrom.registry import auto_methods, find_method, methods_in, methods_reading
 
-BELOW = set(ORDER[: ORDER.index("methods")]) - {"case", "model"}  # until these have read the facts
-# The same word for something else: torch.cat, and the thresholds of the ALTI paper.
-OTHER_MEANINGS = {(f"metrics.{name}", "alti") for name in ("comprehensiveness", "sufficiency")} | {
-    ("model.relevance.rules", "cat")
+BELOW = ORDER[: ORDER.index("methods")]
+# The same word for something else: torch.cat, a block's norms, and the thresholds of the ALTI paper.
+OTHER_MEANINGS = {
+    ("model.relevance.rules", "cat"),
+    ("case.forward", "norms"),
+    ("metrics.comprehensiveness", "alti"),
+    ("metrics.sufficiency", "alti"),
 }
 # Names that are also English words, which a message may contain.
 WORDS = {"best", "cat", "lime", "norms", "optimus", "random"}

@@ -11,7 +11,7 @@ from torch import Tensor
 from wherefrom.api import Model
 from wherefrom.case.case import make_cases
 from wherefrom.errors import MissingToken, WherefromError
-from wherefrom.methods.input_x_gradient import ROUNDING
+from wherefrom.methods.input_x_gradient import ONLY_ROUNDING_NOTE
 from wherefrom.model.relevance.propagation import Operation
 from wherefrom.model.text_model import PassCount, TextModel
 from wherefrom.registry import all_methods
@@ -110,8 +110,8 @@ def examine(model: Model, *, progress: Callable[[int, int], None] | None = None)
         try:
             found = model.explain(given, row.name)
             tried[row.name] = None
-            if ROUNDING in found.notes:
-                facts["input_x_gradient"] = ROUNDING
+            if ONLY_ROUNDING_NOTE in found.notes:
+                facts["input_x_gradient"] = ONLY_ROUNDING_NOTE
         except WherefromError as problem:
             tried[row.name] = str(problem)
     return {"facts": facts, "methods": tried, "broken": broken}

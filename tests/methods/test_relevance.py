@@ -56,7 +56,7 @@ def test_modified_gradients_through_the_fused_kernel_are_those_of_attention_writ
     encodings, targets = [model.encode(text) for text in TEXTS], [model.target(1)] * len(TEXTS)
     (short,) = make_cases(model, encodings, targets, reads=["modified_gradient"])
     (full,) = make_cases(model, encodings, targets, reads=["modified_gradient", "relevance"])
-    rule_sets: tuple[RuleSet, ...] = ("attn_lrp", "cp_lrp", "gradient")
+    rule_sets: tuple[RuleSet, ...] = ("attnlrp", "cplrp", "gradient")
     for rules in rule_sets:
         for place in range(len(TEXTS)):
             found, expected = (cases[place].relevance(rules, "words")[0] for cases in (short, full))
@@ -71,7 +71,7 @@ def test_modified_gradients_keep_nothing_as_large_as_attention() -> None:
     encoding = model.encode(" ".join(["film"] * 40))
     (cases,) = make_cases(model, [encoding], [model.target(1)], reads=["modified_gradient"])
     with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x.shape) or x, lambda x: x):  # type: ignore[func-returns-value]
-        cases[0].relevance("attn_lrp", "words")
+        cases[0].relevance("attnlrp", "words")
     heads = model.network.config.num_attention_heads
     assert kept
     assert not [shape for shape in kept if shape[-2:] == (len(encoding), len(encoding)) and shape[-3] == heads]
@@ -134,7 +134,7 @@ def test_attention_as_one_step_hands_back_what_it_does_written_out(
         ("zplus", "attention"),
         ("zplus", "top"),
     ]
-    for rules, place in [*asked, ("zplus", "blocks"), ("attn_lrp", "words"), ("cp_lrp", "words")]:
+    for rules, place in [*asked, ("zplus", "blocks"), ("attnlrp", "words"), ("cplrp", "words")]:
         for one, other in zip(
             mine.relevance(rules, place, double=True), theirs.relevance(rules, place, double=True), strict=True
         ):
@@ -164,7 +164,7 @@ def test_what_is_large_is_let_go_with_the_case() -> None:
 
 def test_one_forward_pass_serves_all_rules() -> None:
     case = cases_of(tiny("bert"), TEXTS)[0]
-    for rules in ("gradient", "zplus", "attn_lrp", "cp_lrp"):
+    for rules in ("gradient", "zplus", "attnlrp", "cplrp"):
         case.relevance(rules, "attention")
     assert case.capture
     assert case.gradients

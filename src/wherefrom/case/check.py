@@ -39,7 +39,7 @@ WEAK = 0.75  # and for "weak"
 # probability that is below ten points. For the verdict "weak", a tenth of that.
 LEAST = 0.01
 LEAST_SHARE = 0.1
-ROUNDING = 1e-9  # probabilities nearer than this are equal
+PROBABILITY_TOLERANCE = 1e-9  # probabilities nearer than this are equal
 LISTED = 2000  # up to so many choices are listed and shuffled; among more, choices are drawn until enough differ
 
 Choice = tuple[int, ...]  # places of units, in rising order
@@ -201,7 +201,7 @@ def _hiding(
     """
     hidden, draws = float(answers[0]), answers[1:]
     fell, fallen = sign * (whole - hidden), sign * (whole - draws)
-    beyond = float((fallen < fell - ROUNDING).mean()) if len(draws) else 0.0
+    beyond = float((fallen < fell - PROBABILITY_TOLERANCE).mean()) if len(draws) else 0.0
     mean = float(draws.mean()) if len(draws) else whole
     low, high = (float(one) for one in np.percentile(draws, [5, 95])) if len(draws) else (whole, whole)
     margin = min(fell, fell - sign * (whole - mean))  # it must move, and farther than by chance
@@ -226,8 +226,8 @@ def verdict_of(beyond: float, margin: float, whole: float, spread: float | None 
     if spread is not None:
         least = LEAST
         margin = SPREAD_IN_PROBABILITY * margin / spread if spread > 0 else 0.0
-    if beyond >= SUPPORTED - ROUNDING and margin >= least:
+    if beyond >= SUPPORTED - PROBABILITY_TOLERANCE and margin >= least:
         return "supported"
-    if beyond >= WEAK - ROUNDING and margin >= least / 10:
+    if beyond >= WEAK - PROBABILITY_TOLERANCE and margin >= least / 10:
         return "weak"
     return "not supported"

@@ -22,13 +22,14 @@ from wherefrom.case.passes import Passes
 from wherefrom.case.prefixes import explained_alone, needs_prefix
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.explanation import Explanation
+from wherefrom.core.names import join_names
 from wherefrom.core.target import Target, joint_probability, written_value
 from wherefrom.core.units import POOL, Level
 from wherefrom.errors import ModelFailed, NotSeen, SomeTextsFailed, TextWithoutAnswer, WherefromError
 from wherefrom.model.generating import asked_about_output, check_target, several_tokens
 from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
-from wherefrom.registry import Method, Reads
+from wherefrom.registry import Method, Reads, methods_reading
 
 Element = TypeVar("Element")
 ComponentCases = dict[int, list[Case]]  # the cases of each text by its place: one for every component of its target
@@ -271,12 +272,13 @@ def _given(case: Case, method: Method, options: Mapping[str, Any]) -> Tensor | A
     if case.model.only_answers and method.needs(options) - ASKING:
         raise NotSeen(
             f"{method.name} looks inside the model, and {case.model.name} is a function that only answers. Take a"
-            " method that only asks: occlusion, kernel_shap or lime."
+            f" method that only queries the model: {join_names(methods_reading('answers'), 'or')}."
         )
     layer = case.model.no_gradient_through
     if layer is None:
         return _called(case, method, options)
-    way_out = "Load the model without quantisation, or take a method that only asks the model, such as occlusion."
+    only_query = join_names(methods_reading("answers"), "or")
+    way_out = f"Load the model without quantisation, or take a method that only queries it: {only_query}."
     if method.needs(options) & INSIDE:
         raise NotSeen(f"{method.name} needs gradients, and none pass the quantised layer {layer}. {way_out}")
     try:

@@ -27,7 +27,7 @@ from wherefrom.core.units import Level
 from wherefrom.errors import BadOption, EmptyText
 from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
-from wherefrom.registry import Configured, Method
+from wherefrom.registry import Configured, Method, methods_in
 
 EXACT = 12  # units up to which every set is tried: at most 4094 questions
 CHUNK = 512  # sets asked about at once: all answers of a language model, a number for each token, would fill the memory
@@ -212,7 +212,7 @@ def find_flip(
     else:
         hidden, certain = smallest_of_all(search), True
     rows += search.rows
-    method: str = "" if not by_scores else "occlusion" if choice is None else choice.row.name
+    method: str = "" if not by_scores else methods_in("flip")[0] if choice is None else choice.row.name
     options: Mapping[str, Any] = {} if not by_scores else {"fill": fill} if choice is None else choice.options
     return _result(decision, search, hidden, level, certain, method, options, rows, started)
 

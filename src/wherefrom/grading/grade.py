@@ -25,7 +25,7 @@ from wherefrom.grading.evidence import Answers, Evidence, Measured
 from wherefrom.model.text_model import TextModel
 from wherefrom.registry import Configured, Metric, choose
 
-ROUNDING = 1e-6  # of a value: what single precision cannot tell apart
+SINGLE_PRECISION = 1e-6  # of a value: what single precision cannot tell apart
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Questions:
         regression = self.spread is not None
         if self.spread is not None:
             unit = self.spread.of(targets)
-            if not unit > ROUNDING * max(1.0, abs(chance)):
+            if not unit > SINGLE_PRECISION * max(1.0, abs(chance)):
                 raise NotDefined("the model's value does not move when words are hidden, so it has no spread")
             chance, probabilities = chance / unit, probabilities / unit
         return Answers(chance, probabilities, self.keep, every, targets[0].independent, regression)

@@ -23,7 +23,7 @@ from wherefrom.registry import method
     sets={"auto": 1, "compare": 6, "candidates": 7, "light": 3},
 )
 def attn_lrp(case: Case) -> Attribution:
-    return input_times(case, "attn_lrp")
+    return input_times(case, "attnlrp")
 
 
 def input_times(case: Case, rules: RuleSet) -> Attribution:

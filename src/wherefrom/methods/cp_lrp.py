@@ -23,4 +23,4 @@ from wherefrom.registry import method
     sets={"candidates": 6},
 )
 def cp_lrp(case: Case) -> Attribution:
-    return input_times(case, "cp_lrp")
+    return input_times(case, "cplrp")

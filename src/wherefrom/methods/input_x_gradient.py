@@ -23,7 +23,7 @@ NORM_EPSILON = (
 )
 
 
-ROUNDING = (
+ONLY_ROUNDING_NOTE = (
     "These scores are rounding: the model normalises its word embeddings, so that none adds anything by its length."
     " Take baseline=mask (or unk, pad), integrated_gradients or saliency."
 )
@@ -44,7 +44,7 @@ def input_x_gradient(case: Case, *, reduce: Reduce = "sum", baseline: Baseline =
         fill = case.model.usual_fill() if baseline == "auto" else baseline
         embeddings = torch.where(case.special[:, None], 0, embeddings - case.model.embedding_of(fill))
     parts = embeddings * gradient
-    notes = (ROUNDING,) if reduce == "sum" and only_rounding(parts) else ()
+    notes = (ONLY_ROUNDING_NOTE,) if reduce == "sum" and only_rounding(parts) else ()
     return Attribution(reduced(parts, reduce), signed=reduce == "sum", notes=notes)
 
 

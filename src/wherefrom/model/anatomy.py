@@ -16,6 +16,7 @@ from wherefrom.core.family import BlockOrder, DecisionPosition, Family
 from wherefrom.errors import NotSeen
 from wherefrom.model.families import TWO_STACKS, family_of, known_types, stacks_of
 from wherefrom.model.recording import Recording
+from wherefrom.registry import methods_reading
 
 FUSED = ("flash", "flex", "paged")  # attention kernels that do not return their probabilities
 
@@ -131,9 +132,8 @@ def dissect(network: PreTrainedModel) -> Anatomy:
         raise NotSeen(
             f"Wherefrom does not know where the attention of a {model_type or type(network).__name__}"
             " model is, so methods that read"
-            " attention or hidden states do not work with it; those that only ask"
-            " the model or differentiate its embeddings do"
-            " (saliency, input_x_gradient, integrated_gradients, occlusion)."
+            " attention or hidden states do not work with it; those that only query the model or differentiate its"
+            f" embeddings do ({', '.join(methods_reading('embeddings', 'path', 'answers'))})."
             f" Known families: {', '.join(known_types())}."
         )
     implementation = getattr(config, "_attn_implementation", None) or ""

@@ -40,7 +40,7 @@ KIND: dict[Outputs, Problem] = {
 }
 TRIAL: tuple[list[Any], ...] = (["Is it so?", "It is."], [("Is it so?", "It is."), ("It is.", "Is it so?")])
 LEAST = 1e-12  # the probability that stands for none at all, whose logarithm would be infinite
-ROUNDING = 1e-3  # how far probabilities may be from a sum of one
+SUM_TOLERANCE = 1e-3  # how far probabilities may be from a sum of one
 WITHOUT_TOKENIZER = {"mask": "[MASK]", "unk": "[UNK]"}  # what stands for a hidden word where no tokenizer says it
 NOTHING, BETWEEN = 0, 1  # ids of pieces: nothing at all, and what stands between the two texts of a pair
 
@@ -251,9 +251,9 @@ def _logits(answers: Tensor, outputs: Outputs) -> Tensor:
     """Numbers of which the target's softmax or sigmoid makes the probabilities again."""
     if outputs in ("logits", "values"):
         return answers
-    if bool((answers < -ROUNDING).any()) or bool((answers > 1 + ROUNDING).any()):
+    if bool((answers < -SUM_TOLERANCE).any()) or bool((answers > 1 + SUM_TOLERANCE).any()):
         raise WrongModel(_not_probabilities("a number below 0 or above 1"))
-    if outputs == "probabilities" and bool(((answers.sum(-1) - 1).abs() > ROUNDING).any()):
+    if outputs == "probabilities" and bool(((answers.sum(-1) - 1).abs() > SUM_TOLERANCE).any()):
         raise WrongModel(_not_probabilities(f"a row that adds up to {answers.sum(-1).tolist()[0]:g}"))
     chances = answers.clamp(LEAST, 1)
     if outputs == "probabilities":
@@ -317,5 +317,5 @@ def _tried(function: Answering) -> Tensor:
 def _kind(answers: Tensor) -> Outputs:
     if answers.shape[1] == 1:
         return "values"
-    within = bool((answers >= 0).all()) and bool(((answers.sum(-1) - 1).abs() < ROUNDING).all())
+    within = bool((answers >= 0).all()) and bool(((answers.sum(-1) - 1).abs() < SUM_TOLERANCE).all())
     return "probabilities" if within else "logits"

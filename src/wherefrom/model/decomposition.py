@@ -24,8 +24,10 @@ import torch
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
+from wherefrom.core.names import join_names
 from wherefrom.errors import NotSeen
 from wherefrom.model.anatomy import Block
+from wherefrom.registry import methods_reading
 
 Distance = Literal["l1", "l2"]
 BUFFER = 2**20  # numbers in the buffer that contributions are computed in: small enough for a processor's cache
@@ -68,7 +70,7 @@ class Norm:
             raise NotSeen(
                 "A norm of this model is not a layer norm or root-mean-square norm, so"
                 " its block is no sum of contributions of the tokens."
-                " Decomposition methods (norms, globenc, alti) do not work with it; attention and gradient methods do."
+                " Methods that decompose blocks do not work with it; attention and gradient methods do."
             )
         return scale
 
@@ -238,7 +240,8 @@ def decompose(
         if second_norm and block.between:
             raise NotSeen(
                 "Not defined for blocks with further feed-forward parts between the attention and the second norm, as"
-                " MobileBERT's: what each token brought is not followed through these. Take norms or alti."
+                " MobileBERT's: what each token brought is not followed through these. Take a decomposition without the"
+                " second norm."
             )
         if second_norm:
             summed = mixed + block.through_mlp(mixed) if summed is None else summed
@@ -274,7 +277,8 @@ def _matrix(module: nn.Module) -> tuple[Tensor, Tensor]:
     if like is None:
         raise NotSeen(
             f"The weights of a layer ({type(module).__name__}) cannot be read, because they are quantised. Load the"
-            " model without quantisation, or take a method that only asks the model, such as occlusion."
+            " model without quantisation, or take a method that only queries the model:"
+            f" {join_names(methods_reading('answers'), 'or')}."
         )
     width = getattr(module, "in_features", None) or like.shape[-1]
     bias = module(like.new_zeros(1, width))

@@ -42,7 +42,7 @@ Fallback = Literal["maximum", "baseline"]
 
 _REDUCTIONS = (attrgetter("head"), attrgetter("layer"))
 BITS = 20  # of a weight that count: what single precision has left after a model's layers
-PREDICTED = 0.5  # from this probability on a label of a multi-label model is predicted
+LEAST_PROBABILITY = 0.5  # from this probability on a label of a multi-label model is predicted
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +193,7 @@ def searched(case: Case, select: Select) -> list[TargetComponents]:
         return [case.components]
     chances = case.logits.double().sigmoid()
     predicted: list[TargetComponents] = [
-        (model.target(label),) for label in (chances >= PREDICTED).nonzero().flatten().tolist()
+        (model.target(label),) for label in (chances >= LEAST_PROBABILITY).nonzero().flatten().tolist()
     ]
     return predicted if (target,) in predicted else [(target,)]
 

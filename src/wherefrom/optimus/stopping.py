@@ -28,7 +28,7 @@ Stop = Literal["never", "certain", "likely"]
 STEPS = 8  # so many times the search looks whether it may end, at most
 PASS = 256  # tokens that a forward pass should have at least: smaller ones cost nearly as much
 WIDTH = 2.0  # standard deviations; how it was chosen is said in docs/studies/optimus.md
-ROUNDING = 1e-12  # what sums in another order may differ by: who is that near is not dropped
+SUM_TOLERANCE = 1e-12  # sums in another order may differ by this much, so candidates this close stay
 
 # The effects of hiding each of these units, by the number it has among all that can be asked. (aim, unit)
 AskEffects = Callable[[Indices], Numbers]
@@ -103,10 +103,10 @@ def ask_until_clear(
         best = int(np.where(left, totals, -np.inf).argmax())
         lead = totals[best] - totals
         if stop == "certain":
-            left &= lead + slopes.least_lead(best, whole, ~asked) <= ROUNDING
+            left &= lead + slopes.least_lead(best, whole, ~asked) <= SUM_TOLERANCE
         elif stop == "likely":
             size = float(np.sqrt(np.square(effects.mean(0)).mean()))
-            left &= lead <= width * size * slopes.deviation(best, ~asked) + ROUNDING
+            left &= lead <= width * size * slopes.deviation(best, ~asked) + SUM_TOLERANCE
         if _alike(slopes, left):
             break
     return EndedSearch(np.where(left, totals, np.nan), asked)

@@ -18,7 +18,7 @@ TINY = 0.01  # a point: what moves the probability by less is not worth a colour
 LOUD = 0.10  # from ten points on, colours have their full strength
 PALE = 0.12  # what is left of it where the scores are tiny: the order can still be seen
 SATURATED = 0.99  # above this probability, or as far below one half, the logit may move and the probability hardly does
-ROUNDING = 1e-6  # of the largest score, or of a logit: what single precision cannot tell apart
+SINGLE_PRECISION = 1e-6  # of the largest score, or of a logit: what single precision cannot tell apart
 
 
 class Effect(NamedTuple):
@@ -154,5 +154,5 @@ def gap_warning(explanation: Explanation) -> str:
 def _only_rounding(shown: Sequence[float], *, signed: bool) -> bool:
     most = max(shown)
     if signed:
-        return most < ROUNDING
-    return len(shown) > 1 and most - min(shown) <= ROUNDING * most
+        return most < SINGLE_PRECISION
+    return len(shown) > 1 and most - min(shown) <= SINGLE_PRECISION * most

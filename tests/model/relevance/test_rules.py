@@ -151,7 +151,7 @@ def test_rules_do_not_outlive_their_context() -> None:
     assert state.rules == "gradient"
 
 
-@pytest.mark.parametrize("rules", ["attn_lrp", "cp_lrp"])
+@pytest.mark.parametrize("rules", ["attnlrp", "cplrp"])
 def test_gradient_rules_are_the_gradient_of_a_model_with_fixed_factors(rules: RuleSet) -> None:
     model, x = small()
 
@@ -162,7 +162,7 @@ def test_gradient_rules_are_the_gradient_of_a_model_with_fixed_factors(rules: Ru
         return t * (y / t).detach()
 
     key = model.dense(x)
-    if rules == "attn_lrp":
+    if rules == "attnlrp":
         probs = (half(x * 4**-0.5) @ half(key).mT).softmax(-1)
         attended = half(probs) @ half(x)
     else:
@@ -252,7 +252,7 @@ class Function(nn.Module):
 CONSTANT = random(2, 1, 3, seed=5)
 
 
-@pytest.mark.parametrize("rules", ["gradient", "zplus", "attn_lrp", "cp_lrp"])
+@pytest.mark.parametrize("rules", ["gradient", "zplus", "attnlrp", "cplrp"])
 @pytest.mark.parametrize(("beta", "alpha"), [(1.0, 1.0), (0.5, 0.3), (0.0, 2.0)])
 def test_baddbmm_is_a_product_that_is_scaled_and_added(rules: RuleSet, beta: float, alpha: float) -> None:
     x = random(2, 3, 4, seed=3).requires_grad_()
@@ -289,7 +289,7 @@ def test_addmm_that_is_no_linear_layer() -> None:
     torch.testing.assert_close(found, expected)
 
 
-@pytest.mark.parametrize("rules", ["zplus", "attn_lrp", "cp_lrp"])
+@pytest.mark.parametrize("rules", ["zplus", "attnlrp", "cplrp"])
 def test_a_power_is_a_product_with_itself(rules: RuleSet) -> None:
     x = random(2, 3, 4, seed=3).requires_grad_()
     expected = propagated(Function(lambda t: t * t * t), x, rules)
@@ -310,7 +310,7 @@ def test_what_no_row_covers_is_not_guessed(function: Callable[[Tensor], Tensor])
 def test_a_constant_minus_the_input_hands_relevance_on() -> None:
     x = random(1, 2, 3, seed=3).requires_grad_()
     torch.testing.assert_close(propagated(Function(lambda t: 1 - t), x, "zplus"), torch.ones_like(x))
-    torch.testing.assert_close(propagated(Function(lambda t: 1 - t), x, "cp_lrp"), -torch.ones_like(x))
+    torch.testing.assert_close(propagated(Function(lambda t: 1 - t), x, "cplrp"), -torch.ones_like(x))
 
 
 # Whole models that need these rules and are in no family

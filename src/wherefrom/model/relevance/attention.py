@@ -140,7 +140,7 @@ def _through_product(rules: RuleSet, relevance: Tensor, context: Tensor) -> Tens
     """What the product of probabilities and values multiplies with either side: see the row `product` of the rules."""
     if rules == "zplus":
         return ratio(relevance, context).mul_(0.5)
-    if rules == "attn_lrp":
+    if rules == "attnlrp":
         return relevance / 2
     return relevance
 
@@ -151,11 +151,11 @@ def _through_softmax(rules: RuleSet, to_probs: Tensor, probs: Tensor, scores: Te
     """
     if rules == "zplus":
         return ratio(to_probs, scores).mul_(0.5)
-    if rules in ("cp_lrp", "local_linear"):  # the probabilities are held fixed
+    if rules in ("cplrp", "local_linear"):  # the probabilities are held fixed
         return None
     weighted = to_probs.mul_(probs)
     back = weighted.addcmul_(probs, weighted.sum(-1, keepdim=True), value=-1)
-    return back.mul_(0.5) if rules == "attn_lrp" else back
+    return back.mul_(0.5) if rules == "attnlrp" else back
 
 
 def queries_with_relevance(relevance: Tensor) -> Tensor | None:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
+from wherefrom.core.names import join_names
 from wherefrom.errors import NotSeen
 from wherefrom.model.recording import Attention, Hook, explicit_attention, for_every_head, pass_through
 from wherefrom.model.relevance.attention import AttentionStep, as_bias, fill_scores
@@ -43,6 +44,7 @@ from wherefrom.model.relevance.rules import (
     Rule,
 )
 from wherefrom.model.relevance.steps import LINEAR, KernelStep, LinearStep, RuleStep
+from wherefrom.registry import methods_reading
 
 # Names of functions of the row `move` that take one tensor and numbers, and leave the precision as it is.
 MOVES = {"view", "reshape", "transpose", "permute", "contiguous", "unsqueeze", "squeeze", "flatten", "dropout"}
@@ -140,9 +142,10 @@ class RelevanceMode(TorchFunctionMode):
                 return REWRITTEN[name](*args, **kwargs)
         result = self._inside(func, args, kwargs)
         if first_that_depends((result,)) is not None:
+            without_rules = join_names(methods_reading("path", "answers"), "or")
             raise NotSeen(
-                f"There is no relevance rule for torch's {name!r}, which this model"
-                f" uses, so relevance methods cannot explain it. {WAYS_OUT.get(name, '')}".rstrip()
+                f"There is no relevance rule for torch's {name!r}, which this model uses, so relevance methods cannot"
+                f" explain it. {WAYS_OUT.get(name, f'Take {without_rules}, which need no rules.')}"
             )
         return result
 

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from wherefrom.model.relevance.zplus import ratio
 
-RuleSet = Literal["gradient", "zplus", "attn_lrp", "cp_lrp", "local_linear"]
+RuleSet = Literal["gradient", "zplus", "attnlrp", "cplrp", "local_linear"]
 MaskVariant = Literal["paper", "published"]
 
 

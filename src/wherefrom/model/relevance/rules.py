@@ -91,8 +91,8 @@ class Rule:
 
 COLUMNS: Mapping[str, Callable[[Rule], Share]] = {
     "zplus": lambda rule: rule.zplus,
-    "attn_lrp": lambda rule: rule.attn_lrp,
-    "cp_lrp": lambda rule: rule.cp_lrp,
+    "attnlrp": lambda rule: rule.attn_lrp,
+    "cplrp": lambda rule: rule.cp_lrp,
     "local_linear": lambda rule: rule.local_linear,
 }
 
@@ -480,5 +480,4 @@ OUT_OF_PLACE: Mapping[str, Callable[..., Tensor]] = {
 WAYS_OUT: Mapping[str, str] = {
     "index_add_": "It computes its experts one after the other; have them computed together, which gives the same:"
     ' network.set_experts_implementation("batched_mm").',
-    "cosine_similarity": "Take integrated_gradients, or a method that only asks, such as occlusion.",
 }

@@ -11,12 +11,18 @@ if sys.version_info < (3, 11):  # noqa: UP036  # reached where the source is on 
 
 if TYPE_CHECKING:
     from wherefrom.api import Model, explain, flow, load
+    from wherefrom.benchmark.plan import RunPlan
+    from wherefrom.benchmark.run import run
+    from wherefrom.benchmark.store import Run
+    from wherefrom.case.case import Attribution, Case
+    from wherefrom.core.comparison import Comparison, Grade
     from wherefrom.core.explanation import Explanation
     from wherefrom.core.family import Family
     from wherefrom.core.flip import Flip
     from wherefrom.core.flow import Flow
     from wherefrom.core.generation import Generation
     from wherefrom.errors import TextWasCut, WherefromError
+    from wherefrom.grading.evidence import Evidence
     from wherefrom.registry import (
         DataReader,
         list_methods,
@@ -30,13 +36,20 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Attribution",
+    "Case",
+    "Comparison",
     "DataReader",
+    "Evidence",
     "Explanation",
     "Family",
     "Flip",
     "Flow",
     "Generation",
+    "Grade",
     "Model",
+    "Run",
+    "RunPlan",
     "TextWasCut",
     "WherefromError",
     "__version__",
@@ -49,9 +62,18 @@ __all__ = [
     "metric",
     "register_family",
     "register_reader",
+    "run",
 ]
 
 _HOME = {
+    "Attribution": "wherefrom.case.case",
+    "Case": "wherefrom.case.case",
+    "Comparison": "wherefrom.core.comparison",
+    "Grade": "wherefrom.core.comparison",
+    "Evidence": "wherefrom.grading.evidence",
+    "Run": "wherefrom.benchmark.store",
+    "RunPlan": "wherefrom.benchmark.plan",
+    "run": "wherefrom.benchmark.run",
     "Model": "wherefrom.api",
     "explain": "wherefrom.api",
     "flow": "wherefrom.api",

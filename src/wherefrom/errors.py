@@ -5,6 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
+__all__ = [
+    "BadFile",
+    "BadOption",
+    "BrokenPlugIn",
+    "EmptyText",
+    "MissingExtra",
+    "MissingPackage",
+    "MissingToken",
+    "ModelFailed",
+    "ModelIsTraining",
+    "NotDefined",
+    "NotEnoughMemory",
+    "NotSeen",
+    "SomeTextsFailed",
+    "TextWasCut",
+    "TextWithoutAnswer",
+    "TooOld",
+    "UnknownName",
+    "WherefromError",
+    "WrongModel",
+]
+
 
 class WherefromError(Exception):
     """The user can put this right; the command line prints it as one line and exits with `exit_code`."""

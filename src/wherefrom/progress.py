@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from rich.progress import Task
 
+__all__ = ["bar"]
+
 EVERY = 30.0  # seconds between two lines, where standard error is not a terminal
 OnProgress = Callable[[int, int], None]  # called with how much is done, and how much there is
 

@@ -3,8 +3,19 @@ heads relevance had better go through: searched on texts.
 """
 
 from wherefrom.heads.find import find_heads
-from wherefrom.heads.head_map import HeadMap
+from wherefrom.heads.head_map import HeadKind, HeadMap
 from wherefrom.heads.search import search_heads
 from wherefrom.heads.searched_heads import SearchedHeads
+from wherefrom.heads.trees import Tree, Word, parse, read_trees
 
-__all__ = ["HeadMap", "SearchedHeads", "find_heads", "search_heads"]
+__all__ = [
+    "HeadKind",
+    "HeadMap",
+    "SearchedHeads",
+    "Tree",
+    "Word",
+    "find_heads",
+    "parse",
+    "read_trees",
+    "search_heads",
+]

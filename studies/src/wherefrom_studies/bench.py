@@ -25,16 +25,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import torch
 
-from wherefrom.api import Model, load
-from wherefrom.benchmark.plan import PREDICTED, RunPlan
-from wherefrom.benchmark.run import run
-from wherefrom.benchmark.store import Run
-from wherefrom.core.arrays import Numbers
-from wherefrom.core.files import read_json, write_atomically
-from wherefrom.core.units import Level
+from wherefrom import Model, Run, RunPlan, load, run
+from wherefrom.benchmark.plan import PREDICTED
 from wherefrom.errors import BadOption, MissingExtra, WrongModel
+from wherefrom.files import read_json, write_atomically
 from wherefrom.model.tasks import TASKS
-from wherefrom.progress import OnProgress
+from wherefrom.typing import Level, Numbers, OnProgress
 from wherefrom_studies.data import SETS, Rows, Splits, StudySet, drawn, first_that_fit, study_splits, write_part
 from wherefrom_studies.fine_tuning import fine_tune, measure
 from wherefrom_studies.sparse.projected_attention import SOFTMAX, attention_by

@@ -14,8 +14,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from wherefrom.core.arrays import Numbers
 from wherefrom.errors import BadOption
+from wherefrom.typing import Numbers
 
 ClaimVerdict = Literal["confirmed", "refuted", "open"]
 ClaimSide = Literal["above", "below"]

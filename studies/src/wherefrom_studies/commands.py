@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 from rich.console import Console
 
-from wherefrom.core.files import write_atomically
 from wherefrom.errors import BadOption, UnknownName
+from wherefrom.files import write_atomically
 from wherefrom.samples import resolve
 
 if TYPE_CHECKING:

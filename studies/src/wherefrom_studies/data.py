@@ -16,8 +16,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-from wherefrom.core.files import read_json_lines, write_atomically
 from wherefrom.errors import BadFile, UnknownName
+from wherefrom.files import read_json_lines, write_atomically
 from wherefrom_studies.fine_tuning import FineTuning, TrainingTask
 
 SEED = 17

@@ -15,15 +15,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wherefrom.case.case import Attribution, Case
-from wherefrom.core.arrays import Numbers
-from wherefrom.core.explanation import Explanation
+from wherefrom import Attribution, Case, Evidence, Explanation
 from wherefrom.errors import WherefromError
-from wherefrom.grading.evidence import Evidence
 from wherefrom.grading.grade import ConfiguredMetric, GradingTask, grade
 from wherefrom.metrics.jaccard_25 import jaccard
 from wherefrom.metrics.spearman import spearman
 from wherefrom.registry import check_options, find_method
+from wherefrom.typing import Numbers
 
 VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
     "ALTI l1": ("alti", {"norm": "l1"}),

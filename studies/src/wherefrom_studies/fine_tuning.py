@@ -36,9 +36,9 @@ from transformers import (
 )
 from transformers.utils import logging as transformers_logging
 
-from wherefrom.core.files import read_json, replacing, write_atomically
 from wherefrom.errors import BadFile, BadOption, UnknownName, WrongModel
-from wherefrom.progress import OnProgress
+from wherefrom.files import read_json, replacing, write_atomically
+from wherefrom.typing import OnProgress
 from wherefrom_studies.sparse.projected_attention import SOFTMAX, attention_by
 from wherefrom_studies.sparse.projections import Projection
 

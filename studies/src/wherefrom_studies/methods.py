@@ -11,7 +11,7 @@ import numpy as np
 
 from wherefrom.benchmark.plan import ALL_PREDICTED, LABELLED, PREDICTED
 from wherefrom.catalogue import catalogue
-from wherefrom.core.arrays import Numbers
+from wherefrom.typing import Numbers
 from wherefrom_studies.bench import SetAndBase, StudyBase, StudyBench, StudyModel, StudyRuns, provenance, seconds_of
 from wherefrom_studies.claims import Claim, Estimate, JudgedClaim, estimates, mean_of
 from wherefrom_studies.data import SETS

@@ -11,11 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from wherefrom.api import Model
-from wherefrom.core.explanation import Explanation
-from wherefrom.core.files import FilePath, read_json_lines
+from wherefrom import Explanation, Model
 from wherefrom.errors import BadFile, WrongModel
-from wherefrom.heads.trees import Tree
+from wherefrom.files import FilePath, read_json_lines
+from wherefrom.heads import Tree
 
 SUBJECTS = ("nsubj", "nsubjpass")
 BELOW_THE_PREDICATE = ("aux", "auxpass", "cop")  # a verb of this relation has its subject at its governor

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from wherefrom.core.arrays import Numbers
+from wherefrom.typing import Numbers
 from wherefrom_studies.alti.measuring import AltiFound
 from wherefrom_studies.alti.paper import (
     CLAIMS,

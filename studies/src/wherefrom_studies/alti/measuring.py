@@ -11,9 +11,9 @@ import numpy as np
 from wherefrom.benchmark.columns import explanation_of
 from wherefrom.benchmark.plan import LABELLED, PREDICTED
 from wherefrom.case.case import make_cases
-from wherefrom.core.arrays import Numbers
 from wherefrom.errors import WherefromError
-from wherefrom.heads.trees import Tree, parse
+from wherefrom.heads import Tree, parse
+from wherefrom.typing import Numbers
 from wherefrom_studies.alti.paper import ANISOTROPY_TEXTS, AOPC, METHODS, METRICS, MOST_ATTRACTORS, NAMES, RUNS, SEEDED
 from wherefrom_studies.bench import StudyBase, StudyBench, StudyModel, StudyRuns, open_model
 from wherefrom_studies.data import MASK, Rows

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy.stats import kendalltau, spearmanr
 
-from wherefrom.core.arrays import Numbers
+from wherefrom.typing import Numbers
 from wherefrom_studies.attcat.measuring import stacked
 from wherefrom_studies.attcat.paper import ANSWER_METHODS, CLAIMS, CLASS_SPECIFIC, COLUMN, METHODS, OTHERS, OWN, PAPER
 from wherefrom_studies.bench import SetAndBase, StudyRuns

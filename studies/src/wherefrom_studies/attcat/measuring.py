@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from wherefrom.core.arrays import Numbers
+from wherefrom.typing import Numbers
 from wherefrom_studies.attcat.paper import OWN
 from wherefrom_studies.bench import SetAndBase, StudyBench, StudyModel, StudyRuns, open_model
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 from scipy.stats import rankdata
 
-from wherefrom.core.arrays import Numbers
-from wherefrom.heads.head_map import HeadKind, HeadMap
+from wherefrom.heads import HeadKind, HeadMap
+from wherefrom.typing import Numbers
 from wherefrom_studies.bench import SetAndBase
 from wherefrom_studies.claims import Estimate, JudgedClaim, difference, estimate, lead
 from wherefrom_studies.mask_lrp.measuring import MaskFound

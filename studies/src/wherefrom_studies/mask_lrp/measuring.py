@@ -11,9 +11,7 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from wherefrom.errors import BadOption, WherefromError
-from wherefrom.heads.find import find_heads
-from wherefrom.heads.head_map import HeadKind, HeadMap
-from wherefrom.heads.trees import Tree, parse, read_trees
+from wherefrom.heads import HeadKind, HeadMap, Tree, find_heads, parse, read_trees
 from wherefrom_studies.bench import StudyBench, StudyModel, StudyRuns, open_model
 from wherefrom_studies.data import Rows
 from wherefrom_studies.mask_lrp.paper import (

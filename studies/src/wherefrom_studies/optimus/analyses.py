@@ -15,22 +15,17 @@ import numpy as np
 import torch
 from scipy.stats import pearsonr, rankdata, spearmanr
 
-from wherefrom.api import Model
-from wherefrom.benchmark.statistics import Energy
-from wherefrom.case.case import Attribution, make_cases
+from wherefrom import Attribution, Comparison, Explanation, Model
+from wherefrom.case.case import make_cases
 from wherefrom.case.explain import explanation as explanation_of
-from wherefrom.core.arrays import Numbers
-from wherefrom.core.comparison import Comparison
-from wherefrom.core.encoding import TextOrPair
-from wherefrom.core.explanation import Explanation
-from wherefrom.core.target import Target
-from wherefrom.core.units import Level, Span
 from wherefrom.errors import BadOption, EmptyText, NotDefined, WherefromError
 from wherefrom.grading.evidence import marked
 from wherefrom.grading.grade import ConfiguredMetric
-from wherefrom.optimus.combination import Combination
+from wherefrom.optimus import Combination
 from wherefrom.optimus.search import RawChoice, all_candidates, scores_of, searched
 from wherefrom.registry import find_method
+from wherefrom.statistics import Energy
+from wherefrom.typing import Level, Numbers, Span, Target, TextOrPair
 from wherefrom_studies.claims import Estimate, Statistic, estimate
 
 MetricMeans = Mapping[str, Mapping[str, float]]  # method -> metric -> mean over texts

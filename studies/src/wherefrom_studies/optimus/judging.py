@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from wherefrom.core.arrays import Numbers
-from wherefrom.optimus.combination import BASELINE, Combination
+from wherefrom.optimus import BASELINE, Combination
+from wherefrom.typing import Numbers
 from wherefrom_studies.bench import SetAndBase
 from wherefrom_studies.claims import (
     NOT_MEASURED,

@@ -11,14 +11,11 @@ import numpy as np
 import torch
 from transformers import AutoModelForSequenceClassification
 
-from wherefrom.api import Model
+from wherefrom import Model
 from wherefrom.benchmark.plan import ALL_PREDICTED, PREDICTED
-from wherefrom.benchmark.statistics import Energy
-from wherefrom.core.arrays import Numbers
-from wherefrom.core.encoding import TextOrPair
-from wherefrom.core.units import Level
-from wherefrom.optimus.combination import BASELINE, Combination
-from wherefrom.optimus.fit import fit
+from wherefrom.optimus import BASELINE, Combination, fit
+from wherefrom.statistics import Energy
+from wherefrom.typing import Level, Numbers, TextOrPair
 from wherefrom_studies.bench import SetAndBase, StudyBase, StudyBench, StudyModel, StudyRuns, open_model
 from wherefrom_studies.data import SETS, Rows
 from wherefrom_studies.fine_tuning import without_notices

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from wherefrom.optimus.combination import Combination
+from wherefrom.optimus import Combination
 from wherefrom.report import plots
 from wherefrom.report.pieces import token_labels
 from wherefrom_studies.bench import SetAndBase, StudyBench

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from wherefrom.core.arrays import Numbers
-from wherefrom.optimus.combination import Combination
+from wherefrom.optimus import Combination
+from wherefrom.typing import Numbers
 from wherefrom_studies.bench import SetAndBase
 from wherefrom_studies.claims import Statistic, estimate, mean_of
 from wherefrom_studies.data import SETS

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from wherefrom.benchmark.statistics import question_of
-from wherefrom.benchmark.store import Run
+from wherefrom import Run
 from wherefrom.catalogue import catalogue
-from wherefrom.core.arrays import Numbers
-from wherefrom.core.files import read_json
 from wherefrom.errors import BadFile, MissingExtra
-from wherefrom.optimus.combination import BASELINE
+from wherefrom.files import read_json
+from wherefrom.optimus import BASELINE
+from wherefrom.statistics import question_of
+from wherefrom.typing import Numbers
 from wherefrom_studies.bench import SetAndBase
 
 if TYPE_CHECKING:

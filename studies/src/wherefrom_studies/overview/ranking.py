@@ -8,9 +8,9 @@ from itertools import combinations
 import numpy as np
 from scipy.stats import rankdata
 
-from wherefrom.benchmark.statistics import question_of
 from wherefrom.catalogue import catalogue
-from wherefrom.core.arrays import Numbers
+from wherefrom.statistics import question_of
+from wherefrom.typing import Numbers
 from wherefrom_studies.bench import SetAndBase
 from wherefrom_studies.claims import Estimate, weighted_means
 from wherefrom_studies.methods import CHOSEN_BY

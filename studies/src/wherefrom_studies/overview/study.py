@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from wherefrom.core.files import write_atomically
 from wherefrom.errors import BadFile
+from wherefrom.files import write_atomically
 from wherefrom.report import plots
 from wherefrom_studies.bench import provenance
 from wherefrom_studies.overview.collecting import STUDIES, Collected, collect, family_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wherefrom.core.arrays import Numbers
+from wherefrom.typing import Numbers
 from wherefrom_studies.bench import SetAndBase
 from wherefrom_studies.claims import Estimate, figure, weighted_means
 from wherefrom_studies.methods import TASKS

@@ -11,8 +11,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from wherefrom.core.files import read_json_lines
 from wherefrom.errors import BadFile, UnknownName
+from wherefrom.files import read_json_lines
 
 PAD, UNKNOWN, START, END = range(4)
 SPLITS = ("train", "dev", "test")

@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from wherefrom.case.case import Case, make_cases
-from wherefrom.core.arrays import Numbers
+from wherefrom import Case
+from wherefrom.case.case import make_cases
 from wherefrom.errors import BadOption
+from wherefrom.typing import Numbers
 from wherefrom_studies.bench import (
     SetAndBase,
     StudyBase,

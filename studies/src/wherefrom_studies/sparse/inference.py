@@ -18,7 +18,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wherefrom.case.case import Case, make_cases
+from wherefrom import Case
+from wherefrom.case.case import make_cases
 from wherefrom.errors import BadFile, BadOption
 from wherefrom.methods.saliency import saliency
 from wherefrom.model.text_model import TextModel

@@ -21,8 +21,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wherefrom.core.files import write_atomically
 from wherefrom.errors import BadFile, BadOption
+from wherefrom.files import write_atomically
 from wherefrom_studies.sparse.adversary import AdversaryMode, measure_adversary, train_adversary
 from wherefrom_studies.sparse.data import LENGTH_FILTERS, LabelledText, StudyDataset, read_dataset
 from wherefrom_studies.sparse.measures import (

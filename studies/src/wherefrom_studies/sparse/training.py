@@ -15,8 +15,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional
 
-from wherefrom.core.files import replacing
 from wherefrom.errors import BadFile
+from wherefrom.files import replacing
 from wherefrom_studies.sparse.data import LabelledText, StudyDataset, by_length, padded, shuffled
 from wherefrom_studies.sparse.models import Architecture, Classifier, ClassifierOutput, build
 

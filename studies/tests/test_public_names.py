@@ -1,0 +1,72 @@
+"""The studies use public names of Wherefrom only: those in the `__all__` of a public module."""
+
+from __future__ import annotations
+
+import ast
+from importlib import import_module
+from pathlib import Path
+
+import wherefrom_studies
+
+PUBLIC = (
+    "wherefrom",
+    "wherefrom.errors",
+    "wherefrom.files",
+    "wherefrom.heads",
+    "wherefrom.optimus",
+    "wherefrom.progress",
+    "wherefrom.report.plots",
+    "wherefrom.samples",
+    "wherefrom.statistics",
+    "wherefrom.typing",
+)
+# Internals that the studies still import. Take a line away with its last use; add none.
+STILL_INTERNAL = {
+    "wherefrom.benchmark.columns",
+    "wherefrom.benchmark.plan",
+    "wherefrom.case.case",
+    "wherefrom.case.explain",
+    "wherefrom.catalogue",
+    "wherefrom.grading.evidence",
+    "wherefrom.grading.grade",
+    "wherefrom.methods.saliency",
+    "wherefrom.metrics.jaccard_25",
+    "wherefrom.metrics.spearman",
+    "wherefrom.model.anatomy",
+    "wherefrom.model.recording",
+    "wherefrom.model.tasks",
+    "wherefrom.model.text_model",
+    "wherefrom.optimus.search",
+    "wherefrom.registry",
+    "wherefrom.report.document",
+    "wherefrom.report.figure",
+    "wherefrom.report.head_map",
+    "wherefrom.report.pieces",
+}
+
+
+def imports() -> list[tuple[str, str, str]]:
+    """(file, module, name) of every import of Wherefrom."""
+    found = []
+    for path in sorted(Path(wherefrom_studies.__file__).parent.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "wherefrom":
+                found += [(path.name, str(node.module), alias.name) for alias in node.names]
+            if isinstance(node, ast.Import):
+                found += [(path.name, a.name, "") for a in node.names if a.name.partition(".")[0] == "wherefrom"]
+    return found
+
+
+def is_public(module: str, name: str) -> bool:
+    if f"{module}.{name}" in PUBLIC:
+        return True
+    return module in PUBLIC and name in import_module(module).__all__
+
+
+def test_only_public_names_are_imported() -> None:
+    internal = [row for row in imports() if not is_public(*row[1:]) and row[1] not in STILL_INTERNAL]
+    assert internal == []
+
+
+def test_the_list_of_internals_names_only_what_is_still_used() -> None:
+    assert {module for _, module, name in imports() if not is_public(module, name)} == STILL_INTERNAL

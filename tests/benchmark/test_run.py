@@ -23,9 +23,9 @@ import wherefrom
 from benchmark.films import TEXTS
 from benchmark.tables import same_tables
 from wherefrom.benchmark import Run
+from wherefrom.benchmark.cluster import RayWorker, on_ray
 from wherefrom.benchmark.columns import rationale_of
 from wherefrom.benchmark.datasets import DataSet
-from wherefrom.benchmark.engines import RayWorker, on_ray
 from wherefrom.benchmark.estimate import CostEstimate
 from wherefrom.benchmark.parts import Part
 from wherefrom.benchmark.plan import RunPlan

@@ -16,7 +16,7 @@ from benchmark.tables import same_tables
 from benchmark.test_shards import content
 from benchmark.test_store import fill, manifest, part
 from wherefrom.benchmark import Run, RunPlan
-from wherefrom.benchmark.engines import merge_on_ray
+from wherefrom.benchmark.cluster import merge_on_ray
 from wherefrom.benchmark.parts import store_tables
 from wherefrom.benchmark.receipts import examples_kept
 from wherefrom.benchmark.run import run

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import wherefrom
-from wherefrom.benchmark.engines import on_ray
+from wherefrom.benchmark.cluster import on_ray
 from wherefrom.benchmark.formats import read_hub, read_hugging_face, read_parquet
 from wherefrom.benchmark.store import Run
 from wherefrom.benchmark.tables import schemas

@@ -16,18 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from wherefrom import __version__
+from wherefrom.benchmark.cluster import merge_on_ray, on_ray
 from wherefrom.benchmark.datasets import DataSet
-from wherefrom.benchmark.engines import (
-    Chunk,
-    FinishedPart,
-    FinishedParts,
-    OnShares,
-    cores,
-    here,
-    in_processes,
-    merge_on_ray,
-    on_ray,
-)
+from wherefrom.benchmark.engines import Chunk, FinishedPart, FinishedParts, OnShares, cores, here, in_processes
 from wherefrom.benchmark.estimate import WORTH_A_TRIAL, CostEstimate, OnEstimate
 from wherefrom.benchmark.plan import ALL_PREDICTED, LABELLED, PREDICTED, RunPlan
 from wherefrom.benchmark.receipts import Damage

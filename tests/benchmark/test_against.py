@@ -110,6 +110,7 @@ class StoppedHere(Exception):
     pass
 
 
+@pytest.mark.slow
 def test_stopped_and_gone_on_by_two_workers(
     whole: Run, tmp_path: Path, texts: Path, model_folder: Path, others: list[Path]
 ) -> None:

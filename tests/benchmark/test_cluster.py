@@ -25,6 +25,7 @@ from wherefrom.benchmark.run import run
 
 ray = pytest.importorskip("ray")
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc"),
     pytest.mark.filterwarnings("ignore"),  # Ray's own
 ]

@@ -14,6 +14,7 @@ PARTS = 2
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="starts processes by fork")
+@pytest.mark.slow
 def test_killed_at_every_operation_on_the_folder(tmp_path: Path, model_folder: Path, texts: Path) -> None:
     given = {
         "data": str(texts),

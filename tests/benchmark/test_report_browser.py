@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from report.test_browser import CHROMIUM, shown
+from explorer.browser import NEEDS_BROWSER
+from report.test_browser import shown
 
 from benchmark.test_report import VALUES, written
 from wherefrom.benchmark.summary import summarise
@@ -14,7 +15,7 @@ from wherefrom.core.statistics import Interval
 from wherefrom.report.benchmark import report_page
 from wherefrom.report.colour import DARK, LIGHT
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+pytestmark = NEEDS_BROWSER
 
 ASK = """
 const inside = document.querySelector("iframe").contentDocument, all = name => [...inside.querySelectorAll(name)];

@@ -141,6 +141,7 @@ def test_how_far_a_run_is_moves_within_parts(tmp_path: Path, model_folder: Path,
     assert set(done) - {0, len(TEXTS)}
 
 
+@pytest.mark.slow
 def test_how_far_several_workers_are(tmp_path: Path, model_folder: Path, texts: Path) -> None:
     """How often they are looked at depends on how fast they are; what is finished is told always."""
     plan, seen = RunPlan(str(texts), **settings(model_folder, workers=2)), list[int]()
@@ -192,6 +193,7 @@ def many(tmp_path_factory: pytest.TempPathFactory, model_folder: Path) -> tuple[
     return folder / "many.jsonl", run(str(folder / "many.jsonl"), folder / "whole", **settings(model_folder, **SMALL))
 
 
+@pytest.mark.slow
 def test_killed_at_twenty_random_moments(tmp_path: Path, model_folder: Path, many: tuple[Path, Run]) -> None:
     data, whole = many
     given = settings(model_folder, **SMALL) | {"data": str(data), "out": str(tmp_path / "killed")}
@@ -216,6 +218,7 @@ def children(of: int) -> list[int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
+@pytest.mark.slow
 def test_the_command_with_two_processes_is_killed_and_goes_on(
     tmp_path: Path, model_folder: Path, many: tuple[Path, Run]
 ) -> None:
@@ -257,6 +260,7 @@ def test_the_command_with_two_processes_is_killed_and_goes_on(
 
 
 @pytest.mark.filterwarnings("ignore")  # Ray's own
+@pytest.mark.slow
 def test_ray_gives_the_same_tables(
     undisturbed: Run, tmp_path: Path, model_folder: Path, texts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,6 +39,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("sent", "workers", "code"), [(signal.SIGINT, 2, 130), (signal.SIGTERM, 2, 143), (signal.SIGINT, 1, 130)]
 )
+@pytest.mark.slow
 def test_a_stopped_run_says_what_was_kept(
     tmp_path: Path, model_folder: Path, many: Path, sent: signal.Signals, workers: int, code: int
 ) -> None:
@@ -96,6 +97,7 @@ def work_while_killing(plan: RunPlan, count: int, *, always: bool) -> list[int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
+@pytest.mark.slow
 def test_a_killed_worker_is_replaced_and_nothing_is_lost_or_done_twice(model_folder: Path) -> None:
     plan = RunPlan("", model=str(model_folder), methods=["random"], metrics=["entropy"])
     with pytest.warns(WorkerReplaced, match="It is replaced"):
@@ -104,6 +106,7 @@ def test_a_killed_worker_is_replaced_and_nothing_is_lost_or_done_twice(model_fol
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
+@pytest.mark.slow
 def test_workers_are_not_replaced_for_ever(model_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert REPLACEMENTS > 0
     monkeypatch.setattr("wherefrom.benchmark.engines.REPLACEMENTS", 0)

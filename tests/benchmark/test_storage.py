@@ -185,7 +185,7 @@ def test_a_storage_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.Monke
         store_tables(part(0), 0, tmp_path, "memory://x")
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_run_whose_workers_write_themselves(tmp_path: Path, model_folder: Path, texts: Path, workers: int) -> None:
     given: dict[str, Any] = {"methods": ["random"], "metrics": ["aopc"], "examples_per_part": 3, "limit": 7}
     given["model"] = str(model_folder)

@@ -173,6 +173,7 @@ except NotEnoughMemory as error:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limit is Linux's")
+@pytest.mark.slow
 def test_under_a_real_limit() -> None:
     found = subprocess.run(
         [sys.executable, "-c", UNDER_A_LIMIT, str(Path(tiny_models.__file__).parent)],

@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-NEEDS_BROWSER = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: install Debian's package chromium")
+NEEDS_BROWSER = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: install Debian's package chromium"),
+]
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 FLAGS += ["--disable-sync", "--no-first-run", "--disable-dev-shm-usage"]
 LIMIT = 120_000  # milliseconds that anything may take on a slow machine

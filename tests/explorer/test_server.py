@@ -454,6 +454,7 @@ def test_a_port_that_is_taken(server: ExplorerServer) -> None:
         ExplorerServer(port=server.port)
 
 
+@pytest.mark.slow
 def test_the_command_prints_its_address_and_ends_quietly() -> None:
     command = [sys.executable, "-m", "wherefrom", "serve", "--no-open"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:

@@ -123,6 +123,7 @@ def test_sizes_that_nothing_could_hold(folder: Path, setting: str, value: int, m
         load_model(str(folder))
 
 
+@pytest.mark.slow
 def test_nothing_is_written_into_the_cache_of_the_hub(folder: Path, tmp_path: Path) -> None:
     home, before = tmp_path / "home", sorted(path.name for path in folder.iterdir())
     home.mkdir()

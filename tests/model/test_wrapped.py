@@ -21,6 +21,7 @@ from wherefrom.registry import auto_methods
 TEXT = "the film was not bad"
 
 
+@pytest.mark.slow
 def test_a_compiled_model_is_the_model_inside() -> None:
     network = make_network("bert")
     compiled = torch.compile(network)

@@ -88,6 +88,7 @@ def test_an_old_numpy_is_an_import_error_that_says_so(old_numpy: list[Path], cod
 @pytest.mark.parametrize(
     "command", [["explain", "A fine film."], ["flow", "A film."], ["run", "sample:reviews", "--out", "b"]]
 )
+@pytest.mark.slow
 def test_an_old_numpy_is_one_line_of_the_command(old_numpy: list[Path], command: list[str]) -> None:
     done = run_python("-m", "wherefrom", *command, path=old_numpy)
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"error: {OLD_NUMPY}\n")
@@ -165,6 +166,7 @@ def test_make_with_a_file_in_the_way(tmp_path: Path) -> None:
 
 @needs_shell
 @pytest.mark.parametrize("half", ["empty", "broken", "no pip"])
+@pytest.mark.slow
 def test_make_finishes_a_half_made_environment(tmp_path: Path, half: str) -> None:
     folder = tmp_path / "env"
     if half == "no pip":

@@ -5,12 +5,12 @@ from __future__ import annotations
 import html
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+from explorer.browser import CHROMIUM, NEEDS_BROWSER
 
 from report.sentences import explain
 from report.test_comparison import three
@@ -20,8 +20,7 @@ from wherefrom.report.colour import DARK, LIGHT
 from wherefrom.report.comparison import page as comparison_page
 from wherefrom.report.html import page
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+pytestmark = NEEDS_BROWSER
 
 ASK = """
 const inside = document.querySelector("iframe").contentDocument, style = name => {

@@ -7,7 +7,6 @@ lets nothing run and nothing load. Without Chromium there is nothing to test.
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from benchmark.test_report import VALUES, written
+from explorer.browser import CHROMIUM, NEEDS_BROWSER
 from playwright.sync_api import Browser, Dialog, Page, sync_playwright
 
 from report.sentences import explain, pair
@@ -33,8 +33,7 @@ from wherefrom.report.comparison import page as comparison_page
 from wherefrom.report.flow import page as flow_page
 from wherefrom.report.html import difference, page
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+pytestmark = NEEDS_BROWSER
 
 # Everything that runs says so to `ran`; everything that loads asks a host that nobody has, so that it is seen.
 EVIL = "".join(

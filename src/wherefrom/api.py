@@ -10,8 +10,9 @@ from typing import Any, Protocol, get_args, overload
 import torch
 
 from wherefrom.case.case import Attribution, make_cases
+from wherefrom.case.door import subject_of
 from wherefrom.case.explain import explain_targets, explain_texts
-from wherefrom.case.flip import find_flip
+from wherefrom.case.flip import flip
 from wherefrom.case.generation import explain_generation
 from wherefrom.case.windows import LongTexts, explain_windows
 from wherefrom.catalogue import AUTO
@@ -32,12 +33,9 @@ from wherefrom.model.device import DeviceSpec
 from wherefrom.model.generating import (
     MOST_TOKENS,
     ChatMessage,
-    asked_about_output,
     compared_tokens,
     generate,
-    output_without,
     read_prompt,
-    several_tokens,
     tokens_of,
     with_turns,
 )
@@ -249,10 +247,8 @@ class Model:
             each = model.explain(text, target=model.predicted(text))  # one explanation for every predicted label
             ```
         """
-        model, encoding = self.text_model, self._read(text)
-        if several_tokens(model, None):
-            with torch.inference_mode(False):
-                model, encoding = asked_about_output(model, encoding, None)
+        subject = subject_of(self.text_model, self._read(text), None)
+        model, encoding = subject.model, subject.encoding
         (cases,) = make_cases(model, [encoding], [None])
         logits = cases[0].logits
         found = model.task.predicted_labels(model, logits, encoding)
@@ -512,21 +508,8 @@ class Model:
         depth: Level = "span" if units is not None else level
         if units is None:
             _chosen_level(level, None)
-        model, encoding = self.text_model, self._read(text, units)
         with torch.inference_mode(False):
-            if not several_tokens(model, None):
-                return find_flip(model, encoding, to, choice, depth, fill)
-            if to is not None:
-                raise BadOption(
-                    "What a whole output should become instead cannot be asked, because outputs are too many: leave"
-                    " `to` (--to) out, and the smallest change to any other output is looked for."
-                )
-            found = find_flip(*asked_about_output(model, encoding, None), None, choice, depth, fill)
-            if found.becomes is None:
-                return found
-            hidden = [(unit.start, unit.end) for unit in found.hidden]
-            output, chance = output_without(model, encoding, hidden, found.fill)
-            return replace(found, becomes=output, becomes_probability=chance)
+            return flip(self.text_model, self._read(text, units), to, choice, depth, fill)
 
     def flow(self, text: TextOrPair, method: str = "alti", **options: Any) -> Flow:
         """Where what each position holds came from, layer by layer.

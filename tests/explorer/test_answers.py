@@ -299,3 +299,38 @@ def test_a_text_with_replacements_keeps_what_stands_around() -> None:
     changed = tiny("bert").encode(*texts)
     hidden = tokens_at(changed, [(0, 5, 15)])
     assert "".join(changed.tokens[token].removeprefix("##") for token in hidden) == "moviestar"
+
+
+@pytest.mark.parametrize(
+    ("family", "task", "target"),
+    [
+        ("t5", "seq2seq", None),
+        ("bart", "seq2seq", "it was good"),
+        ("gpt2", "causal_lm", "but dull"),
+        ("gpt2", "causal_lm", None),
+    ],
+)
+def test_a_whole_output_is_explained_as_by_the_model(family: str, task: str, target: str | None) -> None:
+    """The page explains what `Model.explain` does: all tokens of an output, not its first."""
+    model = Model(make_model(family, task=task))
+    question: dict[str, Any] = {"text": "the film was not bad"} | ({"target": target} if target else {})
+    with serving(make_model(family, task=task)) as running, Client(running) as asking:
+        read = asking.ask("read", **question)
+        lines = asking.stream("explain", **question, methods=["saliency", "occlusion"])
+        hidden = asking.ask("hide", **question, hidden=[1])
+        replaced = asking.ask("hide", **question, replaced={1: "plot"})
+    for line in lines:
+        if "row" not in line:
+            assert "failed" not in line
+            continue
+        expected = model.explain(question["text"], line["row"]["method"], target, "word")
+        assert read["target"] == line["row"]["target"] == expected.target
+        assert read["probability"] == pytest.approx(expected.probability, rel=1e-4)
+        real = [score for score, part in zip(expected.scores, expected.segment, strict=True) if part >= 0]
+        assert line["row"]["scores"] == pytest.approx(real, rel=1e-3, abs=1e-5)
+    assert hidden["whole"] == pytest.approx(read["probability"], rel=1e-4)
+    if target is None:
+        return
+    for answer, text in ((hidden, "the was not bad"), (replaced, "the plot was not bad")):
+        expected = model.explain(text, "saliency", target)
+        assert answer["probability"] == pytest.approx(expected.probability, rel=1e-3)

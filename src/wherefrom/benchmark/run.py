@@ -25,11 +25,11 @@ from wherefrom.benchmark.receipts import Damage
 from wherefrom.benchmark.shards import Merging, merge_tables
 from wherefrom.benchmark.store import MANIFEST, FolderTaken, Run, new_manifest, open_store
 from wherefrom.benchmark.worker import LabelNames, Worker, load_planned
+from wherefrom.case.door import check_target
 from wherefrom.core.example import Example
 from wherefrom.errors import BadFile, BadOption
 from wherefrom.grading.compare import chosen_methods, chosen_metrics
 from wherefrom.model.fingerprint import fingerprint
-from wherefrom.model.generating import check_target
 from wherefrom.model.text_model import TextModel
 from wherefrom.progress import OnProgress
 

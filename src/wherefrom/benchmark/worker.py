@@ -22,6 +22,7 @@ from wherefrom.benchmark.plan import ALL_PREDICTED, LABELLED, PREDICTED, RunPlan
 from wherefrom.benchmark.stages import ALONE, ASKING, EXPLAINING, OnShare, Stages
 from wherefrom.case.asking import Asker
 from wherefrom.case.case import make_cases
+from wherefrom.case.door import check_target, is_output
 from wherefrom.case.explain import explain_texts
 from wherefrom.core.comparison import Comparison
 from wherefrom.core.encoding import Encoding
@@ -30,7 +31,6 @@ from wherefrom.core.explanation import Explanation
 from wherefrom.core.target import resolve_target
 from wherefrom.errors import BadFile, TextWithoutAnswer, UnknownName, WherefromError
 from wherefrom.grading.compare import Comparer, Query, chosen_methods, chosen_metrics, reason
-from wherefrom.model.generating import check_target, several_tokens
 from wherefrom.model.loading import load_model
 from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
@@ -276,7 +276,7 @@ class Worker:
             return [None]
         if self.plan.target == LABELLED:
             return self.labels.of(example) if example.target is None else [self.labels.own_target(example)]
-        if self.plan.target == ALL_PREDICTED and several_tokens(self.model, None):
+        if self.plan.target == ALL_PREDICTED and is_output(self.model, None):
             return [None]  # one output is predicted
         if self.plan.target == ALL_PREDICTED:
             (cases,) = make_cases(self.model, [encoding], [None])

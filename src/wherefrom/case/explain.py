@@ -16,6 +16,7 @@ from torch import Tensor
 from wherefrom.case.asking import Asker
 from wherefrom.case.case import Attribution, Case, batches_by_length
 from wherefrom.case.check import ToCheck, check_explanations
+from wherefrom.case.door import check_target, is_output, subject_of
 from wherefrom.case.kinds import BACKWARD
 from wherefrom.case.memory import Result, clear_when_memory_ends, in_halves, is_out_of_memory
 from wherefrom.case.passes import Passes
@@ -26,7 +27,6 @@ from wherefrom.core.names import join_names
 from wherefrom.core.target import Target, joint_probability, written_value
 from wherefrom.core.units import POOL, Level
 from wherefrom.errors import ModelFailed, NotSeen, SomeTextsFailed, TextWithoutAnswer, WherefromError
-from wherefrom.model.generating import asked_about_output, check_target, several_tokens
 from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
 from wherefrom.registry import Method, Reads, methods_reading
@@ -50,13 +50,12 @@ def explain_texts(
     check: put every explanation to the test, too.
     """
     check_target(model, spec)  # a label that the model does not have is an error before anything runs
-    if several_tokens(model, spec):  # every text has an output of its own, which the model is asked about
-        found = []
-        for encoding in encodings:
-            with torch.inference_mode(False):
-                asked, longer = asked_about_output(model, encoding, spec)
-            found += explain_texts(asked, [longer], None, method, options, level, check=check)
-        return found
+    if is_output(model, spec):  # every text has its own, which the model is then bound to
+        subjects = (subject_of(model, encoding, spec) for encoding in encodings)
+        return [
+            explain_texts(one.model, [one.encoding], one.target, method, options, level, check=check)[0]
+            for one in subjects
+        ]
 
     def work(places: Sequence[int]) -> dict[int, Explanation]:
         passes = Passes(model, [encodings[place] for place in places])
@@ -109,7 +108,7 @@ def explain_targets(
     """
     for spec in specs:
         check_target(model, spec)
-    if any(several_tokens(model, spec) for spec in specs):
+    if any(is_output(model, spec) for spec in specs):
         each = [explain_texts(model, [encoding], spec, method, options, level, check=check) for spec in specs]
         return [one for (one,) in each]
     passes = Passes(model, [encoding])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, islice
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from torch import Tensor
 
 from wherefrom.case.asking import Asker
 from wherefrom.case.case import Case
+from wherefrom.case.door import is_output, output_without, subject_of
 from wherefrom.case.explain import attributions, cases_of, unit_scores
 from wherefrom.case.passes import Passes
 from wherefrom.core.encoding import Encoding
@@ -158,6 +159,31 @@ def _pruned(search: FlipSearch, hidden: UnitSet) -> UnitSet:
             return hidden
         hidden = smaller
     return hidden
+
+
+def flip(
+    model: TextModel,
+    encoding: Encoding,
+    to: TargetSpec,
+    choice: Configured[Method] | None,
+    level: Level,
+    fill: str,
+) -> Flip:
+    """The smallest set of units whose hiding changes the decision; for a whole output, also what is written then."""
+    if not is_output(model, None):
+        return find_flip(model, encoding, to, choice, level, fill)
+    if to is not None:
+        raise BadOption(
+            "What a whole output should become instead cannot be asked, because outputs are too many: leave"
+            " `to` (--to) out, and the smallest change to any other output is looked for."
+        )
+    subject = subject_of(model, encoding, None)
+    found = find_flip(subject.model, subject.encoding, None, choice, level, fill)
+    if found.becomes is None:
+        return found
+    hidden = [(unit.start, unit.end) for unit in found.hidden]
+    output, chance = output_without(model, encoding, hidden, found.fill)
+    return replace(found, becomes=output, becomes_probability=chance)
 
 
 def find_flip(

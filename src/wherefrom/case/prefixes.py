@@ -49,15 +49,7 @@ def explained_alone(case: Case, method: Method, options: Mapping[str, Any]) -> A
 def _of_prefix(case: Case, method: Method, options: Mapping[str, Any]) -> Case:
     target, whole = case.target, case.encoding
     assert target.position is not None
-    length, types = target.position + 1, whole.token_type_ids
-    prefix = replace(
-        whole,
-        tokens=whole.tokens[:length],
-        input_ids=whole.input_ids[:length],
-        token_type_ids=None if types is None else types[:length],
-        offsets=whole.offsets[:length],
-        segment=whole.segment[:length],
-    )
+    prefix = whole.part(range(target.position + 1))
     passes = Passes(unbound(case.model), [prefix])
     passes.announce(method.needs(options))
     return Case(passes.toward([Target(target.index, target.label, versus=target.versus)]), 0, level=case.level)

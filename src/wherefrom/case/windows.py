@@ -54,21 +54,7 @@ def windows_of(model: TextModel, whole: Encoding) -> list[Window]:
     cuts = [
         everywhere[:first] + everywhere[start : min(start + room, behind)] + everywhere[behind:] for start in starts
     ]
-    return [Window(_part(whole, places), places) for places in cuts]
-
-
-def _part(whole: Encoding, places: Sequence[int]) -> Encoding:
-    def picked(values: Sequence[Any]) -> tuple[Any, ...]:
-        return tuple(values[place] for place in places)
-
-    return replace(
-        whole,
-        tokens=picked(whole.tokens),
-        input_ids=picked(whole.input_ids),
-        token_type_ids=None if whole.token_type_ids is None else picked(whole.token_type_ids),
-        offsets=picked(whole.offsets),
-        segment=picked(whole.segment),
-    )
+    return [Window(whole.part(places), places) for places in cuts]
 
 
 def explain_windows(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, pairwise
@@ -72,6 +72,21 @@ class Encoding:
         for place, number in enumerate(self.word_of if level == "word" else self.sentence_of):
             groups.setdefault(number if number >= 0 else -1 - place, []).append(place)
         return tuple(tuple(group) for group in groups.values())
+
+    def part(self, places: Sequence[int]) -> Encoding:
+        """The tokens at these places alone; the text stays as it is."""
+
+        def picked(values: Sequence[Any]) -> tuple[Any, ...]:
+            return tuple(values[place] for place in places)
+
+        return replace(
+            self,
+            tokens=picked(self.tokens),
+            input_ids=picked(self.input_ids),
+            token_type_ids=None if self.token_type_ids is None else picked(self.token_type_ids),
+            offsets=picked(self.offsets),
+            segment=picked(self.segment),
+        )
 
     def with_spans(self, chosen: Iterable[ChosenSpan]) -> Encoding:
         """The same with units that the caller chose; what they must be is said by the errors."""

@@ -60,6 +60,7 @@ class CachingAsker(Asker):
     def __init__(self, model: TextModel, cache: AnswerCache) -> None:
         super().__init__(model)
         self.cache = cache
+        self._bound = model.task.bound  # a model bound to an output answers otherwise
 
     def _logits(self, rows: Sequence[InputRow], prefix: Prefix | None = None) -> Tensor:
         keys = [self._key(row) for row in rows]
@@ -83,4 +84,4 @@ class CachingAsker(Asker):
     def _key(self, row: InputRow) -> object:
         """What decides the answer to a row: as `Asker` tells rows apart."""
         pinned = tuple(place for place, token in enumerate(row.ids) if token in self.model.marks)
-        return row.words, row.types, pinned
+        return self._bound, row.words, row.types, pinned

@@ -78,9 +78,10 @@ class Explainer:
 
     def __init__(self, service: ModelService, question: TextQuestion) -> None:
         self.service, self.question = service, question
-        self.encoding = service.encode(question.text, question.pair)
+        self.subject = service.subject(question.text, question.pair, question.spec)
+        self.encoding = self.subject.encoding
         self.units = PageUnits(self.encoding, question.level)
-        self.passes = Passes(service.model, [self.encoding], service.asker())
+        self.passes = Passes(self.subject.model, [self.encoding], service.asker(self.subject.model))
         self._cases: list[Case] | None = None
 
     def _key(self, asked: str) -> object:
@@ -100,7 +101,7 @@ class Explainer:
     def cases(self) -> list[Case]:
         """One for every component of the target."""
         if self._cases is None:
-            targets = targets_of(self.service, self.question, self.passes.logits[0], self.encoding)
+            targets = targets_of(self.service, self.subject, self.passes.logits_of(0))
             self._cases = cases_toward(self.passes, [0], [targets], self.question.level)[0]
         return self._cases
 

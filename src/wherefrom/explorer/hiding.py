@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 
 from wherefrom.case.asking import PendingAnswers
+from wherefrom.case.door import Subject
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import Target, joint_probability
 from wherefrom.errors import BadOption, NotSeen, WherefromError
@@ -30,13 +32,12 @@ def reading(service: ModelService, question: TextQuestion) -> Prepare:
     """A text as the model reads it, and what it predicts."""
 
     def prepare(asker: CachingAsker) -> Finish:
-        encoding = service.encode(question.text, question.pair)
-        whole = _whole(asker, encoding)
-        units = PageUnits(encoding, question.level)
+        asked = _Asked(service, question, asker)
+        units = PageUnits(asked.subject.encoding, question.level)
 
         def finish() -> PlainData:
-            targets = targets_of(service, question, whole.logits[0], encoding)
-            return {"text": text_data(units)} | answer_data(service.model, targets, whole.logits[0], encoding)
+            logits, targets = asked.answer()
+            return {"text": text_data(units)} | answer_data(asked.subject.model, targets, logits, units.encoding)
 
         return finish
 
@@ -47,19 +48,19 @@ def hiding(service: ModelService, question: HidingQuestion) -> Prepare:
     """The probability of the target without some of the words, or with others in their place."""
 
     def prepare(asker: CachingAsker) -> Finish:
-        encoding = service.encode(question.text, question.pair)
-        units = PageUnits(encoding, question.level)
-        changed, tokens = _changed(service, units, question)
+        asked = _Asked(service, question, asker)
+        units = PageUnits(asked.subject.encoding, question.level)
+        changed, tokens = _changed(service, asked.subject, units, question)
         keep = np.ones((1, len(changed)), dtype=np.bool_)
         keep[0, tokens] = False
-        whole, part = _whole(asker, encoding), asker.note(changed, keep, question.fill)
+        part = asked.asker.note(changed, keep, question.fill)
 
         def finish() -> PlainData:
-            targets = targets_of(service, question, whole.logits[0], encoding)
-            before = probability(targets, whole.logits[0])
-            if changed is not encoding:
-                targets = _moved(service, targets, part.logits[0], changed)
-            return answer_data(service.model, targets, part.logits[0], changed) | {"whole": before}
+            logits, targets = asked.answer()
+            before = probability(targets, logits)
+            if changed is not units.encoding:
+                targets = _moved(service, asked.subject, targets, part.logits[0], changed)
+            return answer_data(asked.subject.model, targets, part.logits[0], changed) | {"whole": before}
 
         return finish
 
@@ -70,18 +71,35 @@ def without_heads(service: ModelService, question: HeadsQuestion) -> Prepare:
     """The probability of the target when some heads add nothing to what their layer writes."""
 
     def prepare(asker: CachingAsker) -> Finish:
-        encoding = service.encode(question.text, question.pair)
-        whole = _whole(asker, encoding)
-        logits = logits_without(service.model, encoding, question.off)
+        asked = _Asked(service, question, asker)
+        model, encoding = asked.subject.model, asked.subject.encoding
+        without = logits_without(model, encoding, question.off)
 
         def finish() -> PlainData:
-            targets = targets_of(service, question, whole.logits[0], encoding)
-            before = probability(targets, whole.logits[0])
-            return answer_data(service.model, targets, logits, encoding) | {"whole": before}
+            logits, targets = asked.answer()
+            return answer_data(model, targets, without, encoding) | {"whole": probability(targets, logits)}
 
         return finish
 
     return prepare
+
+
+class _Asked:
+    """What a click is about, and the pending answer to the whole text. A model that is bound to an output has an asker
+    of its own, which runs when the answer is read.
+    """
+
+    def __init__(self, service: ModelService, question: TextQuestion, shared: CachingAsker) -> None:
+        self.service = service
+        self.subject = service.subject(question.text, question.pair, question.spec)
+        self.asker = shared if self.subject.model is service.model else service.asker(self.subject.model)
+        self._pending = _whole(self.asker, self.subject.encoding)
+
+    def answer(self) -> tuple[Tensor, Sequence[Target]]:
+        """The logits of the whole text, and the components of the target."""
+        self.asker.run()  # the shared one ran already
+        logits = self._pending.logits[0]
+        return logits, targets_of(self.service, self.subject, logits)
 
 
 def logits_without(model: TextModel, encoding: Encoding, off: Sequence[tuple[int, int]]) -> Tensor:
@@ -112,7 +130,9 @@ def _whole(asker: CachingAsker, encoding: Encoding) -> PendingAnswers:
     return asker.note(encoding, np.ones((1, len(encoding)), dtype=np.bool_), "delete")
 
 
-def _changed(service: ModelService, units: PageUnits, question: HidingQuestion) -> tuple[Encoding, list[int]]:
+def _changed(
+    service: ModelService, subject: Subject, units: PageUnits, question: HidingQuestion
+) -> tuple[Encoding, list[int]]:
     """The text with its replacements, and which of its tokens are hidden."""
     count, limits = len(units.groups), service.limits
     if len(question.hidden) + len(question.replaced) > limits.hidden:
@@ -124,26 +144,27 @@ def _changed(service: ModelService, units: PageUnits, question: HidingQuestion) 
         return units.encoding, units.tokens(question.hidden)
     texts, spans = units.replaced(question.replaced)
     limits.check_text(*texts)
-    changed = service.encode(texts[0], texts[1] if len(texts) > 1 else None)
+    changed = subject.extended(service.encode(texts[0], texts[1] if len(texts) > 1 else None))
     return changed, tokens_at(changed, [span for place in question.hidden if (span := spans[place]) is not None])
 
 
-def targets_of(service: ModelService, question: TextQuestion, logits: Tensor, encoding: Encoding) -> Sequence[Target]:
+def targets_of(service: ModelService, subject: Subject, logits: Tensor) -> Sequence[Target]:
     """The components of what is asked about."""
     with service.model.reading:
-        return service.model.task.targets(service.model, question.spec, logits, encoding)
+        return subject.targets(logits)
 
 
-def _moved(service: ModelService, targets: Sequence[Target], logits: Tensor, changed: Encoding) -> Sequence[Target]:
-    """The same targets in a text that was changed: an answer may stand elsewhere, or not at all."""
+def _moved(
+    service: ModelService, subject: Subject, targets: Sequence[Target], logits: Tensor, changed: Encoding
+) -> Sequence[Target]:
+    """The same targets in a text that was changed: an answer may be elsewhere, or missing."""
     if all(target.position is None for target in targets):
         return targets
-    task = service.model.task
     with service.model.reading:
         try:
-            return task.targets(service.model, targets[0].label, logits, changed)
+            return replace(subject, target=targets[0].label).targets(logits, changed)
         except WherefromError:
-            return task.targets(service.model, None, logits, changed)
+            return replace(subject, target=None).targets(logits, changed)
 
 
 def probability(targets: Sequence[Target], logits: Tensor) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from json import JSONDecodeError
 
@@ -83,11 +82,6 @@ def add_routes(app: FastAPI, shelf: Shelf) -> None:
         encoding, name = service.encode(question.text, question.pair), shelf.models[question.model].source
         source = name if isinstance(name, str) else "MODEL"
         loading = service.model.task.loading
-        if question.target is None and service.model.task.two_stacks:  # what is seen is the first token of the output
-            from wherefrom.explorer.hiding import reading
-
-            seen = await asyncio.wrap_future(service.click(reading(service, question)))
-            question = question.model_copy(update={"target": seen["target"]})
         return JSONResponse(
             {
                 "python": as_python(question, encoding, source, loading),

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from wherefrom.case.door import Subject, subject_of
 from wherefrom.core.encoding import Encoding
 from wherefrom.explorer.answers import AnswerCache, CachingAsker
 from wherefrom.explorer.limits import Limits, TooBusy
 from wherefrom.explorer.turns import ServedModel, Stopped
+from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
 
 PlainData = dict[str, Any]  # what JSON can hold
@@ -48,6 +50,7 @@ class ModelService:
         self.answers = AnswerCache(limits.cache)
         self.kept: OrderedDict[object, Any] = OrderedDict()  # explanations, by what was asked
         self._texts: OrderedDict[tuple[str, str | None], Encoding] = OrderedDict()
+        self._subjects: OrderedDict[object, Subject] = OrderedDict()
         self._clicks: SimpleQueue[tuple[Prepare, Future[PlainData]] | None] = SimpleQueue()
         self._changed = threading.Condition()
         self._waiting: deque[Computation] = deque()
@@ -83,9 +86,19 @@ class ModelService:
                 self._texts.popitem(last=False)
         return found
 
-    def asker(self) -> CachingAsker:
-        """A new asker, for one thread, that knows every answer that is kept."""
-        return CachingAsker(self.model, self.answers)
+    def subject(self, text: str, pair: str | None, spec: TargetSpec) -> Subject:
+        """What is explained about a text. Kept, because an output that is not given has to be generated."""
+        key, encoding = (text, pair, repr(spec)), self.encode(text, pair)
+        with self.model.reading:
+            found = self._subjects.pop(key, None) or subject_of(self.model, encoding, spec)
+            self._subjects[key] = found
+            while len(self._subjects) > TEXTS:
+                self._subjects.popitem(last=False)
+        return found
+
+    def asker(self, model: TextModel | None = None) -> CachingAsker:
+        """A new asker, for one thread, that knows every answer that is kept. model: one that is bound to an output."""
+        return CachingAsker(model or self.model, self.answers)
 
     # Clicks
 

@@ -15,6 +15,7 @@ import torch
 from wherefrom.case.asking import Asker, Progress
 from wherefrom.case.case import Case
 from wherefrom.case.check import ToCheck
+from wherefrom.case.door import check_target, is_output, saved_subject, subject_of
 from wherefrom.case.explain import ComponentCases, by_batches, cases_of, cases_toward, checked, explained
 from wherefrom.case.memory import is_out_of_memory
 from wherefrom.case.passes import Passes
@@ -27,7 +28,6 @@ from wherefrom.core.units import Level, Span
 from wherefrom.errors import BadOption, NotDefined, TextWithoutAnswer, UnknownName, WherefromError
 from wherefrom.grading.evidence import Evidence
 from wherefrom.grading.grade import ConfiguredMetric, GradingTask, grade
-from wherefrom.model.generating import asked_about_output, asked_again, check_target, several_tokens
 from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
 from wherefrom.registry import (
@@ -220,7 +220,7 @@ class Comparer:
         for model in (self.model, *self.against):  # what cannot be explained is an error before anything runs
             for query in queries:
                 check_target(model, query.target)
-        if any(several_tokens(self.model, query.target) for query in queries):
+        if any(is_output(self.model, query.target) for query in queries):
             return self._of_outputs(queries, asker, progress, explained_so_far)
         shared = asker or Asker(self.model)
         elsewhere = [
@@ -283,13 +283,11 @@ class Comparer:
             raise BadOption("stability is not defined for whole outputs: an edited text may have another output.")
         found: list[Comparison] = []
         for number, query in enumerate(queries):
-            asked = replace(self, against=())
-            if several_tokens(self.model, query.target):
-                with torch.inference_mode(False):
-                    model, longer = asked_about_output(self.model, query.encoding, query.target)
-                asked, query = replace(asked, model=model), replace(query, encoding=longer, target=None)
-            own = Asker(asked.model)
-            found += asked.compare([query], asker=own, progress=progress)
+            subject = subject_of(self.model, query.encoding, query.target)
+            comparer = replace(self, model=subject.model, against=())
+            query = replace(query, encoding=subject.encoding, target=subject.target)
+            own = Asker(subject.model)
+            found += comparer.compare([query], asker=own, progress=progress)
             if asker is not None:
                 asker.count_also(own)
             if explained_so_far is not None:
@@ -363,13 +361,10 @@ class Comparer:
         self, explanations: Sequence[Explanation], query: Query, *, progress: Progress | None = None
     ) -> Comparison:
         """Grades of explanations of one text that are there already."""
-        outputs = {explanation.aims for explanation in explanations}
-        if several_tokens(self.model, None) or any(len(aims) > 1 for aims in outputs):
-            model, longer = asked_again(self.model, query.encoding, [one.aims for one in explanations])
-            if model is not self.model:
-                return replace(self, model=model).evaluate(
-                    explanations, replace(query, encoding=longer), progress=progress
-                )
+        subject = saved_subject(self.model, query.encoding, [explanation.aims for explanation in explanations])
+        if subject.model is not self.model:
+            comparer = replace(self, model=subject.model)
+            return comparer.evaluate(explanations, replace(query, encoding=subject.encoding), progress=progress)
         asker, started = Asker(self.model), time.perf_counter()
         with torch.inference_mode(False):
             passes = Passes(self.model, [query.encoding], asker)

@@ -5,20 +5,16 @@ chats, outputs, and greedy generation.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
 
 from wherefrom.core.encoding import Encoding
-from wherefrom.core.target import SavedTarget, joint_probability
-from wherefrom.core.units import Span
 from wherefrom.errors import BadOption, EmptyText, WrongModel
 from wherefrom.model.tasks.continuation import Continuation
 from wherefrom.model.tasks.next_token import NextToken
 from wherefrom.model.tasks.seq2seq import Seq2Seq, with_decoder_tokens
-from wherefrom.model.tasks.task import TargetSpec
-from wherefrom.model.text_model import PassCount, TextModel
+from wherefrom.model.text_model import TextModel
 
 ChatMessage = Mapping[str, str]  # role and content
 Turn = tuple[str, int, int]  # a role, and the characters of what it says
@@ -93,75 +89,6 @@ def tokens_of(model: TextModel, prompt: Encoding, continuation: str) -> tuple[in
     return tuple(ids)
 
 
-def several_tokens(model: TextModel, spec: Any) -> bool:
-    """Whether a target is a continuation of more than one token, which only a causal language model can have; or two
-    such, one rather than the other. A model with an encoder and a decoder is always asked about its whole output.
-    """
-    task = model.task
-    if isinstance(task, Continuation) or (isinstance(task, Seq2Seq) and task.tokens):
-        return False  # it is asked about such a one already
-    if isinstance(task, Seq2Seq):
-        return True
-    if not isinstance(task, NextToken):
-        return False
-    if isinstance(spec, tuple):
-        return all(isinstance(one, str) for one in spec) and any(several_tokens(model, one) for one in spec)
-    if not isinstance(spec, str):
-        return False
-    single = (model.tokenizer(text, add_special_tokens=False)["input_ids"] for text in (spec, f" {spec.strip()}"))
-    return spec not in model.tokenizer.get_vocab() and all(len(ids) > 1 for ids in single)
-
-
-def check_target(model: TextModel, spec: TargetSpec) -> None:
-    """Raise on what cannot be explained, before anything runs."""
-    if several_tokens(model, spec):
-        _outputs(spec)
-    else:
-        model.task.fixed_target(model, spec)
-
-
-def _outputs(spec: TargetSpec) -> tuple[str | None, str | None]:
-    """An output, and what it is compared with."""
-    both = spec if isinstance(spec, tuple) else (spec, None)
-    first, other = both if len(both) == 2 else (0, 0)
-    if not all(one is None or isinstance(one, str) for one in (first, other)) or (other is not None and first is None):
-        raise BadOption(f"An output is given as text, or two as one rather than the other, not as {spec!r}.")
-    return (None if first is None else str(first)), (None if other is None else str(other))
-
-
-def asked_about_output(
-    model: TextModel, prompt: Encoding, spec: TargetSpec, most: int = MOST_TOKENS
-) -> tuple[TextModel, Encoding]:
-    """The model asked about a whole output, and the text with that behind it; about what it generates, unless an output
-    is given.
-    """
-    first, other = _outputs(spec)
-    ids = generate(model, prompt, most) if first is None else tokens_of(model, prompt, first)
-    return continued(model, prompt, ids, compared_tokens(model, prompt, ids, other))
-
-
-def asked_again(
-    model: TextModel, prompt: Encoding, saved: Sequence[Sequence[SavedTarget]]
-) -> tuple[TextModel, Encoding]:
-    """The model asked about the output that explanations of one text are of; as it is, where they are of no output.
-
-    saved: the targets of each explanation.
-    """
-    if not isinstance(model.task, NextToken | Seq2Seq) or isinstance(model.task, Continuation):
-        return model, prompt
-    if isinstance(model.task, Seq2Seq) and model.task.tokens:
-        return model, prompt
-    steps = list(saved[0])
-    if not steps or any(isinstance(step, bool) or not isinstance(step, int) for _, _, step in steps):
-        return model, prompt
-    if any(list(other) != steps for other in saved):
-        raise BadOption("These explanations are of different outputs: evaluate them one by one.")
-    words = len(model.tokenizer)
-    if any(not (0 <= token < words and 0 <= (other or 0) < words) for token, other, _ in steps):
-        raise BadOption("The explanation is of tokens that this model does not have. Was another model explained?")
-    return continued(model, prompt, [token for token, _, _ in steps], [other for _, other, _ in steps])
-
-
 def compared_tokens(model: TextModel, prompt: Encoding, ids: Sequence[int], other: str | None) -> list[int | None]:
     """The token at the same place of another output; None where that is the same, or has ended."""
     rest = () if other is None else tokens_of(model, prompt, other)
@@ -195,40 +122,6 @@ def generate(model: TextModel, prompt: Encoding, most: int) -> tuple[int, ...]:
     if not found:
         raise BadOption(f"The prompt has {len(prompt)} tokens, as many as the model reads: there is no room to go on.")
     return tuple(found)
-
-
-@torch.no_grad()
-def output_without(
-    model: TextModel, prompt: Encoding, hidden: Sequence[Span], fill: str, most: int = MOST_TOKENS
-) -> tuple[str, float]:
-    """What the model writes of a text without these characters, and how likely that is.
-
-    fill: "delete", or the name of the token that stands in the place of those that are hidden.
-    """
-    gone = [
-        part >= 0 and any(a < end and start < b for a, b in hidden)
-        for (start, end), part in zip(prompt.offsets, prompt.segment, strict=True)
-    ]
-    kept = [place for place, away in enumerate(gone) if not (away and fill == "delete")]
-    ids = prompt.input_ids if fill == "delete" else _filled(prompt.input_ids, gone, model.filler(fill))
-    types = prompt.token_type_ids
-    rest = replace(
-        prompt,
-        tokens=tuple(prompt.tokens[place] for place in kept),
-        input_ids=tuple(ids[place] for place in kept),
-        token_type_ids=None if types is None else tuple(types[place] for place in kept),
-        offsets=tuple(prompt.offsets[place] for place in kept),
-        segment=tuple(prompt.segment[place] for place in kept),
-        spans=(),
-    )
-    asked, longer = asked_about_output(model, rest, None, most)
-    logits = asked.logits(asked.batch([longer]), PassCount())
-    targets = asked.task.targets(asked, None, logits[0], longer)
-    return targets[0].label, joint_probability(targets, logits).item()
-
-
-def _filled(ids: Sequence[int], gone: Sequence[bool], filler: int) -> tuple[int, ...]:
-    return tuple(filler if away else token for token, away in zip(ids, gone, strict=True))
 
 
 def _output(model: TextModel, prompt: Encoding, most: int, ends: set[int]) -> tuple[int, ...]:

@@ -1,0 +1,137 @@
+"""The one door for questions: what was given and a target become the model, the text and the targets to explain.
+
+Most targets are components of the model's answer to the text as it is. A whole output is not: what a model with an
+encoder and a decoder writes, or a continuation of several tokens. For it the model is bound to the tokens of the
+output, which are appended to the text, and every one of them is a component of the target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from wherefrom.core.encoding import Encoding
+from wherefrom.core.target import SavedTarget, Target, joint_probability
+from wherefrom.core.units import Span
+from wherefrom.errors import BadOption
+from wherefrom.model.generating import MOST_TOKENS, compared_tokens, continued, generate, tokens_of
+from wherefrom.model.tasks.continuation import Continuation
+from wherefrom.model.tasks.next_token import NextToken
+from wherefrom.model.tasks.seq2seq import Seq2Seq, with_decoder_tokens
+from wherefrom.model.tasks.task import TargetSpec
+from wherefrom.model.text_model import PassCount, TextModel
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """What is explained: a model, a text as it reads it, and a target."""
+
+    model: TextModel  # bound to the output, where the target is a whole output
+    encoding: Encoding  # with that output at its end
+    target: TargetSpec  # None where the model is bound to the output, and for what it predicts
+
+    def targets(self, logits: Tensor, encoding: Encoding | None = None) -> Sequence[Target]:
+        """The components of the target. logits: of the text, or of another one, whose encoding is then given."""
+        return self.model.task.targets(self.model, self.target, logits, encoding or self.encoding)
+
+    def extended(self, encoding: Encoding) -> Encoding:
+        """Another text for the same model: with the output at its end, where the model is bound to one."""
+        return with_decoder_tokens(self.model, encoding, _bound_tokens(self.model))
+
+
+def subject_of(model: TextModel, encoding: Encoding, spec: TargetSpec, most: int = MOST_TOKENS) -> Subject:
+    """What is explained about a text. An output that is not given is generated, of at most so many tokens."""
+    check_target(model, spec)
+    if not is_output(model, spec):
+        return Subject(model, encoding, spec)
+    first, other = _outputs(spec)
+    with torch.inference_mode(False):
+        ids = generate(model, encoding, most) if first is None else tokens_of(model, encoding, first)
+        bound, longer = continued(model, encoding, ids, compared_tokens(model, encoding, ids, other))
+    return Subject(bound, longer, None)
+
+
+def saved_subject(model: TextModel, encoding: Encoding, saved: Sequence[Sequence[SavedTarget]]) -> Subject:
+    """What saved explanations of one text explain: the model bound to their output, or as it is.
+
+    saved: the target components of each explanation.
+    """
+    steps = list(saved[0])
+    unbound = isinstance(model.task, NextToken | Seq2Seq) and not _bound_tokens(model)
+    if not unbound or not steps or any(isinstance(step, bool) or not isinstance(step, int) for _, _, step in steps):
+        return Subject(model, encoding, None)
+    if not isinstance(model.task, Seq2Seq) and not any(len(components) > 1 for components in saved):
+        return Subject(model, encoding, None)
+    if any(list(other) != steps for other in saved):
+        raise BadOption("These explanations are of different outputs: evaluate them one by one.")
+    words = len(model.tokenizer)
+    if any(not (0 <= token < words and 0 <= (other or 0) < words) for token, other, _ in steps):
+        raise BadOption("The explanation is of tokens that this model does not have. Was another model explained?")
+    bound = continued(model, encoding, [token for token, _, _ in steps], [other for _, other, _ in steps])
+    return Subject(*bound, None)
+
+
+def is_output(model: TextModel, spec: TargetSpec) -> bool:
+    """Whether a target is a whole output: of a model with an encoder and a decoder it always is; of a causal language
+    model where it is a continuation of more than one token, or two such, one rather than the other.
+    """
+    if _bound_tokens(model):
+        return False  # the model is bound to one already
+    if isinstance(model.task, Seq2Seq):
+        return True
+    if not isinstance(model.task, NextToken):
+        return False
+    if isinstance(spec, tuple):
+        return all(isinstance(part, str) for part in spec) and any(is_output(model, part) for part in spec)
+    if not isinstance(spec, str):
+        return False
+    single = (model.tokenizer(text, add_special_tokens=False)["input_ids"] for text in (spec, f" {spec.strip()}"))
+    return spec not in model.tokenizer.get_vocab() and all(len(ids) > 1 for ids in single)
+
+
+def check_target(model: TextModel, spec: TargetSpec) -> None:
+    """Raise on what cannot be explained, before anything runs."""
+    if is_output(model, spec):
+        _outputs(spec)
+    else:
+        model.task.fixed_target(model, spec)
+
+
+@torch.no_grad()
+def output_without(
+    model: TextModel, prompt: Encoding, hidden: Sequence[Span], fill: str, most: int = MOST_TOKENS
+) -> tuple[str, float]:
+    """What the model writes of a text without these characters, and how likely that is.
+
+    fill: "delete", or the name of the token that replaces those that are hidden.
+    """
+    gone = [
+        part >= 0 and any(a < end and start < b for a, b in hidden)
+        for (start, end), part in zip(prompt.offsets, prompt.segment, strict=True)
+    ]
+    kept = [place for place, away in enumerate(gone) if not (away and fill == "delete")]
+    filler = None if fill == "delete" else model.filler(fill)
+    ids = [token if filler is None or not away else filler for token, away in zip(prompt.input_ids, gone, strict=True)]
+    rest = replace(prompt.part(kept), input_ids=tuple(ids[place] for place in kept), spans=())
+    subject = subject_of(model, rest, None, most)
+    logits = subject.model.logits(subject.model.batch([subject.encoding]), PassCount())
+    targets = subject.targets(logits[0])
+    return targets[0].label, joint_probability(targets, logits).item()
+
+
+def _bound_tokens(model: TextModel) -> tuple[int, ...]:
+    """The tokens of the output that a model is bound to; none, mostly."""
+    return model.task.tokens if isinstance(model.task, Continuation | Seq2Seq) else ()
+
+
+def _outputs(spec: TargetSpec) -> tuple[str | None, str | None]:
+    """An output, and what it is compared with."""
+    both = spec if isinstance(spec, tuple) else (spec, None)
+    first, other = both if len(both) == 2 else (0, 0)
+    texts = all(part is None or isinstance(part, str) for part in (first, other))
+    if not texts or (other is not None and first is None):
+        raise BadOption(f"An output is given as text, or two as one rather than the other, not as {spec!r}.")
+    return (None if first is None else str(first)), (None if other is None else str(other))

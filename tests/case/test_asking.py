@@ -348,3 +348,26 @@ def test_an_answer_that_is_none_costs_the_question_and_not_the_text(monkeypatch:
     assert first.logits.isfinite().all()
     with pytest.raises(ModelFailed, match="1 of 1 questions"):
         second.logits  # noqa: B018
+
+
+def test_after_an_interruption_no_place_stays_unanswered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first row has no answer, the second is interrupted: a new question at the first row's place has one."""
+    model = tiny("bert")
+    encoding = model.encode(TEXT)
+    asker = Asker(model)
+    asker.room = 1  # one row a batch
+    true_logits, calls = asker._logits, []
+
+    def logits(some: Any, prefix: Any = None) -> Tensor:
+        calls.append(some)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return true_logits(some, prefix) * (torch.nan if len(calls) == 1 else 1)
+
+    monkeypatch.setattr(asker, "_logits", logits)
+    asker.note(encoding, rows(encoding, 2), "unk")
+    with pytest.raises(KeyboardInterrupt):
+        asker.run()
+    again = asker.note(encoding, rows(encoding, 1, seed=1), "unk")
+    asker.run()
+    assert bool(again.logits.isfinite().all())

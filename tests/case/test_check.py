@@ -24,6 +24,7 @@ from wherefrom.case.check import (
 )
 from wherefrom.case.explain import cases_of
 from wherefrom.case.passes import Passes
+from wherefrom.case.spread import note_spread
 from wherefrom.core.check import Check
 from wherefrom.core.explanation import Explanation
 from wherefrom.grading.evidence import Evidence
@@ -293,3 +294,18 @@ def test_a_check_is_saved_and_read_back_and_does_not_outlive_its_units() -> None
 
 def test_no_method_has_an_option_of_the_same_name() -> None:
     assert not [row.name for row in all_methods() if "check" in options_of(row.function)]
+
+
+def test_units_must_move_the_probability_farther_than_chance() -> None:
+    """Hiding them costs 0.03, hiding others 0.025 on average: more than each of these, but hardly more than chance."""
+    found = _hiding(explained(WEIGHTS), (1, 2, 3), np.array([0.87, *[0.875] * 20]), None, 0.9, enough=True)
+    assert found.beyond == 1
+    assert found.verdict == "weak"
+
+
+def test_only_values_have_a_spread_and_one_of_zero_supports_nothing() -> None:
+    model = additive_model(**WEIGHTS)
+    asker = Asker(model)
+    assert note_spread(model.encode(text()), asker) is None
+    assert asker.asked == 0
+    assert verdict_of(1.0, 0.5, 0.9, spread=0.0) == "not supported"

@@ -240,7 +240,7 @@ VARIABLES = {
     "flip": "Flip",
 }
 # Groups of entry points, by which other packages bring their own; no modules of ours.
-ENTRY_POINTS = ("wherefrom.families", "wherefrom.readers")
+ENTRY_POINTS = ("wherefrom.commands", "wherefrom.families", "wherefrom.readers", "wherefrom.tasks")
 FILE_ENDINGS = ("html", "json", "png")  # `flow.png` is no property of a flow
 
 

@@ -417,7 +417,7 @@ def test_runs_inside_of_a_folder_are_named(command: Any, tmp_path: Path) -> None
     written(tmp_path / "runs" / "b", VALUES)
     done = command("report", str(tmp_path / "runs"))
     assert done.code == 1
-    assert f"holds 2: {tmp_path / 'runs' / 'a'}, {tmp_path / 'runs' / 'b'}." in done.err
+    assert f"contains 2: {tmp_path / 'runs' / 'a'}, {tmp_path / 'runs' / 'b'}." in done.err
 
 
 @pytest.mark.parametrize("width", [50, 80, 149])

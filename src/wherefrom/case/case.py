@@ -17,6 +17,7 @@ from wherefrom.case.passes import Passes, Shared
 from wherefrom.case.sublayers import Sublayer, stack_tokens, sublayers_of
 from wherefrom.case.targeted import Capture, RelevancePlace, TargetedPasses
 from wherefrom.core.encoding import Encoding
+from wherefrom.core.masks import unit_masks
 from wherefrom.core.target import Target
 from wherefrom.core.units import Level
 from wherefrom.errors import NotSeen
@@ -111,11 +112,8 @@ class Case:
     @cached_property
     def units(self) -> Tensor:
         """Which tokens belong to each unit of the level. (unit, token)"""
-        members = self.encoding.members(self.level)
-        table = torch.zeros(len(members), len(self.encoding), dtype=torch.bool, device=self.model.device)
-        for number, group in enumerate(members):
-            table[number, list(group)] = True
-        return table
+        masks = unit_masks(self.encoding.members(self.level), len(self.encoding))
+        return torch.from_numpy(masks).to(self.model.device)
 
     @cached_property
     def capture(self) -> Capture:

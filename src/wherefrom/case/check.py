@@ -25,6 +25,7 @@ from wherefrom.core.arrays import Flags, Numbers
 from wherefrom.core.check import SPREAD_IN_PROBABILITY, Check, Hiding, Verdict
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.explanation import Explanation
+from wherefrom.core.masks import masks_without
 from wherefrom.core.target import Target
 
 FILL = "delete"
@@ -149,20 +150,12 @@ def _note(job: ToCheck, plan: Plan, asker: Asker) -> PendingAnswers | None:
     members = job.encoding.members(explanation.level)
     rows: list[Flags] = []
     if plan.strongest:
-        without = _without(members, [plan.strongest, *plan.draws], len(job.encoding))
+        without = masks_without(members, [plan.strongest, *plan.draws], len(job.encoding))
         only = ~without[:1]
         rows += [without[:1], only, without[1:]]
     if plan.against:
-        rows.append(_without(members, [plan.against, *plan.draws_against], len(job.encoding)))
+        rows.append(masks_without(members, [plan.against, *plan.draws_against], len(job.encoding)))
     return asker.note(job.encoding, np.concatenate(rows), FILL) if rows else None
-
-
-def _without(members: Sequence[Sequence[int]], choices: Sequence[Choice], tokens: int) -> Flags:
-    """Which tokens are kept where these units are hidden. (choice, token)"""
-    keep = np.ones((len(choices), tokens), dtype=np.bool_)
-    for row, choice in zip(keep, choices, strict=True):
-        row[[token for place in choice for token in members[place]]] = False
-    return keep
 
 
 def _check(

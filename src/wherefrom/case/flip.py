@@ -23,6 +23,7 @@ from wherefrom.case.explain import attributions, cases_of, unit_scores
 from wherefrom.case.passes import Passes
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.flip import Flip, HiddenUnit
+from wherefrom.core.masks import masks_without
 from wherefrom.core.target import Target, joint_probability
 from wherefrom.core.units import Level
 from wherefrom.errors import BadOption, EmptyText
@@ -100,9 +101,7 @@ class FlipSearch:
         new = [one for one in wanted if one not in self._known]
         for start in range(0, len(new), CHUNK):
             chunk = new[start : start + CHUNK]
-            keep = np.ones((len(chunk), len(self.decision.encoding)), dtype=np.bool_)
-            for row, hidden in zip(keep, chunk, strict=True):
-                row[[token for place in hidden for token in self.units[place]]] = False
+            keep = masks_without(self.units, chunk, len(self.decision.encoding))
             kept = self.decision.logits.numel() <= SMALL
             asker = self.asker if kept else Asker(self.decision.model)
             before = asker.rows

@@ -18,6 +18,7 @@ from wherefrom.case.spread import PendingSpread, note_spread
 from wherefrom.core.arrays import Flags, Numbers
 from wherefrom.core.comparison import Grade
 from wherefrom.core.encoding import Encoding
+from wherefrom.core.masks import token_masks
 from wherefrom.core.target import Target, joint_probability
 from wherefrom.core.units import Level
 from wherefrom.errors import BadOption, MissingToken, ModelFailed, NotDefined
@@ -139,10 +140,8 @@ def _collect_questions(task: GradingTask, metric: ConfiguredMetric, asker: Asker
 def note_questions(encoding: Encoding, level: Level, keep: Flags, metric: ConfiguredMetric, asker: Asker) -> Questions:
     """Note what is kept of the units of a text for the asker's next run, as what is kept of its tokens."""
     fill = fill_of(metric, asker.model)
-    unit_of = np.empty(len(encoding), dtype=np.int64)  # (token,)
-    for number, members in enumerate(encoding.members(level)):
-        unit_of[list(members)] = number
-    return Questions(asker.note(encoding, keep[:, unit_of], fill), keep, fill, note_spread(encoding, asker))
+    tokens = token_masks(keep, encoding.members(level), len(encoding))
+    return Questions(asker.note(encoding, tokens, fill), keep, fill, note_spread(encoding, asker))
 
 
 def fill_of(metric: ConfiguredMetric, model: TextModel) -> str:

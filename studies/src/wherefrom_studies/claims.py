@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from wherefrom.errors import BadOption
+from wherefrom.statistics import draw_counts, interval_of, weighted_means
 from wherefrom.typing import Numbers
 
 ClaimVerdict = Literal["confirmed", "refuted", "open"]
@@ -78,20 +79,14 @@ def estimates(
         if not np.isfinite(values).any() or min(len(table) for table in tables) < 2:
             return [Estimate(float(value), texts=texts) if np.isfinite(value) else None for value in values]
         chance = np.random.default_rng(seed)
-        drawn = [
-            weighted_means(
-                table, chance.multinomial(len(table), [1 / len(table)] * len(table), size=rounds).astype(np.float64)
-            )
-            for table in tables
-        ]
+        drawn = [weighted_means(table, draw_counts(len(table), rounds, chance)) for table in tables]
         redrawn = np.array([statistics([means[number] for means in drawn]) for number in range(rounds)])
     found: list[Estimate | None] = []
     for value, others in zip(values, redrawn.T, strict=True):
         if not np.isfinite(value):
             found.append(None)
             continue
-        low, high = (float(edge) for edge in np.quantile(others[np.isfinite(others)], [0.025, 0.975]))
-        found.append(Estimate(float(value), low, high, texts))
+        found.append(Estimate(float(value), *interval_of(others[np.isfinite(others)]), texts))
     return found
 
 
@@ -127,17 +122,6 @@ def _why_none(tables: Mapping[str, Numbers], columns: Sequence[str], statistic: 
                 missing.setdefault(columns[int(column)], []).append(name)
     lacking = [f"{column} has no value for any text of {' and '.join(names)}" for column, names in missing.items()]
     return "; ".join(lacking) or "the statistic is not defined for these numbers"
-
-
-def weighted_means(table: Numbers, weights: Numbers | None = None) -> Numbers:
-    """(text, column), (round, text) -> (round, column): the mean of what is there, by how often every text counts.
-    Without weights each counts once: (column,).
-    """
-    there = ~np.isnan(table)
-    weights = np.ones(len(table)) if weights is None else weights
-    with np.errstate(invalid="ignore", divide="ignore"):
-        found: Numbers = (weights @ np.where(there, table, 0.0)) / (weights @ there.astype(np.float64))
-    return found
 
 
 def mean_of(values: Sequence[float | None]) -> Estimate | None:

@@ -9,10 +9,10 @@ import numpy as np
 from scipy.stats import rankdata
 
 from wherefrom.catalogue import catalogue
-from wherefrom.statistics import question_of
+from wherefrom.statistics import draw_counts, question_of, weighted_means
 from wherefrom.typing import Numbers
 from wherefrom_studies.bench import SetAndBase
-from wherefrom_studies.claims import Estimate, weighted_means
+from wherefrom_studies.claims import Estimate
 from wherefrom_studies.methods import CHOSEN_BY
 from wherefrom_studies.overview.collecting import SetScores
 
@@ -48,7 +48,7 @@ def drawings(sets: Mapping[SetAndBase, SetScores]) -> Iterator[tuple[SetScores, 
     chance = np.random.default_rng(0)
     for one in sets.values():
         texts = one.texts
-        again = chance.multinomial(texts, [1 / texts] * texts, size=ROUNDS if texts > 1 else 0)
+        again = draw_counts(texts, ROUNDS if texts > 1 else 0, chance)
         yield one, np.concatenate([np.ones((1, texts)), again])
 
 

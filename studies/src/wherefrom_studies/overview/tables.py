@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from wherefrom.statistics import weighted_means
 from wherefrom.typing import Numbers
 from wherefrom_studies.bench import SetAndBase
-from wherefrom_studies.claims import Estimate, figure, weighted_means
+from wherefrom_studies.claims import Estimate, figure
 from wherefrom_studies.methods import TASKS
 from wherefrom_studies.overview.collecting import Collected, SetScores
 from wherefrom_studies.overview.ranking import (

@@ -15,6 +15,7 @@ import torch
 
 from benchmarks.speed import LENGTHS, alternate, minilm
 from wherefrom.api import Model
+from wherefrom.model.network import inputs_of
 from wherefrom.model.text_model import PassCount, TextModel
 
 METHODS = ("attcat", "integrated_gradients", "kernel_shap")  # the last at the shortest length only: it asks much itself
@@ -22,18 +23,20 @@ METHODS = ("attcat", "integrated_gradients", "kernel_shap")  # the last at the s
 
 def text_of(model: TextModel, length: int) -> str:
     """Words of one token each, all of them different."""
-    words = (word for word in model.tokenizer.get_vocab() if word.isascii() and word.isalpha() and len(word) > 4)
+    words = (
+        word for word in model.reading.tokenizer.get_vocab() if word.isascii() and word.isalpha() and len(word) > 4
+    )
     return " ".join(sorted(words)[: length - 2])
 
 
 def measure(length: int, methods: tuple[str, ...], repeats: int) -> list[str]:
     text_model = minilm()
     model, text = Model(text_model), text_of(text_model, length)
-    inputs = text_model.batch([text_model.encode(text)])
+    inputs = inputs_of(text_model.network, [text_model.encode(text)])
 
     def forward() -> object:
         with torch.no_grad():
-            return text_model.logits(inputs, PassCount())
+            return text_model.run(inputs, PassCount())
 
     rows = []
     for method in methods:

@@ -17,6 +17,7 @@ from wherefrom.case.asking import Asker
 from wherefrom.core.comparison import Comparison
 from wherefrom.grading.compare import Comparer, Query, chosen_methods, chosen_metrics
 from wherefrom.grading.grade import grade
+from wherefrom.model.network import inputs_of
 from wherefrom.model.text_model import PassCount, TextModel
 
 SHORT = "The plot is thin and slow, but a witty cast saves it."
@@ -43,13 +44,13 @@ def comparer(model: TextModel, *, first: bool) -> Comparer:
 def measure(text: str, repeats: int, *, first: bool) -> tuple[dict[str, float], Comparison]:
     model = minilm()
     encoding = model.encode(text)
-    inputs, compare = model.batch([encoding]), comparer(model, first=first)
+    inputs, compare = inputs_of(model.network, [encoding]), comparer(model, first=first)
     query = Query(encoding, rationale=([(0, 9)], ()))
     last: list[Comparison] = []
 
     def forward() -> None:
         with torch.no_grad():
-            model.logits(inputs, PassCount(), whole=True)
+            model.run(inputs, PassCount(), whole=True)
 
     def together() -> None:
         last[:] = compare.compare([query])

@@ -116,7 +116,7 @@ def bare(model: Any, texts: list[str], repeats: int) -> float:
     def forward() -> None:
         with torch.no_grad():
             for inputs in full:
-                inner.network(**inputs)
+                inner.network.module(**inputs)
 
     return least(forward, repeats) / sum(map(len, many))
 
@@ -169,7 +169,7 @@ def main() -> None:
         c, _ = runs.seconds(model, "random", "entropy", limit=1)
         print(f"c {1000 * c:.0f} ms a run")
         print("run | tokens forward an example | forward and backward | predicted, ms an example | measured | ratio")
-        tokens = Tokens(model.text_model.network)
+        tokens = Tokens(model.text_model.network.module)
         for methods, metrics in RUNS:
             measured, found = runs.seconds(model, methods, metrics)
             rows, back, single = (count / given.rows for count in tokens.drawn(given.repeats))

@@ -24,6 +24,7 @@ from transformers import BertConfig, BertForSequenceClassification, PreTrainedTo
 
 from wherefrom.case.case import Case, make_cases
 from wherefrom.core.encoding import Encoding
+from wherefrom.model.network import inputs_of
 from wherefrom.model.text_model import TextModel
 from wherefrom.registry import find_method
 
@@ -45,7 +46,7 @@ def make(shape: str) -> TextModel:
     torch.manual_seed(0)
     words = Tokenizer(WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
     network = BertForSequenceClassification(BertConfig(**SHAPES[shape])).eval()
-    return TextModel(network, PreTrainedTokenizerFast(tokenizer_object=words, unk_token="[UNK]"))
+    return TextModel.of(network, PreTrainedTokenizerFast(tokenizer_object=words, unk_token="[UNK]"))
 
 
 def case_of(model: TextModel, length: int) -> Case:
@@ -65,7 +66,7 @@ def case_of(model: TextModel, length: int) -> Case:
 
 def forward(model: TextModel, case: Case) -> None:
     with torch.no_grad():
-        model.network(**model.batch([case.encoding]))
+        model.network.module(**inputs_of(model.network, [case.encoding]))
 
 
 def explain(case: Case, name: str) -> None:

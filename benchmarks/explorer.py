@@ -28,6 +28,7 @@ from wherefrom.case.asking import Asker
 from wherefrom.explorer.app import page_files
 from wherefrom.explorer.serve import ExplorerServer
 from wherefrom.explorer.sheet import PageUnits
+from wherefrom.model.network import inputs_of
 from wherefrom.model.text_model import PassCount
 
 TEXT = "A gorgeous, witty film, but the plot drags and the ending is a mess."
@@ -98,14 +99,14 @@ def main() -> None:
     server.shelf.ready.wait()
     service = server.shelf.service(0)
     model, encoding = service.model, service.encode(TEXT, None)
-    inputs = model.batch([encoding])
+    inputs = inputs_of(model.network, [encoding])
     client = httpx.Client(base_url=server.address, timeout=600)
     units = len(client.post("/api/read", json={"text": TEXT}).json()["text"]["units"])
     choices = iter(combinations(range(units), 3))
 
     def forward() -> None:
         with torch.no_grad():
-            model.logits(inputs, PassCount())
+            model.run(inputs, PassCount())
 
     def click() -> float:
         """Seconds that the server says it took: until the first byte of the answer is handed on."""
@@ -138,8 +139,10 @@ def main() -> None:
     crowd("embedded", server, 40)
     server.stop()
     # As large as BERT-base, with random weights: throughput depends on how long a pass takes beside a request.
-    large = transformers.BertForSequenceClassification(transformers.BertConfig(vocab_size=len(model.tokenizer))).eval()
-    server = ExplorerServer([(large, model.tokenizer)], port=0)
+    large = transformers.BertForSequenceClassification(
+        transformers.BertConfig(vocab_size=len(model.reading.tokenizer))
+    ).eval()
+    server = ExplorerServer([(large, model.reading.tokenizer)], port=0)
     server.start()
     server.shelf.ready.wait()
     crowd("as large as BERT-base", server, 12)

@@ -40,12 +40,12 @@ def make_model(layers: int, size: int) -> wherefrom.Model:
 
 
 def plain_loop(model: wherefrom.Model, prompt: str, continuation: str) -> list[list[float]]:
-    network, reader = model.text_model.network, model.text_model.tokenizer
+    network, reader = model.text_model.network.module, model.text_model.reading.tokenizer
     start, goes_on = (reader(text)["input_ids"] for text in (prompt, continuation))
     rows = []
     for step, token in enumerate(goes_on):
         ids = torch.tensor([[*start, *goes_on[:step]]])
-        leaf = model.text_model.embed(ids).detach().requires_grad_()
+        leaf = model.text_model.network.embed(ids).detach().requires_grad_()
         score = network(inputs_embeds=leaf, use_cache=False, logits_to_keep=1).logits[0, -1, token]
         rows.append(torch.autograd.grad(score, leaf)[0][0].norm(dim=-1).tolist())
     return rows
@@ -55,7 +55,7 @@ def by_inseq(model: wherefrom.Model, prompt: str, continuation: str) -> Callable
     """The same matrix by inseq, a step at a time."""
     inseq: Any = importlib.import_module("inseq")  # no dependency of ours
     inner = model.text_model
-    peer = inseq.load_model(inner.network, "saliency", tokenizer=inner.tokenizer)
+    peer = inseq.load_model(inner.network.module, "saliency", tokenizer=inner.reading.tokenizer)
     asked: dict[str, Any] = {"attributed_fn": "logit", "show_progress": False, "pretty_progress": False}
 
     def run() -> list[list[float]]:

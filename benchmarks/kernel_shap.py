@@ -49,7 +49,7 @@ def theirs(case: Case, samples: int, seed: int, regularisation: str | bool) -> N
     def answer(rows: Numbers) -> Numbers:
         keep = case.special.repeat(len(rows), 1)
         keep[:, real] = torch.tensor(rows) > 0
-        told: Numbers = case.ask(keep, case.model.usual_fill()).double().numpy()
+        told: Numbers = case.ask(keep, case.model.hiding.usual_fill()).double().numpy()
         return told
 
     units = int(real.sum())

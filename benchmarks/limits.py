@@ -47,7 +47,9 @@ from transformers import (
 
 import wherefrom
 from wherefrom.api import Model
+from wherefrom.model.hiding import fill_token
 from wherefrom.model.loading import quiet
+from wherefrom.model.network import inputs_of
 from wherefrom.model.text_model import PassCount, TextModel
 
 WORDS = [f"w{number}" for number in range(49150)]
@@ -72,7 +74,7 @@ def minilm() -> Model:
     torch.manual_seed(0)
     with quiet():
         network = BertForSequenceClassification.from_pretrained(folder, num_labels=2).eval()
-        return Model(TextModel(network, AutoTokenizer.from_pretrained(folder), name="MiniLM"))
+        return Model(TextModel.of(network, AutoTokenizer.from_pretrained(folder), name="MiniLM"))
 
 
 def decoder(layers: int, size: int = 576) -> Model:
@@ -139,22 +141,22 @@ def text_of(model: Model, length: int) -> str:
 
 
 def forward(model: Model, text: str) -> Run:
-    reader, inputs = model.text_model, model.text_model.batch([model.text_model.encode(text)])
+    reader, inputs = model.text_model, inputs_of(model.text_model.network, [model.text_model.encode(text)])
 
     def run() -> None:
         with torch.no_grad():
-            reader.logits(inputs, PassCount(), whole=True)
+            reader.run(inputs, PassCount(), whole=True)
 
     return run
 
 
 def forward_and_backward(model: Model, text: str) -> Run:
     """To the word embeddings: no gradient of any parameter."""
-    reader, inputs = model.text_model, model.text_model.batch([model.text_model.encode(text)])
+    reader, inputs = model.text_model, inputs_of(model.text_model.network, [model.text_model.encode(text)])
 
     def run() -> None:
-        leaf = reader.embed(inputs["input_ids"]).detach().requires_grad_()
-        score = reader.logits(inputs, PassCount(), leaf, whole=True)[0, 1]
+        leaf = reader.network.embed(inputs["input_ids"]).detach().requires_grad_()
+        score = reader.run(inputs, PassCount(), leaf, whole=True)[0, 1]
         torch.autograd.grad(score, leaf)
 
     return run
@@ -166,24 +168,24 @@ def hidden_rows(model: Model, text: str) -> Run:
     encoding = reader.encode(text)
     places = torch.tensor([place for place, special in enumerate(encoding.special) if not special])
     ids = torch.tensor(encoding.input_ids).repeat(len(places), 1)
-    ids[torch.arange(len(places)), places] = reader.filler("unk")
+    ids[torch.arange(len(places)), places] = fill_token(reader, "unk")
     last: dict[str, Any] = {"logits_to_keep": 1} if not reader.task.has_labels else {}
 
     @torch.no_grad()
     def run() -> None:
         for part in ids.split(max(1, reader.batch_tokens // len(encoding))):
-            reader.network(input_ids=part, attention_mask=torch.ones_like(part), **last)
+            reader.network.module(input_ids=part, attention_mask=torch.ones_like(part), **last)
 
     return run
 
 
 def captum_runs(model: Model, text: str) -> dict[str, Run]:
-    reader, inputs = model.text_model, model.text_model.batch([model.text_model.encode(text)])
-    leaf = reader.embed(inputs["input_ids"]).detach().requires_grad_()
+    reader, inputs = model.text_model, inputs_of(model.text_model.network, [model.text_model.encode(text)])
+    leaf = reader.network.embed(inputs["input_ids"]).detach().requires_grad_()
 
     def score(embeddings: Tensor) -> Tensor:
         rows = {name: value.expand(len(embeddings), -1) for name, value in inputs.items()}
-        return reader.logits(rows, PassCount(), embeddings, whole=True)
+        return reader.run(rows, PassCount(), embeddings, whole=True)
 
     return {
         "captum's saliency": lambda: Saliency(score).attribute(leaf, target=1),
@@ -228,7 +230,7 @@ def explaining(model: Model, text: str, method: str, **options: Any) -> Run:
 
 def relevance(repeats: int) -> None:
     model = minilm()
-    config = model.text_model.network.config
+    config = model.text_model.network.module.config
     heads = tuple(
         tuple(float((i + j) % 3 == 0) for j in range(config.num_attention_heads))
         for i in range(config.num_hidden_layers)
@@ -425,9 +427,13 @@ def _shap_run(model: Model, text: str, budget: int) -> Run:
     @torch.no_grad()
     def answers(kept: Any) -> Any:
         rows = ids.repeat(len(kept), 1)
-        rows[:, real] = torch.where(torch.from_numpy(kept > 0.5), rows[:, real], reader.filler(reader.usual_fill()))
+        rows[:, real] = torch.where(
+            torch.from_numpy(kept > 0.5), rows[:, real], fill_token(reader, reader.hiding.usual_fill())
+        )
         parts = rows.split(max(1, reader.batch_tokens // rows.shape[1]))
-        found = [reader.network(input_ids=part, attention_mask=torch.ones_like(part)).logits[:, 1] for part in parts]
+        found = [
+            reader.network.module(input_ids=part, attention_mask=torch.ones_like(part)).logits[:, 1] for part in parts
+        ]
         return torch.cat(found).numpy()
 
     explainer = shap.KernelExplainer(answers, numpy.zeros((1, units)))

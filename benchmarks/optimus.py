@@ -28,7 +28,9 @@ from transformers import AutoTokenizer, BertForSequenceClassification
 from wherefrom.api import Model
 from wherefrom.case.case import Case, make_cases
 from wherefrom.metrics.rft import rft
+from wherefrom.model.hiding import fill_token
 from wherefrom.model.loading import quiet
+from wherefrom.model.network import inputs_of
 from wherefrom.model.text_model import PassCount, TextModel
 from wherefrom.optimus.combination import Combination
 from wherefrom.optimus.search import all_candidates, real_units
@@ -60,7 +62,7 @@ def minilm() -> Model:
     torch.manual_seed(0)
     with quiet():
         network = BertForSequenceClassification.from_pretrained(folder, num_labels=2).eval()
-        return Model(TextModel(network, AutoTokenizer.from_pretrained(folder), name="MiniLM"))
+        return Model(TextModel.of(network, AutoTokenizer.from_pretrained(folder), name="MiniLM"))
 
 
 def text_of(length: int) -> str:
@@ -86,12 +88,12 @@ def case_of(model: Model, length: int) -> Case:
 def asked_rows(model: TextModel, length: int) -> Callable[[], None]:
     """The network alone on the rows that the search asks, in batches of the same size."""
     ids = torch.tensor(model.encode(text_of(length)).input_ids).repeat(length - 2, 1)
-    ids[torch.arange(length - 2), torch.arange(1, length - 1)] = model.filler("unk")
+    ids[torch.arange(length - 2), torch.arange(1, length - 1)] = fill_token(model, "unk")
 
     @torch.no_grad()
     def run() -> None:
         for part in ids.split(max(1, model.batch_tokens // length)):
-            model.network(input_ids=part, attention_mask=torch.ones_like(part))
+            model.network.module(input_ids=part, attention_mask=torch.ones_like(part))
 
     return run
 
@@ -116,12 +118,12 @@ def search_times(model: Model, length: int, repeats: int) -> dict[str, float]:
 
 def captum_times(model: Model, length: int, repeats: int) -> dict[str, float]:
     reader, text = model.text_model, text_of(length)
-    inputs = reader.batch([reader.encode(text)])
-    leaf = reader.embed(inputs["input_ids"]).detach()
+    inputs = inputs_of(reader.network, [reader.encode(text)])
+    leaf = reader.network.embed(inputs["input_ids"]).detach()
 
     def score(embeddings: Tensor) -> Tensor:
         rows = {name: value.expand(len(embeddings), -1) for name, value in inputs.items()}
-        return reader.logits(rows, PassCount(), embeddings, whole=True)
+        return reader.run(rows, PassCount(), embeddings, whole=True)
 
     def gradients() -> object:
         return IntegratedGradients(score).attribute(leaf, baselines=leaf * 0, target=1, n_steps=50)

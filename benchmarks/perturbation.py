@@ -46,7 +46,7 @@ def theirs(model: Model, text: str, method: str, samples: int, seed: int) -> Num
     def forward(rows: Tensor) -> Tensor:
         keep = case.special.repeat(len(rows), 1)
         keep[:, real] = rows > 0
-        return case.ask(keep, case.model.usual_fill())
+        return case.ask(keep, case.model.hiding.usual_fill())
 
     torch.manual_seed(seed)
     explainer = {"lime": Lime, "kernel_shap": KernelShap}[method](forward)

@@ -21,6 +21,7 @@ from transformers.utils import logging
 
 from wherefrom.case.case import Case, make_cases
 from wherefrom.core.encoding import Encoding
+from wherefrom.model.network import inputs_of
 from wherefrom.model.text_model import TextModel
 from wherefrom.registry import find_method
 
@@ -47,7 +48,7 @@ def make_model(shape: str) -> TextModel:
         network = BertForSequenceClassification.from_pretrained(folder, num_labels=2)
     else:  # random weights of the right shape take the same time
         network = BertForSequenceClassification(BertConfig())  # two labels
-    return TextModel(network.eval(), AutoTokenizer.from_pretrained(folder), name=shape)
+    return TextModel.of(network.eval(), AutoTokenizer.from_pretrained(folder), name=shape)
 
 
 def make_encoding(length: int) -> Encoding:
@@ -58,15 +59,15 @@ def make_encoding(length: int) -> Encoding:
 
 def tasks(model: TextModel, length: int) -> dict[str, Callable[[], object]]:
     encoding = make_encoding(length)
-    inputs = model.batch([encoding])
+    inputs = inputs_of(model.network, [encoding])
     heads = tuple(
-        tuple(float((i + j) % 3 == 0) for j in range(model.network.config.num_attention_heads))
-        for i in range(model.network.config.num_hidden_layers)
+        tuple(float((i + j) % 3 == 0) for j in range(model.network.module.config.num_attention_heads))
+        for i in range(model.network.module.config.num_hidden_layers)
     )
 
     def forward_and_backward() -> None:
-        model.network.zero_grad(set_to_none=True)
-        model.network(**inputs).logits[0, 1].backward()
+        model.network.module.zero_grad(set_to_none=True)
+        model.network.module(**inputs).logits[0, 1].backward()
 
     def explain(name: str, options: dict[str, object]) -> object:
         (cases,) = make_cases(model, [encoding], [model.target(1)])

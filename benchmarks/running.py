@@ -25,6 +25,7 @@ from wherefrom.benchmark.worker import Worker
 from wherefrom.case.asking import Asker
 from wherefrom.grading.compare import Query
 from wherefrom.grading.grade import GradingTask, grade
+from wherefrom.model.network import padded_inputs
 from wherefrom.model.text_model import TextModel
 
 METHODS = [
@@ -75,8 +76,8 @@ def bare(model: TextModel, rows: Sequence[Sequence[int]], room: int) -> None:
         while start + size < len(order) and (size + 1) * len(order[start + size]) <= room:
             size += 1
         batch = order[start : start + size]
-        inputs = model.padded(batch, [(0,) * len(row) for row in batch])
-        model.network(**inputs)
+        inputs = padded_inputs(model.network, batch, [(0,) * len(row) for row in batch])
+        model.network.module(**inputs)
         start += size
 
 

@@ -94,7 +94,7 @@ def run_until(folder: Path, count: int, part: int, *, half: bool, noted: Noted, 
 
     torch.set_num_threads(1)
     model, spent, began = tiny_model(), [0.0, 0.0], time.process_time()
-    network = model.text_model.network
+    network = model.text_model.network.module
     network.register_forward_pre_hook(lambda *_: spent.__setitem__(1, time.process_time()))
     network.register_forward_hook(lambda *_: spent.__setitem__(0, spent[0] + time.process_time() - spent[1]))
     before = noted.values.get(

@@ -25,7 +25,9 @@ from transformers import AutoTokenizer, BertForSequenceClassification
 
 from wherefrom.api import Model
 from wherefrom.case.case import Case, make_cases
+from wherefrom.model.hiding import fill_vector
 from wherefrom.model.loading import quiet
+from wherefrom.model.network import inputs_of
 from wherefrom.model.text_model import PassCount, TextModel
 
 LENGTHS = (16, 64, 256)
@@ -40,7 +42,7 @@ def minilm(implementation: str = "sdpa") -> TextModel:
         network = BertForSequenceClassification.from_pretrained(
             folder, num_labels=2, attn_implementation=implementation
         ).eval()
-        return TextModel(network, AutoTokenizer.from_pretrained(folder), name="MiniLM")
+        return TextModel.of(network, AutoTokenizer.from_pretrained(folder), name="MiniLM")
 
 
 def text_of(length: int) -> str:
@@ -67,19 +69,19 @@ def measure(length: int, repeats: int) -> dict[str, float]:
     model, eager = minilm(), minilm("eager")
     wherefrom = Model(model)
     text = text_of(length)
-    inputs = model.batch([model.encode(text)])
+    inputs = inputs_of(model.network, [model.encode(text)])
 
     def forward(of: TextModel) -> Tensor:
         with torch.no_grad():
-            return of.logits(inputs, PassCount(), whole=True)
+            return of.run(inputs, PassCount(), whole=True)
 
     def score(embeddings: Tensor) -> Tensor:
         rows = {name: value.expand(len(embeddings), -1) for name, value in inputs.items()}
-        return model.logits(rows, PassCount(), embeddings, whole=True)
+        return model.run(rows, PassCount(), embeddings, whole=True)
 
-    leaf = model.embed(inputs["input_ids"]).detach().requires_grad_()
+    leaf = model.network.embed(inputs["input_ids"]).detach().requires_grad_()
     special = torch.tensor(model.encode(text).special)[:, None]
-    baseline = torch.where(special, leaf, model.embedding_of("mask")).detach()
+    baseline = torch.where(special, leaf, fill_vector(model, "mask")).detach()
     runs: dict[str, Callable[[], object]] = {
         "forward": lambda: forward(model),
         "eager forward": lambda: forward(eager),
@@ -107,9 +109,9 @@ def measure(length: int, repeats: int) -> dict[str, float]:
 def peak(method: str, length: int) -> float:
     """How far memory rises, in GB, above what a forward pass left behind."""
     model = minilm()
-    inputs = model.batch([model.encode(text_of(length))])
+    inputs = inputs_of(model.network, [model.encode(text_of(length))])
     with torch.no_grad():
-        model.logits(inputs, PassCount(), whole=True)
+        model.run(inputs, PassCount(), whole=True)
     gc.collect()
     Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts anew
     before = high_water()
@@ -117,9 +119,9 @@ def peak(method: str, length: int) -> float:
 
         def score(embeddings: Tensor) -> Tensor:
             rows = {name: value.expand(len(embeddings), -1) for name, value in inputs.items()}
-            return model.logits(rows, PassCount(), embeddings, whole=True)
+            return model.run(rows, PassCount(), embeddings, whole=True)
 
-        leaf = model.embed(inputs["input_ids"]).detach().requires_grad_()
+        leaf = model.network.embed(inputs["input_ids"]).detach().requires_grad_()
         IntegratedGradients(score).attribute(leaf, baselines=leaf.detach() * 0, target=1, n_steps=50)
     else:
         Model(model).explain(text_of(length), method)

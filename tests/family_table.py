@@ -43,7 +43,7 @@ def family_model(family: str) -> TextModel:
     model = make_model(family, dtype=torch.float64)
     generator = torch.Generator().manual_seed(3)
     with torch.no_grad():
-        for parameter in model.network.parameters():
+        for parameter in model.network.module.parameters():
             if parameter.ndim == 1:
                 parameter.add_(0.2 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64))
     return model

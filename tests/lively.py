@@ -76,7 +76,7 @@ def lively(family: str, dtype: torch.dtype = torch.float64) -> TextModel:
                 if type(child).__name__ in ("DebertaLayerNorm", "Gemma2RMSNorm"):
                     setattr(module, name, by_hand(child))
     _, pad, ends = CONFIGS[family]
-    return TextModel(network, tokenizer(pad, ends), name=f"lively-{family}")
+    return TextModel.of(network, tokenizer(pad, ends), name=f"lively-{family}")
 
 
 def case_of(model: TextModel, text: str = TEXT) -> Case:

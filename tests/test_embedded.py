@@ -42,7 +42,7 @@ def test_its_explanation_points_at_the_words_that_say_so(model: wherefrom.Model)
 
 
 def test_it_is_cast_to_single_precision_and_small(model: wherefrom.Model) -> None:
-    assert model.text_model.network.dtype == torch.float32
+    assert model.text_model.network.module.dtype == torch.float32
     assert sum(path.stat().st_size for path in FOLDER.iterdir()) <= 16_000_000
     assert model.labels == ["NEGATIVE", "POSITIVE"]
 

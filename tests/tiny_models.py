@@ -312,7 +312,7 @@ def make_network(
 def make_model(family: str, **more: Any) -> TextModel:
     _, pad, ends = CONFIGS[family]
     task = TASKS[more.get("task", task_of(family))]
-    return TextModel(make_network(family, **more), tokenizer(pad, ends), name=f"tiny-{family}", task=task)
+    return TextModel.of(make_network(family, **more), tokenizer(pad, ends), name=f"tiny-{family}", task=task)
 
 
 @cache

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from wherefrom.model.network import padded_inputs
 from wherefrom.model.text_model import TextModel
 
 TEXT = "the film was not bad, but dull!"
@@ -65,8 +66,10 @@ def precision_of(model: TextModel) -> torch.dtype:
     embedding, Gemma 2's softmax. What differs by a last bit of a double may then differ by one of a single. Which
     families do so changes with the version of transformers, so it is looked at and not listed.
     """
-    with torch.enable_grad(), _Narrowest(model.network.dtype) as seen:
-        logits = model.network(**model.padded([model.tokenizer(TEXT)["input_ids"]], [None]))[0]
+    with torch.enable_grad(), _Narrowest(model.network.module.dtype) as seen:
+        logits = model.network.module(
+            **padded_inputs(model.network, [model.reading.tokenizer(TEXT)["input_ids"]], [None])
+        )[0]
     assert logits.requires_grad, "precision is seen on what requires a gradient"
     found: torch.dtype = seen.dtype
     return found

@@ -48,7 +48,7 @@ def additive_model(**weights: float) -> TextModel:
             network.embeddings.weight[tokenizer().convert_tokens_to_ids(word)] = torch.tensor(
                 [0.25 * weight, 0.75 * weight]
             )
-    return TextModel(network, tokenizer(), name="additive")
+    return TextModel.of(network, tokenizer(), name="additive")
 
 
 class AdditiveRegression(AdditiveModel):
@@ -62,8 +62,8 @@ class AdditiveRegression(AdditiveModel):
 def additive_regression(*, spread: float | None = None, **weights: float) -> TextModel:
     """A model whose value is the sum of its words' weights."""
     network = AdditiveRegression(ToyConfig.from_dict({"num_labels": 1, "pad_token_id": 0})).eval().double()
-    network.load_state_dict(additive_model(**weights).network.state_dict())
-    return TextModel(network, tokenizer(), name="sum", spread=spread)
+    network.load_state_dict(additive_model(**weights).network.module.state_dict())
+    return TextModel.of(network, tokenizer(), name="sum", spread=spread)
 
 
 class AdditiveLabels(AdditiveModel):
@@ -83,8 +83,8 @@ def additive_labels(**weights: float) -> TextModel:
         "problem_type": "multi_label_classification",
     }
     network = AdditiveLabels(ToyConfig.from_dict(settings)).eval().double()
-    network.load_state_dict(additive_model(**weights).network.state_dict())
-    return TextModel(network, tokenizer(), name="labels")
+    network.load_state_dict(additive_model(**weights).network.module.state_dict())
+    return TextModel.of(network, tokenizer(), name="labels")
 
 
 def additive_case(**weights: float) -> Case:

@@ -32,14 +32,13 @@ from wherefrom.model.any_callable import is_function, load_callable
 from wherefrom.model.device import DeviceSpec
 from wherefrom.model.generating import (
     MOST_TOKENS,
-    ChatMessage,
     compared_tokens,
     generate,
     read_prompt,
     tokens_of,
-    with_turns,
 )
 from wherefrom.model.loading import DtypeSpec, load_model
+from wherefrom.model.reading import ChatMessage, read_turns
 from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
 from wherefrom.progress import bar
@@ -458,7 +457,7 @@ class Model:
         """
         encoding = self.text_model.encode(generation.text)
         if generation.turns:
-            encoding = with_turns(self.text_model, generation.text, generation.turns)
+            encoding = read_turns(self.text_model.reading, generation.text, generation.turns)
         return grade_generation(self.text_model, encoding, generation, chosen_metrics(metrics, offered=()))
 
     def flip(
@@ -578,7 +577,7 @@ class Model:
         encoding = self.text_model.encode(*parts)
         if encoding.cut:
             warnings.warn(
-                f"The text has {len(encoding) + encoding.cut} tokens, the model reads {self.text_model.limit}:"
+                f"The text has {len(encoding) + encoding.cut} tokens, the model reads {self.text_model.reading.limit}:"
                 f" the last {encoding.cut} were cut and are not explained.",
                 TextWasCut,
                 stacklevel=3,

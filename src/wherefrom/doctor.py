@@ -12,8 +12,9 @@ from wherefrom.api import Model
 from wherefrom.case.case import make_cases
 from wherefrom.errors import MissingToken, WherefromError
 from wherefrom.methods.input_x_gradient import ONLY_ROUNDING_NOTE
+from wherefrom.model.network import inputs_of
 from wherefrom.model.relevance.propagation import Operation
-from wherefrom.model.text_model import PassCount, TextModel
+from wherefrom.model.text_model import TextModel
 from wherefrom.registry import all_methods
 
 POSITIONS = {"first": "the first token", "last": "the last token", "every": "all tokens"}
@@ -26,7 +27,7 @@ TOLERANCE = 1e-4  # of the largest number in a block's output; float32 gives abo
 def plain_answer(model: TextModel) -> Tensor:
     """What the model answers when nobody looks inside. (class,)"""
     with torch.no_grad():
-        return model.logits(model.batch([model.encode(*_read_by(model))]), PassCount(), whole=True)[0]
+        return model.run(inputs_of(model.network, [model.encode(*_read_by(model))]), whole=True)[0]
 
 
 def _read_by(model: TextModel) -> tuple[str, ...]:
@@ -48,10 +49,10 @@ def _how_labels_compete(model: TextModel) -> str:
 def _usual_fill(model: TextModel) -> str:
     """What methods take unless they are told otherwise, and the token that it is."""
     try:
-        kind = model.usual_fill()
+        kind = model.hiding.usual_fill()
     except MissingToken as missing:
         return str(missing)
-    token = getattr(model.tokenizer, f"{kind}_token", None)
+    token = getattr(model.reading.tokenizer, f"{kind}_token", None)
     return kind if token is None else f"{kind} ({token})"
 
 
@@ -60,17 +61,17 @@ def examine(model: Model, *, progress: Callable[[int, int], None] | None = None)
     broken. progress: called with how many methods were tried, and how many there are.
     """
     text_model = model.text_model
-    config, tokenizer = text_model.network.config, text_model.tokenizer
-    weights = sum(p.numel() for p in text_model.network.parameters())
+    config, tokenizer = text_model.network.module.config, text_model.reading.tokenizer
+    weights = sum(p.numel() for p in text_model.network.module.parameters())
     facts: dict[str, Any] = {
         "model": text_model.name,
-        "class": type(text_model.network).__name__,
+        "class": type(text_model.network.module).__name__,
         "family": getattr(config, "model_type", "unknown"),
         "labels": text_model.labels,
         "labels exclude each other": _how_labels_compete(text_model),
         "parameters": f"{weights:,}",
-        "precision and device": f"{text_model.network.dtype}, {text_model.device}".replace("torch.", ""),
-        "reads at most": f"{text_model.limit} tokens" if text_model.limit else "any number of tokens",
+        "precision and device": f"{text_model.network.module.dtype}, {text_model.network.device}".replace("torch.", ""),
+        "reads at most": f"{text_model.reading.limit} tokens" if text_model.reading.limit else "any number of tokens",
         "can hide tokens by": [
             *(
                 f"{kind} ({token})"
@@ -80,7 +81,7 @@ def examine(model: Model, *, progress: Callable[[int, int], None] | None = None)
             "delete",
         ],
         "hides tokens by": _usual_fill(text_model),
-        "leaves out what is not read": "yes" if text_model.skips_unread else "no",
+        "leaves out what is not read": "yes" if text_model.network.facts.skips_unread else "no",
         "attention runs as": getattr(config, "_attn_implementation", "unknown"),
     }
     broken = False
@@ -88,9 +89,11 @@ def examine(model: Model, *, progress: Callable[[int, int], None] | None = None)
         (cases,) = make_cases(text_model, [text_model.encode(*_read_by(text_model))], [None], reads=["gradients"])
         error = cases[0].rebuild_error()
         layers = cases[0].capture.attention
-        block = text_model.anatomy.blocks[0]
+        block = text_model.network.anatomy.blocks[0]
         facts["layers and heads"] = f"{len(layers)} x {len(layers[0].probs)}, {block.order}-norm blocks"
-        facts["decision is read at"] = POSITIONS.get(text_model.decision_position or "", "the task's own position")
+        facts["decision is read at"] = POSITIONS.get(
+            text_model.network.facts.decision_position or "", "the task's own position"
+        )
         plain = plain_answer(text_model)
         apart = cases[0].parts_error()
         drift = ((cases[0].logits - plain).abs().max() / plain.abs().max()).item()
@@ -127,7 +130,7 @@ def relevance_by_layer(model: Model) -> dict[str, Any]:
     case = cases[0]
     sums = [part.sum().item() for part in case.relevance("zplus", "blocks", double=True, trace=trace)]
     changed = max(
-        (case.passes.forward("relevance_double").logits - text_model.logits(case.passes.batch.inputs, case.own_count))
+        (case.passes.forward("relevance_double").logits - text_model.run(case.passes.batch.inputs, case.own_count))
         .abs()
         .max()
         .item(),

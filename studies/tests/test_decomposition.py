@@ -17,6 +17,7 @@ from wherefrom.case.case import Case
 from wherefrom.errors import BadFile, WherefromError, WrongModel
 from wherefrom.metrics.jaccard_25 import jaccard
 from wherefrom.metrics.spearman import spearman
+from wherefrom.model.hiding import fill_token
 from wherefrom_studies.decomposition import (
     anisotropy,
     compared,
@@ -48,10 +49,10 @@ def test_anisotropy_is_the_mean_cosine_of_all_pairs(family: str) -> None:
 
 def drop_by_hand(case: Case, hidden: list[int]) -> float:
     ids = torch.tensor([case.encoding.input_ids])
-    ids[0, hidden] = case.model.filler("mask")
+    ids[0, hidden] = fill_token(case.model, "mask")
     with torch.no_grad():
         whole, less = (
-            case.model.network(input_ids=one).logits.softmax(-1)[0]
+            case.model.network.module(input_ids=one).logits.softmax(-1)[0]
             for one in (torch.tensor([case.encoding.input_ids]), ids)
         )
     return float((whole - less)[whole.argmax()])

@@ -65,7 +65,7 @@ def folder_of(task: str, folder: Path) -> Path:
         words: Any = tokenizer()
     else:
         made = make_model(family, **more)
-        network, words = made.network, made.tokenizer
+        network, words = made.network.module, made.reading.tokenizer
     network.save_pretrained(folder)
     words.save_pretrained(folder)
     if task == "similarity":

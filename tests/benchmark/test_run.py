@@ -165,7 +165,7 @@ def test_what_a_run_will_cost_is_said_before_it_and_after_its_first_part(
         rows.clear()
 
     counts: list[int] = []
-    handle = model.text_model.network.register_forward_pre_hook(count, with_kwargs=True)
+    handle = model.text_model.network.module.register_forward_pre_hook(count, with_kwargs=True)
     plan = RunPlan(str(texts), **settings(model_folder, model=model, examples_per_part=2))
     run_plan(plan, tmp_path / "run", on_estimate=note)
     handle.remove()

@@ -18,6 +18,8 @@ from wherefrom.case.passes import Passes
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import Target
 from wherefrom.errors import MissingToken, ModelFailed, TextWithoutAnswer
+from wherefrom.model.hiding import fill_token
+from wherefrom.model.network import inputs_of, padded_inputs
 from wherefrom.model.text_model import PassCount, TextModel
 
 TEXT = "the film was not bad , but dull !"
@@ -39,17 +41,19 @@ def alone(model: TextModel, encoding: Encoding, keep: Any, fill: str) -> Tensor:
     """One row by the network itself: deleted by hand, or its embeddings put in by hand."""
     kept = [bool(one) or special for one, special in zip(keep, encoding.special, strict=True)]
     if fill == "delete":
-        ids = [token for token, stays in zip(encoding.input_ids, kept, strict=True) if stays] or [model.start_token()]
+        ids = [token for token, stays in zip(encoding.input_ids, kept, strict=True) if stays] or [
+            model.hiding.start_token()
+        ]
         types = (
             None
             if encoding.token_type_ids is None
             else [t for t, stays in zip(encoding.token_type_ids, kept, strict=True) if stays]
         )
-        inputs = model.padded([ids], [types])
-        return model.logits(inputs, PassCount(), whole=True)[0]
-    inputs = model.batch([encoding])
-    filled = torch.where(torch.tensor([kept]), inputs["input_ids"], model.filler(fill))
-    return model.logits(inputs, PassCount(), model.embed(filled), whole=True)[0]
+        inputs = padded_inputs(model.network, [ids], [types])
+        return model.run(inputs, PassCount(), whole=True)[0]
+    inputs = inputs_of(model.network, [encoding])
+    filled = torch.where(torch.tensor([kept]), inputs["input_ids"], fill_token(model, fill))
+    return model.run(inputs, PassCount(), model.network.embed(filled), whole=True)[0]
 
 
 @pytest.mark.parametrize("fill", FILLS)
@@ -88,7 +92,7 @@ def test_every_task_can_be_asked(task: str, fill: str) -> None:
 
 def test_deleting_really_shortens() -> None:
     model, seen = make_model("bert"), []
-    hook = model.network.register_forward_pre_hook(
+    hook = model.network.module.register_forward_pre_hook(
         lambda _, __, given: seen.append(tuple(given["input_ids"].shape)), with_kwargs=True
     )
     encoding = model.encode("a fine film")
@@ -104,11 +108,11 @@ def test_padding_a_word_moves_no_position_of_roberta() -> None:
     model = tiny("roberta", torch.float64)
     encoding = model.encode("the film was bad")
     keep = np.asarray([[True, False, True, True, True, True]])
-    inputs = model.batch([encoding])
+    inputs = inputs_of(model.network, [encoding])
     moved = inputs["input_ids"].clone()
-    moved[0, 1] = model.filler("pad")
+    moved[0, 1] = fill_token(model, "pad")
     with torch.no_grad():
-        naive = model.logits({**inputs, "input_ids": moved}, PassCount())
+        naive = model.run({**inputs, "input_ids": moved}, PassCount())
     assert not torch.allclose(asked(model, encoding, keep, "pad"), naive, atol=1e-3)
 
 
@@ -177,7 +181,7 @@ def crowded(model: TextModel, most: int) -> list[int]:
                 "[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory: you tried to allocate"
             )
 
-    model.network.register_forward_pre_hook(refuse, with_kwargs=True)
+    model.network.module.register_forward_pre_hook(refuse, with_kwargs=True)
     return sizes
 
 
@@ -208,7 +212,7 @@ def test_another_error_is_not_taken_for_a_lack_of_memory() -> None:
     def fail(*_: Any) -> None:
         raise RuntimeError("something else")
 
-    model.network.register_forward_pre_hook(fail)
+    model.network.module.register_forward_pre_hook(fail)
     encoding = model.encode(TEXT)
     with pytest.raises(RuntimeError, match="something else"):
         asked(model, encoding, rows(encoding), "unk")
@@ -277,7 +281,7 @@ def test_a_text_and_its_questions_in_one_batch_are_what_each_is_alone(family: st
             expected_probs = probs if need == "head_attention" else probs.mean(1, keepdim=True)
             assert_close(in_one_dimension(one.probs), expected_probs, tolerance=tolerance_of(model))
         together = passes.count.forwards > 1
-        assert together == model.takes_batches
+        assert together == model.network.facts.takes_batches
         assert passes.asker.rows == (passes.asker.distinct - 1 if together else 0)
         asked_before = passes.asker.rows
         passes.asker.run()
@@ -308,14 +312,14 @@ def test_a_text_goes_alone_where_its_questions_do_not_fit_with_it(monkeypatch: p
 
 def refuse_batches(model: TextModel, monkeypatch: pytest.MonkeyPatch, *, more_than: int) -> None:
     """Let larger batches end as they do when there is no memory left."""
-    true_forward = model.network.forward
+    true_forward = model.network.module.forward
 
     def forward(**inputs: Any) -> Any:
         if len(inputs["input_ids"]) > more_than:
             raise MemoryError
         return true_forward(**inputs)
 
-    monkeypatch.setattr(model.network, "forward", forward)
+    monkeypatch.setattr(model.network.module, "forward", forward)
 
 
 def test_a_text_without_an_answer_is_named_and_its_questions_wait(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -324,7 +328,7 @@ def test_a_text_without_an_answer_is_named_and_its_questions_wait(monkeypatch: p
     passes = Passes(model, [encoding])
     passes.asker.note(encoding, rows(encoding), "unk")
     with monkeypatch.context() as broken:
-        broken.setattr(TextModel, "_logits", lambda *_, **__: torch.full((13, 3), torch.nan))
+        broken.setattr(TextModel, "run", lambda *_, **__: torch.full((13, 3), torch.nan))
         with pytest.raises(TextWithoutAnswer) as raised:
             passes.forward("nothing")
     assert raised.value.rows == (0,)
@@ -336,14 +340,14 @@ def test_an_answer_that_is_none_costs_the_question_and_not_the_text(monkeypatch:
     encoding = model.encode(TEXT)
     passes = Passes(model, [encoding])
     first, second = (passes.asker.note(encoding, rows(encoding)[place : place + 1], "unk") for place in (0, 1))
-    true_logits = TextModel._logits
+    true_logits = TextModel.run
 
     def broken(*args: Any, **kwargs: Any) -> Tensor:
         logits = true_logits(*args, **kwargs)
         logits[2] = torch.nan
         return logits
 
-    monkeypatch.setattr(TextModel, "_logits", broken)
+    monkeypatch.setattr(TextModel, "run", broken)
     assert passes.forward("nothing").logits.isfinite().all()
     assert first.logits.isfinite().all()
     with pytest.raises(ModelFailed, match="1 of 1 questions"):

@@ -18,6 +18,8 @@ from wherefrom.case.case import make_cases
 from wherefrom.case.kinds import KINDS
 from wherefrom.core.target import resolve_target
 from wherefrom.errors import MissingToken, UnknownName
+from wherefrom.model.hiding import fill_token
+from wherefrom.model.network import embedding_table, inputs_of
 from wherefrom.model.text_model import PassCount
 from wherefrom.registry import all_methods
 
@@ -54,7 +56,7 @@ def test_methods_that_read_the_capture_share_one_forward_and_one_backward() -> N
         if row.needs() <= KINDS["graph"].serves - {"answers", "path"} and row.family != "floor"
     ]
     assert len(reading) >= 10
-    with counting(model.network) as seen:
+    with counting(model.network.module) as seen:
         case = case_of(model, "the film was not bad", reads={need for row in reading for need in row.needs()})
         for row in reading:
             row(case)
@@ -79,7 +81,7 @@ def test_one_explanation_makes_no_pass_too_many(method: str, forward: int, backw
     # occlusion, optimus: the text and its hidden tokens in one batch; integrated gradients: prediction, the way in one
     # batch, baseline
     model = make_model("bert")
-    with counting(model.network) as seen:
+    with counting(model.network.module) as seen:
         options: dict[str, Any] = {"steps": 5} if method == "integrated_gradients" else {}
         explanation = Model(model).explain("the film was not bad", method, **options)
     assert seen == {"forward": forward, "backward": backward}
@@ -89,7 +91,7 @@ def test_one_explanation_makes_no_pass_too_many(method: str, forward: int, backw
 
 def test_a_list_is_one_batch() -> None:
     model = make_model("bert")
-    with counting(model.network) as seen:
+    with counting(model.network.module) as seen:
         explanations = Model(model).explain(["a film", "the film was not bad", "dull"], "attcat")
     assert seen == {"forward": 1, "backward": 1}
     assert [e.text for e in explanations] == ["a film", "the film was not bad", "dull"]
@@ -107,7 +109,7 @@ def test_a_long_list_is_cut_into_batches_that_fit() -> None:
 
 def test_a_decoder_without_padding_answers_row_by_row() -> None:
     model = make_model("gpt2", pad_token_id=None)
-    assert not model.takes_batches
+    assert not model.network.facts.takes_batches
     with_padding = make_model("gpt2")
     for method in ("attcat", "occlusion", "integrated_gradients"):
         one, other = (Model(m).explain(["a film", "the film was dull"], method) for m in (model, with_padding))
@@ -134,13 +136,13 @@ def test_hidden_tokens_keep_all_positions(family: str) -> None:
     n = len(case.encoding)
     keep = torch.ones(1, n, dtype=torch.bool)
     keep[0, n - 2 if family != "gpt2" else n - 1] = False  # the last word
-    table = model.embedding_table.data
-    pad, word = model.filler("pad"), case.encoding.input_ids[n - 2 if family != "gpt2" else n - 1]
+    table = embedding_table(model.network).data
+    pad, word = fill_token(model, "pad"), case.encoding.input_ids[n - 2 if family != "gpt2" else n - 1]
     found = case.answers(keep, "pad")
     kept = table[word].clone()
     try:
         table[word] = table[pad]  # the same question put differently: the word itself looks like padding
-        expected = model.logits(model.batch([case.encoding]), case.own_count)
+        expected = model.run(inputs_of(model.network, [case.encoding]), case.own_count)
     finally:
         table[word] = kept
     assert_close(found, expected, tolerance=tolerance_of(model))
@@ -149,9 +151,11 @@ def test_hidden_tokens_keep_all_positions(family: str) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_leaving_out_what_is_not_read_changes_no_answer(family: str) -> None:
     model = tiny(family, torch.float64)
-    inputs = model.batch([model.encode(text) for text in ("the film was not bad", "a film", "dull and very bad!")])
+    inputs = inputs_of(
+        model.network, [model.encode(text) for text in ("the film was not bad", "a film", "dull and very bad!")]
+    )
     with torch.no_grad():
-        short, whole = (model.logits(inputs, PassCount(), whole=whole) for whole in (False, True))
+        short, whole = (model.run(inputs, PassCount(), whole=whole) for whole in (False, True))
     assert_close(short, whole, tolerance=tolerance_of(model))
 
 
@@ -164,7 +168,7 @@ def test_a_missing_token_is_named() -> None:
 
 def test_other_targets_share_the_forward_pass() -> None:
     model = make_model("bert", dtype=torch.float64)
-    with counting(model.network) as seen:
+    with counting(model.network.module) as seen:
         case = case_of(model, "the film was not bad", target=0)
         other = case.toward(model.target(2))
         assert not torch.equal(case.gradients.embeddings, other.gradients.embeddings)

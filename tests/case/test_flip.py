@@ -21,6 +21,7 @@ from wherefrom.case.flip import EXACT
 from wherefrom.cli.main import app
 from wherefrom.core.flip import Flip, HiddenUnit
 from wherefrom.errors import BadFile, BadOption, EmptyText, MissingToken, UnknownName
+from wherefrom.model.network import padded_inputs
 from wherefrom.model.text_model import PassCount, TextModel
 from wherefrom.report.flip import print_flip
 
@@ -30,7 +31,7 @@ LONG = "the film was not bad , but dull ! and the plot is never good . it is a v
 
 def decides(model: TextModel, ids: list[int]) -> int:
     with torch.no_grad():
-        return int(model.logits(model.padded([ids], [None]), PassCount())[0].argmax())
+        return int(model.run(padded_inputs(model.network, [ids], [None]), PassCount())[0].argmax())
 
 
 def by_brute_force(model: TextModel, text: str) -> tuple[int, set[tuple[str, ...]]]:
@@ -158,8 +159,8 @@ def test_toward_one_label() -> None:
 
 def test_labels_that_are_decided_on_their_own() -> None:
     network = make_model("bert", dtype=torch.float64)
-    network.network.config.problem_type = "multi_label_classification"
-    model = Model(TextModel(network.network, network.tokenizer, task=network.task))
+    network.network.module.config.problem_type = "multi_label_classification"
+    model = Model(TextModel.of(network.network.module, network.reading.tokenizer, task=network.task))
     for label in model.labels:
         before = model.explain(SHORT, "saliency", target=label).probability
         found = model.flip(SHORT, to=label)

@@ -72,11 +72,11 @@ def test_occlusion_by_hand(model: Model) -> None:
     found = model.generate_and_explain(PROMPT, "occlusion", continuation="but dull", fill="unk")
     ids = torch.tensor([[*text_model.encode(PROMPT).input_ids, *found.token_ids]])
     with torch.no_grad():
-        whole = text_model.network(input_ids=ids).logits[0]
+        whole = text_model.network.module(input_ids=ids).logits[0]
         for place, step in itertools.product(range(len(found.tokens)), range(2)):
             changed = ids.clone()
-            changed[0, place] = text_model.tokenizer.unk_token_id
-            without = text_model.network(input_ids=changed).logits[0]
+            changed[0, place] = text_model.reading.tokenizer.unk_token_id
+            without = text_model.network.module(input_ids=changed).logits[0]
             read, token = len(found.tokens) - 1 + step, found.token_ids[step]
             assert found.scores[step][place] == pytest.approx((whole - without)[read, token].item(), abs=1e-9)
             assert found.probabilities[step] == pytest.approx(whole[read].softmax(-1)[token].item(), rel=1e-9)
@@ -99,7 +99,7 @@ def test_generation_takes_the_likeliest_token_again_and_again(model: Model) -> N
     assert 1 <= len(found.token_ids) <= 6
     with torch.no_grad():
         for token in found.token_ids:
-            assert int(text_model.network(input_ids=torch.tensor([ids])).logits[0, -1].argmax()) == token
+            assert int(text_model.network.module(input_ids=torch.tensor([ids])).logits[0, -1].argmax()) == token
             ids.append(token)
 
 
@@ -139,7 +139,7 @@ def test_erasure_of_every_step_against_single_explanations(model: Model) -> None
         for count in (-(-share * len(prompt) // 100) for share in (5, 10, 20, 50)):
             kept = [token for place, token in enumerate(prompt) if place not in set(order[:count].tolist())]
             ids = torch.tensor([[*kept, found.token_ids[0]]])
-            chance = text_model.network(input_ids=ids).logits[0, -1].softmax(-1)[found.token_ids[1]].item()
+            chance = text_model.network.module(input_ids=ids).logits[0, -1].softmax(-1)[found.token_ids[1]].item()
             drops.append(found.probabilities[1] - chance)
     assert grades[1][0].value == pytest.approx(sum(drops) / 6, rel=1e-5)  # as the ALTI paper divides
 
@@ -151,7 +151,7 @@ def chat_model() -> Model:
         "{% for m in messages %}the {{ m.role }} is : {{ m.content }} . {% endfor %}"
         "{% if add_generation_prompt %}the film is{% endif %}"
     )
-    return Model(TextModel(network, reader, task=make_model("llama", task="causal_lm").task))
+    return Model(TextModel.of(network, reader, task=make_model("llama", task="causal_lm").task))
 
 
 def test_a_chat_goes_through_the_template() -> None:

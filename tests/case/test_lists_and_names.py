@@ -96,7 +96,7 @@ def _explained_in_passes(
 ) -> tuple[list[Explanation], int]:
     """The explanations, and how often the network was called for them."""
     calls = []
-    handle = model.text_model.network.register_forward_pre_hook(lambda *_: calls.append(1))
+    handle = model.text_model.network.module.register_forward_pre_hook(lambda *_: calls.append(1))
     try:
         if one_by_one:
             return [model.explain(text, method, **options) for text in texts], len(calls)

@@ -30,13 +30,13 @@ def with_free(monkeypatch: pytest.MonkeyPatch, free: int) -> None:
 
 
 def bert() -> TextModel:
-    return TextModel(make_network("bert"), tokenizer())
+    return TextModel.of(make_network("bert"), tokenizer())
 
 
 def test_a_pass_that_does_not_fit_is_refused_before_it_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
     with_free(monkeypatch, 10_000)
     model, ran = bert(), []
-    handle = model.anatomy.blocks[0].module.register_forward_hook(lambda *_: ran.append(1))
+    handle = model.network.anatomy.blocks[0].module.register_forward_hook(lambda *_: ran.append(1))
     try:
         with pytest.raises(NotEnoughMemory, match=r"takes about 0.\d MB for a text of 21 tokens, and 0.0 MB are free"):
             Passes(model, [model.encode(TEXT)]).forward("attention")
@@ -72,7 +72,7 @@ def test_the_estimate_is_what_the_shapes_say() -> None:
     assert text.needed_memory(KINDS["attention"]) == 2 * 4 * (kept + 3 * 4 * n * n)
     assert text.needed_memory(KINDS["plain"]) == 0
     # Of the mean over heads one matrix a layer.
-    assert model.network.config._attn_implementation == "sdpa"
+    assert model.network.module.config._attn_implementation == "sdpa"
     assert text.needed_memory(KINDS["mean_attention"]) == 2 * 4 * 3 * (n * n + 4 * n * 32)
 
 
@@ -160,7 +160,7 @@ from wherefrom.errors import NotEnoughMemory
 from wherefrom.model.text_model import TextModel
 from wherefrom.case.memory import free_memory
 
-model = Model(TextModel(make_network("bert", max_position_embeddings=4096, num_attention_heads=16), tokenizer()))
+model = Model(TextModel.of(make_network("bert", max_position_embeddings=4096, num_attention_heads=16), tokenizer()))
 text = " ".join(["film"] * 3000)
 used = int(next(line for line in open("/proc/self/status") if line.startswith("VmSize")).split()[1]) * 1024
 resource.setrlimit(resource.RLIMIT_AS, (used + 2**30, resource.RLIM_INFINITY))

@@ -32,18 +32,18 @@ SLOW = {"attention_flow", "lime", "kernel_shap", "best"}
 def whole_passes(model: TextModel, encoding: Encoding, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """Forward passes of the text itself, with none of its words hidden."""
     seen: list[int] = []
-    true_logits = TextModel.logits
+    true_run = TextModel.run
 
-    def logits(self: TextModel, inputs: dict[str, Any], count: PassCount, embeddings: Any = None, **more: Any) -> Any:
+    def run(self: TextModel, inputs: dict[str, Any], count: PassCount, embeddings: Any = None, **more: Any) -> Any:
         with torch.no_grad():
-            words = model.embed(inputs["input_ids"])
+            words = model.network.embed(inputs["input_ids"])
         plain = embeddings is None or (words.shape == embeddings.shape and torch.equal(words, embeddings.detach()))
         if plain and inputs["input_ids"][0].tolist() == list(encoding.input_ids):
             seen.append(len(words))
-        return true_logits(self, inputs, count, embeddings, **more)
+        return true_run(self, inputs, count, embeddings, **more)
 
     with monkeypatch.context() as patch:
-        patch.setattr(TextModel, "logits", logits)
+        patch.setattr(TextModel, "run", run)
         yield seen
 
 
@@ -108,7 +108,7 @@ def test_the_logits_come_from_the_pass_that_is_read_anyway() -> None:
     for needs in (["gradients", "answers"], ["relevance_double", "answers"], ["attention"]):
         passes = Passes(model, [model.encode(TEXT)])
         passes.announce(needs)  # type: ignore[arg-type]
-        torch.testing.assert_close(passes.logits, model.logits(passes.batch.inputs, PassCount()))
+        torch.testing.assert_close(passes.logits, model.run(passes.batch.inputs, PassCount()))
         assert passes.count.forwards == 1
 
 
@@ -216,7 +216,7 @@ def test_a_missing_rule_costs_only_the_methods_that_need_it(monkeypatch: pytest.
 @pytest.mark.parametrize("method", ["attcat", "alti", "transatt"])
 def test_a_recorded_pass_that_does_not_fit_is_made_in_halves(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     network, texts = make_network("bert", dtype=torch.float64), ["a film", "dull", TEXT, "a great film", "never"]
-    model = TextModel(network, tokenizer())
+    model = TextModel.of(network, tokenizer())
     expected = Model(model).explain(texts, method)
     sizes: list[int] = []
 
@@ -240,7 +240,7 @@ def test_a_recorded_pass_that_does_not_fit_is_made_in_halves(method: str, monkey
 
 def test_one_text_that_does_not_fit_is_a_clear_error() -> None:
     network = make_network("bert")
-    model = TextModel(network, tokenizer())
+    model = TextModel.of(network, tokenizer())
 
     def forward(*_: Any) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory.")

@@ -17,6 +17,8 @@ from transformers import BertConfig, BertLMHeadModel
 
 from wherefrom.api import Model
 from wherefrom.case.asking import Asker
+from wherefrom.model.hiding import fill_token
+from wherefrom.model.network import embedding_table, inputs_of, padded_inputs
 from wherefrom.model.tasks import TASKS
 from wherefrom.model.text_model import PassCount, TextModel
 
@@ -37,7 +39,7 @@ def tokens_computed(model: TextModel) -> Iterator[list[int]]:
         given = args[0] if args else kwargs["hidden_states"]
         seen.append(given.shape[0] * given.shape[1])
 
-    handle = model.anatomy.blocks[0].module.register_forward_pre_hook(note, with_kwargs=True)
+    handle = model.network.anatomy.blocks[0].module.register_forward_pre_hook(note, with_kwargs=True)
     try:
         yield seen
     finally:
@@ -64,11 +66,11 @@ def alone(model: TextModel, fill: str) -> Tensor:
     for row in keep | np.asarray(encoding.special):
         if fill == "delete":
             ids = [token for token, stays in zip(encoding.input_ids, row, strict=True) if stays]
-            answers.append(model.logits(model.padded([ids], [None]), PassCount(), whole=True)[0])
+            answers.append(model.run(padded_inputs(model.network, [ids], [None]), PassCount(), whole=True)[0])
         else:
-            inputs = model.batch([encoding])
-            words = torch.where(torch.tensor(row), inputs["input_ids"], model.filler(fill))
-            answers.append(model.logits(inputs, PassCount(), model.embed(words), whole=True)[0])
+            inputs = inputs_of(model.network, [encoding])
+            words = torch.where(torch.tensor(row), inputs["input_ids"], fill_token(model, fill))
+            answers.append(model.run(inputs, PassCount(), model.network.embed(words), whole=True)[0])
     return torch.stack(answers)
 
 
@@ -100,7 +102,7 @@ def test_a_model_that_is_not_causal_runs_from_the_start() -> None:
         for parameter in network.parameters():
             if parameter.ndim > 1:
                 parameter.normal_(0, 0.35)
-    model = TextModel(network.double().eval(), words, task=TASKS["causal_lm"])
+    model = TextModel.of(network.double().eval(), words, task=TASKS["causal_lm"])
     assert not model.shares_prefixes
     assert_close(asked(model, "unk")[0], alone(model, "unk"), tolerance=tolerance_of(model))
 
@@ -126,9 +128,10 @@ def test_rows_that_leave_the_text_early_are_asked_as_they_are() -> None:
 
 
 def test_a_model_without_padding_shares_too() -> None:
-    model = make_model("gpt2", dtype=torch.float64)
-    model.network.config.pad_token_id = None
-    assert not model.takes_batches
+    padded = make_model("gpt2", dtype=torch.float64)
+    padded.network.module.config.pad_token_id = None
+    model = TextModel.of(padded.network.module, padded.reading.tokenizer)
+    assert not model.network.facts.takes_batches
     assert model.shares_prefixes
     assert_close(asked(model, "unk")[0], alone(model, "unk"), tolerance=tolerance_of(model))
 
@@ -138,13 +141,13 @@ def test_a_text_that_ends_with_padding_is_read_before_it() -> None:
     model = make_model("gpt2", dtype=torch.float64)
     encoding = model.encode(f"{TEXT} [PAD] [PAD]")
     keep = ~np.eye(len(encoding), dtype=np.bool_)
-    asker, inputs = Asker(model), model.batch([encoding])
+    asker, inputs = Asker(model), inputs_of(model.network, [encoding])
     found = asker.note(encoding, keep, "unk")
     asker.run()
     for answer, row in zip(found.logits, keep | np.asarray(encoding.special), strict=True):
-        words = torch.where(torch.tensor(row), inputs["input_ids"], model.filler("unk"))
+        words = torch.where(torch.tensor(row), inputs["input_ids"], fill_token(model, "unk"))
         with torch.no_grad():
-            expected = model.logits(inputs, PassCount(), model.embed(words), whole=True)[0]
+            expected = model.run(inputs, PassCount(), model.network.embed(words), whole=True)[0]
         assert_close(answer, expected, tolerance=tolerance_of(model))
 
 
@@ -163,18 +166,21 @@ def test_the_tokens_of_a_continuation_share_it(fill: str, monkeypatch: pytest.Mo
 
 def test_the_model_is_left_as_it_was() -> None:
     model = make_model("llama")
-    before = deepcopy(model.network.config.to_dict()), {n: p.clone() for n, p in model.network.named_parameters()}
+    before = (
+        deepcopy(model.network.module.config.to_dict()),
+        {n: p.clone() for n, p in model.network.module.named_parameters()},
+    )
     asked(model, "unk")
-    assert model.network.config.to_dict() == before[0]
-    assert all(torch.equal(before[1][name], one) for name, one in model.network.named_parameters())
-    assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.network.modules())
+    assert model.network.module.config.to_dict() == before[0]
+    assert all(torch.equal(before[1][name], one) for name, one in model.network.module.named_parameters())
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.network.module.modules())
 
 
 def test_an_answer_that_is_none_is_told_apart() -> None:
     """A row that the model answers with NaN behind a shared beginning costs only whoever asked it."""
     model = make_model("gpt2", dtype=torch.float64)
     with torch.no_grad():
-        model.embedding_table[model.filler("unk")] = torch.nan
+        embedding_table(model.network)[fill_token(model, "unk")] = torch.nan
     asker, (encoding, keep) = Asker(model), one_hidden(model)
     asker.note(encoding, keep, "unk")
     good = asker.note(encoding, np.ones((1, len(encoding)), dtype=np.bool_), "unk")

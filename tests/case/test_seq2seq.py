@@ -25,6 +25,7 @@ from wherefrom.case.generation import explain_generation
 from wherefrom.cli.main import app
 from wherefrom.core.generation import Generation
 from wherefrom.errors import BadOption, EmptyText, NotSeen, WherefromError, WrongModel
+from wherefrom.model.hiding import fill_token
 from wherefrom.model.tasks import TASKS
 from wherefrom.model.text_model import TextModel
 from wherefrom.registry import all_methods, find_method
@@ -63,14 +64,14 @@ def model(request: pytest.FixtureRequest) -> Model:
 
 def ids_of(model: Model, generation: Generation) -> tuple[list[int], list[int]]:
     """What the encoder reads, and what the decoder is fed: its start token and the output but for its last token."""
-    source = model.text_model.tokenizer(generation.text)["input_ids"]
-    return source, [model.text_model.network.config.decoder_start_token_id, *generation.token_ids[:-1]]
+    source = model.text_model.reading.tokenizer(generation.text)["input_ids"]
+    return source, [model.text_model.network.module.config.decoder_start_token_id, *generation.token_ids[:-1]]
 
 
 def plain_logits(model: Model, source: list[int], fed: list[int]) -> Tensor:
     """(step, word), straight from transformers."""
     with torch.no_grad():
-        found: Tensor = model.text_model.network(
+        found: Tensor = model.text_model.network.module(
             input_ids=torch.tensor([source]), decoder_input_ids=torch.tensor([fed])
         ).logits[0]
     return found
@@ -79,7 +80,10 @@ def plain_logits(model: Model, source: list[int], fed: list[int]) -> Tensor:
 def test_teacher_forcing_is_a_plain_call(model: Model) -> None:
     found = model.generate_and_explain(SOURCE, "random", continuation=OUTPUT)
     source, fed = ids_of(model, found)
-    assert found.tokens == (*model.text_model.tokenizer.convert_ids_to_tokens(source), *found.tokens[len(source) :])
+    assert found.tokens == (
+        *model.text_model.reading.tokenizer.convert_ids_to_tokens(source),
+        *found.tokens[len(source) :],
+    )
     assert len(found.tokens) == len(source) + 1  # and the decoder's start token, which is special
     assert found.segment[-1] < 0
     logits = plain_logits(model, source, fed)
@@ -91,7 +95,7 @@ def test_gradients_of_source_and_prefix_by_hand(model: Model) -> None:
     found = model.generate_and_explain(SOURCE, "input_x_gradient", continuation=OUTPUT)
     assert (found.forwards, found.backwards) == (1, 3)
     source, fed = ids_of(model, found)
-    network = model.text_model.network
+    network = model.text_model.network.module
     looked_up = network.get_input_embeddings()
     for step, token in enumerate(found.token_ids):
         read, written = (looked_up(torch.tensor([ids])).detach().requires_grad_() for ids in (source, fed))
@@ -107,7 +111,7 @@ def test_gradients_of_source_and_prefix_by_hand(model: Model) -> None:
 def test_hiding_a_source_token_is_another_id(model: Model) -> None:
     found = model.generate_and_explain(SOURCE, "occlusion", continuation=OUTPUT, fill="unk")
     source, fed = ids_of(model, found)
-    whole, filler = plain_logits(model, source, fed), model.text_model.filler("unk")
+    whole, filler = plain_logits(model, source, fed), fill_token(model.text_model, "unk")
     for place in range(len(found.tokens)):
         if found.segment[place] < 0:
             assert all(row[place] == 0 for row in found.scores)
@@ -139,12 +143,12 @@ def test_erasure_deletes_source_tokens(model: Model) -> None:
 def test_integrated_gradients_add_up(family: str) -> None:
     model = Model(make_model(family, task="seq2seq", dtype=torch.float64))
     with torch.no_grad():  # calmer weights, so that some hundred steps are enough
-        for parameter in model.text_model.network.parameters():
+        for parameter in model.text_model.network.module.parameters():
             if parameter.ndim > 1:
                 parameter.mul_(0.4)
     found = model.generate_and_explain(SOURCE, "integrated_gradients", continuation=OUTPUT, steps=400, baseline="unk")
     source, fed = ids_of(model, found)
-    filler = model.text_model.filler("unk")
+    filler = fill_token(model.text_model, "unk")
     hidden = [token if found.segment[i] < 0 else filler for i, token in enumerate(source)]
     moved = plain_logits(model, source, fed) - plain_logits(model, hidden, fed)
     for step, token in enumerate(found.token_ids):
@@ -154,7 +158,7 @@ def test_integrated_gradients_add_up(family: str) -> None:
 
 def eager_attentions(model: Model, source: list[int], fed: list[int]) -> Any:
     """Transformers' own record of all attentions, from a copy of the network that keeps it."""
-    network = model.text_model.network
+    network = model.text_model.network.module
     config = AutoConfig.for_model(**network.config.to_dict())
     config._attn_implementation = "eager"
     eager = AutoModelForSeq2SeqLM.from_config(config).double().eval()
@@ -228,7 +232,7 @@ def test_gradients_of_attention_by_hand(model: Model) -> None:
 
 def test_hidden_states_by_hand(model: Model) -> None:
     """The input of every block, caught by hooks that know nothing of ours."""
-    network = model.text_model.network
+    network = model.text_model.network.module
     caught: dict[str, list[Tensor]] = {"encoder": [], "decoder": []}
     layers = {
         stack: getattr(
@@ -351,12 +355,12 @@ def test_what_an_output_begins_with() -> None:
     """A language that is forced behind the start token is fed to the decoder, and counts as special."""
     model = Model(make_model("mbart", task="seq2seq", dtype=torch.float64, decoder_start_token_id=2))
     inner, language = model.text_model, 9
-    inner.network.generation_config.forced_bos_token_id = language
-    inner.network.generation_config.bad_words_ids = [[7]]
+    inner.network.module.generation_config.forced_bos_token_id = language
+    inner.network.module.generation_config.bad_words_ids = [[7]]
     found = model.generate_and_explain(SOURCE, "saliency", tokens=3)
-    assert found.tokens[-1] == inner.tokenizer.convert_ids_to_tokens(language)
-    source = inner.tokenizer(SOURCE)["input_ids"]
-    fed = [inner.network.config.decoder_start_token_id, language, *found.token_ids[:-1]]
+    assert found.tokens[-1] == inner.reading.tokenizer.convert_ids_to_tokens(language)
+    source = inner.reading.tokenizer(SOURCE)["input_ids"]
+    fed = [inner.network.module.config.decoder_start_token_id, language, *found.token_ids[:-1]]
     logits = plain_logits(model, source, fed)[1:]
     logits[:, 7] = -torch.inf
     assert found.token_ids == tuple(logits.argmax(-1).tolist())
@@ -441,8 +445,8 @@ def test_by_word_and_checked(model: Model) -> None:
 
 def greedy(model: Model, source: list[int], most: int) -> list[int]:
     """What is written of a source, by one plain call for each token."""
-    network = model.text_model.network
-    settings, tokens = network.generation_config, model.text_model.tokenizer
+    network = model.text_model.network.module
+    settings, tokens = network.generation_config, model.text_model.reading.tokenizer
     ends = {settings.eos_token_id, tokens.eos_token_id}
     found: list[int] = []
     while len(found) < most:
@@ -456,7 +460,7 @@ def greedy(model: Model, source: list[int], most: int) -> list[int]:
 def test_flip_is_the_smallest_change_to_another_output(model: Model) -> None:
     encoding = model.text_model.encode(SOURCE)
     words = [place for place, part in enumerate(encoding.segment) if part >= 0]
-    source = model.text_model.tokenizer(SOURCE)["input_ids"]
+    source = model.text_model.reading.tokenizer(SOURCE)["input_ids"]
     before = greedy(model, source, 20)
     outputs = {
         hidden: greedy(model, [token for place, token in enumerate(source) if place not in hidden], 20)
@@ -469,7 +473,7 @@ def test_flip_is_the_smallest_change_to_another_output(model: Model) -> None:
     hidden = tuple(words[[encoding.offsets[place][0] for place in words].index(unit.start)] for unit in found.hidden)
     assert len(hidden) == len(flipping[0])
     assert hidden in flipping
-    written_again = "".join(model.text_model.tokenizer.convert_ids_to_tokens(outputs[hidden]))
+    written_again = "".join(model.text_model.reading.tokenizer.convert_ids_to_tokens(outputs[hidden]))
     assert (found.becomes or "").replace(" ", "") == written_again.replace(" ", "")
     with pytest.raises(BadOption, match="too many"):
         model.flip(SOURCE, to="good")
@@ -497,9 +501,9 @@ def test_source_and_output_of_the_same_ids() -> None:
     row = find_method("input_x_gradient")
     found = explain_generation(model, encoding, [film, end], [None, None], row, {"reduce": "sum"})
     ids = torch.tensor([list(encoding.input_ids[:3])])
-    looked_up = model.network.get_input_embeddings()
+    looked_up = model.network.module.get_input_embeddings()
     read, written = (looked_up(ids).detach().requires_grad_() for _ in range(2))
-    logits = model.network(inputs_embeds=read, decoder_inputs_embeds=written).logits[0]
+    logits = model.network.module(inputs_embeds=read, decoder_inputs_embeds=written).logits[0]
     slopes = torch.autograd.grad(logits[1, end], [read, written])
     expected = [*(read * slopes[0]).sum(-1)[0].tolist(), *(written * slopes[1]).sum(-1)[0, :2].tolist()]
     assert found.scores[1][:5] == pytest.approx(expected, abs=1e-9)
@@ -523,8 +527,8 @@ def test_what_is_refused(model: Model) -> None:
 
 
 def test_from_files_by_the_command_and_as_views(model: Model, tmp_path: Path) -> None:
-    model.text_model.network.save_pretrained(tmp_path / "model")
-    model.text_model.tokenizer.save_pretrained(tmp_path / "model")
+    model.text_model.network.module.save_pretrained(tmp_path / "model")
+    model.text_model.reading.tokenizer.save_pretrained(tmp_path / "model")
     arguments = ["generate", SOURCE, "--model", str(tmp_path / "model"), "--target", OUTPUT]
     result = CliRunner().invoke(app, [*arguments, "--json", "--html", str(tmp_path / "page.html")])
     assert result.exit_code == 0, result.output
@@ -544,4 +548,4 @@ def test_a_model_that_only_sounds_like_one() -> None:
     _, pad, ends = CONFIGS["llama"]
     network = make_network("llama", task="causal_lm")
     with pytest.raises(WrongModel, match="no encoder and decoder"):
-        TextModel(network, tokenizer(pad, ends), task=TASKS["seq2seq"]).encode(SOURCE)
+        TextModel.of(network, tokenizer(pad, ends), task=TASKS["seq2seq"]).encode(SOURCE)

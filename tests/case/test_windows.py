@@ -19,7 +19,6 @@ from wherefrom.case.explain import explain_texts
 from wherefrom.case.windows import windows_of
 from wherefrom.core.explanation import Explanation
 from wherefrom.errors import BadOption, UnknownName
-from wherefrom.model.tasks.task import tokenized
 from wherefrom.model.text_model import TextModel
 from wherefrom.registry import check_options, find_method
 
@@ -37,12 +36,12 @@ def test_a_text_that_fits_is_explained_as_it_is() -> None:
 @pytest.mark.parametrize("family", ["bert", "gpt2"])
 def test_windows_cover_the_text_and_overlap(family: str) -> None:
     model = tiny(family, torch.float64)
-    whole = tokenized(model, LONG, None, None)
+    whole = model.reading.tokenize(LONG, None, None)
     windows = windows_of(model, whole)
     assert len(windows) > 2
     special = {place for place, added in enumerate(whole.special) if added}
     for window in windows:
-        assert len(window.encoding) <= (model.limit or 0)
+        assert len(window.encoding) <= (model.reading.limit or 0)
         assert special <= set(window.places)
         assert window.encoding.input_ids == tuple(whole.input_ids[place] for place in window.places)
         assert window.encoding.offsets == tuple(whole.offsets[place] for place in window.places)
@@ -55,7 +54,7 @@ def test_windows_cover_the_text_and_overlap(family: str) -> None:
 def test_scores_are_the_means_of_the_windows_own(method: str) -> None:
     model = tiny("bert", torch.float64)
     found = Model(model).explain(LONG, method, 1, long="windows")
-    whole = tokenized(model, LONG, None, None)
+    whole = model.reading.tokenize(LONG, None, None)
     windows = windows_of(model, whole)
     row = find_method(method)
     options = check_options(method, row.function, {})
@@ -80,7 +79,7 @@ def test_scores_are_the_means_of_the_windows_own(method: str) -> None:
 def test_a_sum_of_words_is_the_same_in_every_window() -> None:
     words = deepcopy(tokenizer())
     words.model_max_length = 8
-    model = TextModel(additive_model(good=2.0, bad=-3.0, film=0.5).network, words)
+    model = TextModel.of(additive_model(good=2.0, bad=-3.0, film=0.5).network.module, words)
     text = "good film bad bad film good film good good bad film film good bad"
     weights = {"good": 2.0, "bad": -3.0, "film": 0.5}
     with warnings.catch_warnings():

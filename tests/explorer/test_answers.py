@@ -43,7 +43,7 @@ def client(server: ExplorerServer) -> Iterator[Client]:
 def chances(model: TextModel, ids: list[int]) -> list[float]:
     """The probability of every class for these ids, by the network itself."""
     with torch.no_grad():
-        logits = model.network(input_ids=torch.tensor([ids])).logits[0]
+        logits = model.network.module(input_ids=torch.tensor([ids])).logits[0]
     return [float(one) for one in logits.double().softmax(-1)]
 
 
@@ -53,7 +53,7 @@ def without(model: TextModel, words: list[int], fill: str = "delete") -> list[in
     hidden = [place for place, word in enumerate(encoding.word_of) if word in words]
     if fill == "delete":
         return [token for place, token in enumerate(encoding.input_ids) if place not in hidden]
-    filler = int(getattr(model.tokenizer, f"{fill}_token_id"))
+    filler = int(getattr(model.reading.tokenizer, f"{fill}_token_id"))
     return [filler if place in hidden else token for place, token in enumerate(encoding.input_ids)]
 
 
@@ -172,8 +172,10 @@ def test_eight_people_at_once_get_their_own_answers(client: Client) -> None:
         ids, hidden = list(units.encoding.input_ids), units.tokens(question["hidden"])
         if question["fill"] == "mask":
             ids = [4 if place in hidden else token for place, token in enumerate(ids)]
-            assert model.tokenizer.mask_token_id in (3, 4)
-            ids = [model.tokenizer.mask_token_id if place in hidden else token for place, token in enumerate(ids)]
+            assert model.reading.tokenizer.mask_token_id in (3, 4)
+            ids = [
+                model.reading.tokenizer.mask_token_id if place in hidden else token for place, token in enumerate(ids)
+            ]
         else:
             ids = [token for place, token in enumerate(ids) if place not in hidden]
         expected.append(chances(model, ids)[int(question["target"][-1])])
@@ -190,7 +192,7 @@ def test_eight_people_at_once_get_their_own_answers(client: Client) -> None:
 
 
 def test_the_same_click_is_asked_once(server: ExplorerServer, client: Client) -> None:
-    network, calls = server.shelf.service(0).model.network, list[int]()
+    network, calls = server.shelf.service(0).model.network.module, list[int]()
     client.ask("hide", hidden=[2, 7])
     handle = network.register_forward_hook(lambda *_: calls.append(1))
     try:

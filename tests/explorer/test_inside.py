@@ -22,6 +22,7 @@ from wherefrom.core.arrays import Numbers
 from wherefrom.explorer.hiding import logits_without
 from wherefrom.explorer.limits import Limits
 from wherefrom.explorer.serve import ExplorerServer
+from wherefrom.model.network import inputs_of
 from wherefrom.report.pieces import token_labels
 
 
@@ -73,13 +74,13 @@ def test_a_head_that_is_switched_off_adds_nothing(family: str) -> None:
     model = make_model(family)
     encoding = model.encode("the film was not bad.")
     found = logits_without(model, encoding, [(1, 2)])
-    weight: Any = model.anatomy.blocks[1].attention_out.weight
+    weight: Any = model.network.anatomy.blocks[1].attention_out.weight
     size = weight.shape[0 if family == "gpt2" else 1] // 4
     with torch.no_grad():
-        before = model.network(**model.batch([encoding])).logits[0]
+        before = model.network.module(**inputs_of(model.network, [encoding])).logits[0]
         columns = weight[2 * size : 3 * size] if family == "gpt2" else weight[:, 2 * size : 3 * size]
         columns.zero_()
-        expected = model.network(**model.batch([encoding])).logits[0]
+        expected = model.network.module(**inputs_of(model.network, [encoding])).logits[0]
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
     assert not torch.allclose(before, expected, rtol=1e-3)
 
@@ -92,7 +93,7 @@ def test_switching_heads_off_by_request(client: Client) -> None:
     assert found["whole"] == pytest.approx(client.ask("read")["probability"], rel=1e-5)
     assert "Layer 1 has 4 heads; there is no head 10." in client.ask("heads", off=[[0, 9]], status=400)["error"]
     assert "not seen" in client.ask("heads", off=[[7, 0]], status=400)["error"]
-    assert not any(module._forward_hooks for module in tiny("bert").network.modules())
+    assert not any(module._forward_hooks for module in tiny("bert").network.module.modules())
 
 
 def test_long_texts_have_no_patterns() -> None:
@@ -110,7 +111,7 @@ def test_a_language_model_goes_on_and_each_token_can_be_explained() -> None:
             if "end" in line:
                 break
             with torch.no_grad():
-                logits = model.network(input_ids=torch.tensor([ids])).logits[0, -1]
+                logits = model.network.module(input_ids=torch.tensor([ids])).logits[0, -1]
             token = line["token"]
             assert token["id"] == int(logits.argmax())
             assert token["probability"] == pytest.approx(float(logits.double().softmax(-1).max()), rel=1e-4)

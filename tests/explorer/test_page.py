@@ -302,7 +302,7 @@ def test_a_word_is_outlined_everywhere(page: Any) -> None:
 def test_a_slow_method_can_be_stopped(page: Any, server: ExplorerServer) -> None:
     explained(page)
     service = server.shelf.service(0)
-    with service.model.turns.turn(click=True):  # nobody else gets a pass, so that the method cannot be ready before
+    with service.network.turns.turn(click=True):  # nobody else gets a pass, so that the method cannot be ready before
         page.select_option("#add-method", "kernel_shap")
         page.wait_for_selector(".row[data-method=kernel_shap] .spin")
         page.click("#stop")

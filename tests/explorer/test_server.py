@@ -29,6 +29,7 @@ from wherefrom.explorer.limits import Limits, TooBusy
 from wherefrom.explorer.serve import ExplorerServer, is_local
 from wherefrom.explorer.service import ModelService, PlainData
 from wherefrom.explorer.turns import Turns
+from wherefrom.model.network import inputs_of
 from wherefrom.report.colour import DARK, LIGHT
 
 SMALL = Limits(body=6000, characters=500, methods=2, clicks=4, computations=1, turns=1)
@@ -223,7 +224,7 @@ def test_errors_show_neither_paths_nor_tracebacks(client: Client, monkeypatch: p
 def test_a_model_that_fails_says_so() -> None:
     with serving() as running, Client(running) as asking:
         with torch.no_grad():
-            for parameter in running.shelf.service(0).model.network.parameters():
+            for parameter in running.shelf.service(0).model.network.module.parameters():
                 parameter.fill_(torch.nan)
         assert "NaN" in asking.ask("read", status=400)["error"]
 
@@ -345,8 +346,8 @@ def test_a_stream_that_nobody_reads_stops(server: ExplorerServer) -> None:
         try:
             encoding = service.encode(text, None)
             while True:
-                inputs = service.model.batch([encoding])
-                service.model.logits(inputs, service.asker().count)
+                inputs = inputs_of(service.model.network, [encoding])
+                service.model.run(inputs, service.asker().count)
                 passes.append(1)
                 if len(passes) == 1:
                     yield {"going": True}
@@ -373,7 +374,7 @@ def test_a_reader_who_leaves_stops_the_computation(server: ExplorerServer, monke
         yield {"going": True}
         try:
             while True:
-                service.model.logits(service.model.batch([service.encode(TEXT, None)]), service.asker().count)
+                service.model.run(inputs_of(service.model.network, [service.encode(TEXT, None)]), service.asker().count)
         finally:
             stopped.set()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,8 @@ from wherefrom.case.asking import Asker
 from wherefrom.core.comparison import Comparison, Grade
 from wherefrom.errors import BadOption, EmptyText, MissingToken, UnknownName, WherefromError
 from wherefrom.grading.compare import Comparer, Query, chosen_methods, chosen_metrics
+from wherefrom.model.network import inputs_of
+from wherefrom.model.text_model import TextModel
 from wherefrom.registry import all_methods, all_metrics
 
 TEXT = "the film was not bad , but very dull !"
@@ -109,7 +110,9 @@ def test_multi_label_models_are_graded_by_each_label() -> None:
     network = make_network("bert", labels=4, problem_type="multi_label_classification", dtype=torch.float64)
     model = Model(wherefrom.load((network, tokenizer())).text_model)
     labels = model.predicted(TEXT)
-    likely = network(**model.text_model.batch([model.text_model.encode(TEXT)])).logits[0].sigmoid().tolist()
+    likely = (
+        network(**inputs_of(model.text_model.network, [model.text_model.encode(TEXT)])).logits[0].sigmoid().tolist()
+    )
     assert (
         labels == [label for label, chance in zip(model.labels, likely, strict=True) if chance >= 0.5]
         or len(labels) == 1
@@ -250,8 +253,9 @@ def test_options_of_methods_and_metrics() -> None:
 
 def test_a_fill_that_is_not_there() -> None:
     model = make_model("llama")
-    model = replace(model, tokenizer=deepcopy(model.tokenizer))  # tests share tokenizers
-    model.tokenizer.unk_token = None
+    words = deepcopy(model.reading.tokenizer)  # tests share tokenizers
+    words.unk_token = None
+    model = TextModel.of(model.network.module, words)
     whole = Model(model)
     grade = whole.compare(TEXT, ["saliency"], ["rft"]).grades[0][0]
     assert (grade.fill, grade.details["instead_of"]) == ("pad", "unk")
@@ -377,11 +381,11 @@ def test_the_answer_is_looked_for_where_it_stands() -> None:
 
 def test_nothing_is_left_on_the_model() -> None:
     model = make_model("bert")
-    before = {name: value.clone() for name, value in model.network.state_dict().items()}
+    before = {name: value.clone() for name, value in model.network.module.state_dict().items()}
     Model(model).compare(TEXT, QUICK, "all")
-    assert all(torch.equal(before[name], value) for name, value in model.network.state_dict().items())
-    assert all(not module._forward_hooks and not module._forward_pre_hooks for module in model.network.modules())
-    assert not model.network.training
+    assert all(torch.equal(before[name], value) for name, value in model.network.module.state_dict().items())
+    assert all(not module._forward_hooks and not module._forward_pre_hooks for module in model.network.module.modules())
+    assert not model.network.module.training
 
 
 def test_a_saved_comparison_is_whole(tmp_path: Path) -> None:
@@ -411,7 +415,7 @@ def test_one_token_with_all_the_length_gets_a_note() -> None:
     model = make_model("gpt2", dtype=torch.float64)
     assert not any("of the scores is at token" in note for note in Model(model).explain(TEXT, "globenc").notes)
     with torch.no_grad():
-        model.network.get_parameter("transformer.wpe.weight")[0] *= 1e6
+        model.network.module.get_parameter("transformer.wpe.weight")[0] *= 1e6
     found = Model(model).explain(TEXT, "globenc")
     assert found.scores[0] > 0.99
     assert any("at token 1" in note for note in found.notes)

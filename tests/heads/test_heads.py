@@ -293,8 +293,8 @@ def test_spacy_parses() -> None:
 def test_the_command(tmp_path: Path) -> None:
     folder = tmp_path / "model"
     model = tiny("bert")
-    model.network.save_pretrained(folder)
-    model.tokenizer.save_pretrained(folder)
+    model.network.module.save_pretrained(folder)
+    model.reading.tokenizer.save_pretrained(folder)
     data, out, plot = tmp_path / "trees.conllu", tmp_path / "heads.json", tmp_path / "heads.png"
     data.write_text(CONLLU)
     command = ["heads", "--model", str(folder), "--data", str(data), "--gold", "--out", str(out), "--plot", str(plot)]
@@ -328,8 +328,8 @@ def test_the_command(tmp_path: Path) -> None:
 
 def test_doctor_follows_relevance(tmp_path: Path) -> None:
     model = tiny("llama")
-    model.network.save_pretrained(tmp_path)
-    model.tokenizer.save_pretrained(tmp_path)
+    model.network.module.save_pretrained(tmp_path)
+    model.reading.tokenizer.save_pretrained(tmp_path)
     result = CliRunner().invoke(app, ["doctor", str(tmp_path), "--relevance", "--json"], catch_exceptions=False)
     found = json.loads(result.stdout)
     assert found["layers"] == pytest.approx([1, 1, 1], abs=1e-5)

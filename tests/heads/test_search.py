@@ -69,7 +69,7 @@ def planted() -> TextModel:
             out.weight[:, number * head] = sign * 4.0 * torch.linspace(-1, 1, size)
         network.bert.pooler.dense.weight[0, 5] = 1.0
         network.classifier.weight[0, 0], network.classifier.weight[1, 0] = -2.0, 2.0
-    return TextModel(network, tokenizer(), name="planted")
+    return TextModel.of(network, tokenizer(), name="planted")
 
 
 @pytest.fixture(scope="module")
@@ -172,8 +172,8 @@ def test_mistakes_are_said(model: TextModel, tmp_path: Path) -> None:
 
 def test_the_command(model: TextModel, tmp_path: Path) -> None:
     folder, data, out = tmp_path / "model", tmp_path / "texts.jsonl", tmp_path / "heads.json"
-    model.network.save_pretrained(folder)
-    model.tokenizer.save_pretrained(folder)
+    model.network.module.save_pretrained(folder)
+    model.reading.tokenizer.save_pretrained(folder)
     data.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
     command = ["heads", "--model", str(folder), "--data", str(data), "--search", "comprehensiveness", "--out", str(out)]
     shown = CliRunner().invoke(app, command, catch_exceptions=False).output

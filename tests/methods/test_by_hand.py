@@ -19,6 +19,8 @@ from wherefrom.case.sublayers import sublayers_of
 from wherefrom.errors import BadOption
 from wherefrom.methods import integrated_gradients
 from wherefrom.methods.integrated_gradients import quadrature
+from wherefrom.model.hiding import fill_vector
+from wherefrom.model.network import embedding_table
 from wherefrom.model.recording import Attention
 from wherefrom.registry import find_method
 
@@ -79,7 +81,7 @@ def test_reductions_of_input_x_gradient() -> None:
 
 def test_occlusion_hides_whole_words_and_sentences() -> None:
     model = additive_model(good=2.0, bad=-3.0, film=0.5, x=1.0)
-    model.embedding_table.data[model.tokenizer.convert_tokens_to_ids("##x")] = torch.tensor([2.0, 2.0])
+    embedding_table(model.network).data[model.reading.tokenizer.convert_tokens_to_ids("##x")] = torch.tensor([2.0, 2.0])
     words = Model(model).explain("good xx. bad film.", "occlusion", target=1, level="word")
     assert dict(zip(words.tokens, words.scores, strict=True))["xx"] == pytest.approx(5.0)  # x and ##x together
     sentences = Model(model).explain("Good xx. Bad film.", "occlusion", target=1, level="sentence")
@@ -235,7 +237,7 @@ def test_steps_are_doubled_until_the_gap_is_small(monkeypatch: pytest.MonkeyPatc
     """A function that rises in a narrow place: 50 gradients miss it, a few hundred do not."""
     case = additive_case(good=2.0, bad=-3.0)
     leaf = case.embeddings
-    start = torch.where(case.special[:, None], leaf, case.model.embedding_of("mask"))
+    start = torch.where(case.special[:, None], leaf, fill_vector(case.model, "mask"))
 
     def gradient_along(embeddings: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         way = (leaf - start).flatten()

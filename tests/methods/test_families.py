@@ -18,6 +18,8 @@ from wherefrom.api import Model
 from wherefrom.case.passes import Passes
 from wherefrom.errors import NotSeen
 from wherefrom.model.families import known_types
+from wherefrom.model.hiding import fill_token
+from wherefrom.model.network import inputs_of
 from wherefrom.model.relevance.double import graph_tensor, paired
 from wherefrom.model.relevance.mode import relevance_mode
 from wherefrom.model.relevance.propagation import Propagation, RuleSet
@@ -53,15 +55,15 @@ def test_attention_is_seen_and_words_are_hidden(family: str) -> None:
         total = layer.probs.sum(-1, keepdim=True)  # less than one where heads may attend to a sink, which is no token
         assert (total < 1).all() if family in WITH_SINKS else (total - 1).abs().max() < tolerance
         assert_close(layer.scores.softmax(-1) * total, layer.probs, tolerance=tolerance)
-    encodings = [model.encode(text) for text in (TEXT, "a great film")[: 1 + model.takes_batches]]
-    inputs, replaced = model.batch(encodings), model.batch(encodings)["input_ids"].clone()
-    replaced[:, 2] = model.filler("unk")  # which moves no position, as a padding id might
+    encodings = [model.encode(text) for text in (TEXT, "a great film")[: 1 + model.network.facts.takes_batches]]
+    inputs, replaced = inputs_of(model.network, encodings), inputs_of(model.network, encodings)["input_ids"].clone()
+    replaced[:, 2] = fill_token(model, "unk")  # which moves no position, as a padding id might
     with torch.no_grad():
-        expected = model.logits({**inputs, "input_ids": replaced}, PassCount(), whole=True)
-        found = model.logits(inputs, PassCount(), model.embed(replaced), whole=True)
-        plain = model.logits(inputs, PassCount(), whole=True)
-        alone = torch.cat([model.logits(model.batch([one]), PassCount(), whole=True) for one in encodings])
-        short = model.logits(inputs, PassCount())
+        expected = model.run({**inputs, "input_ids": replaced}, PassCount(), whole=True)
+        found = model.run(inputs, PassCount(), model.network.embed(replaced), whole=True)
+        plain = model.run(inputs, PassCount(), whole=True)
+        alone = torch.cat([model.run(inputs_of(model.network, [one]), PassCount(), whole=True) for one in encodings])
+        short = model.run(inputs, PassCount())
     assert (expected - plain).abs().max() > 1e-4 * expected.abs().max()  # hiding does something
     assert_close(found, expected, tolerance=tolerance, what="hidden")
     assert_close(plain, alone, tolerance=tolerance, what="in a batch")
@@ -112,10 +114,10 @@ def test_rules_keep_relevance_and_leave_answers_and_gradients_as_they_are(family
 def test_a_model_that_padding_changes_reads_one_text_at_a_time(family: str) -> None:
     """XLNet reads the last position, which is padding in a batch; the others convolve padding with its neighbours."""
     model = family_model(family)
-    assert not model.takes_batches
+    assert not model.network.facts.takes_batches
     alone, together = (Model(model).explain(some, "saliency") for some in ([TEXT], ["a film", TEXT, "very dull"]))
     assert_close(together[1].scores, alone[0].scores, tolerance=tolerance_of(model))
-    assert family_model("bert").takes_batches
+    assert family_model("bert").network.facts.takes_batches
 
 
 @pytest.mark.parametrize(
@@ -148,7 +150,7 @@ def test_settings_that_change_the_blocks_are_followed(family: str, setting: dict
 )
 def test_settings_that_no_row_knows_are_refused_by_name(family: str, setting: dict[str, object]) -> None:
     with pytest.raises(NotSeen, match=next(iter(setting))):
-        make_model(family, **setting).anatomy  # noqa: B018
+        make_model(family, **setting).network.anatomy  # noqa: B018
 
 
 def test_experts_in_groups_get_the_relevance_of_experts_one_by_one() -> None:
@@ -170,7 +172,7 @@ def test_experts_one_after_the_other_are_refused_with_the_way_out_by_relevance(f
     for method in ("saliency", "alti", "occlusion"):
         one, other = (Model(each).explain(TEXT, method).scores for each in (model, together))
         assert_close(one, other, tolerance=tolerance_of(model), what=method)
-    model.network.set_experts_implementation("batched_mm")
+    model.network.module.set_experts_implementation("batched_mm")
     one, other = (Model(each).explain(TEXT, "attn_lrp").scores for each in (model, together))
     assert_close(one, other, tolerance=tolerance_of(model))
 
@@ -183,7 +185,7 @@ def test_routing_is_held_fixed_by_relevance_and_followed_by_gradients() -> None:
     def constant(_: torch.nn.Module, __: object, given: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
         return tuple(one.detach() for one in given)
 
-    handles = [router.register_forward_hook(constant) for router in model.anatomy.routers]
+    handles = [router.register_forward_hook(constant) for router in model.network.anatomy.routers]
     after = {name: Model(model).explain(TEXT, name).scores for name in ("cp_lrp", "saliency")}
     for handle in handles:
         handle.remove()

@@ -89,7 +89,7 @@ def test_threads_change_nothing(family: str) -> None:
             for name in METHODS:
                 for one, other in zip(alone[name], found[name], strict=True):
                     assert_same(one, other, tolerance=tolerance_of(model))
-    assert hooks_of(model.network) == 0
+    assert hooks_of(model.network.module) == 0
 
 
 def hooks_of(network: nn.Module) -> int:
@@ -99,7 +99,7 @@ def hooks_of(network: nn.Module) -> int:
 
 def trace(model: TextModel) -> dict[str, Any]:
     """Everything a method might leave behind."""
-    network = model.network
+    network = model.network.module
     return {
         "hooks": hooks_of(network),
         "config": copy.deepcopy(network.config.to_dict()),
@@ -111,19 +111,19 @@ def trace(model: TextModel) -> dict[str, Any]:
         "weights": [p.detach().clone().sum().item() for p in network.parameters()],
         "forward": ["forward" in vars(m) for m in network.modules()],
         "tokenizer": (
-            len(model.tokenizer),
-            model.tokenizer.padding_side,
-            model.tokenizer.truncation_side,
-            repr(model.tokenizer),
+            len(model.reading.tokenizer),
+            model.reading.tokenizer.padding_side,
+            model.reading.tokenizer.truncation_side,
+            repr(model.reading.tokenizer),
         ),
-        "tokenizer state": model.tokenizer.backend_tokenizer.to_str(),
+        "tokenizer state": model.reading.tokenizer.backend_tokenizer.to_str(),
     }
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_model_is_left_as_found(family: str) -> None:
     model = make_model(family)
-    next(iter(model.network.parameters())).requires_grad_(False)  # as found also means: not all alike
+    next(iter(model.network.module.parameters())).requires_grad_(False)  # as found also means: not all alike
     before = trace(model)
     explain_all(model, TEXTS[:2])
     assert trace(model) == before
@@ -137,7 +137,7 @@ class Stumble(RuntimeError):
 def test_also_after_an_exception_inside_the_pass(family: str) -> None:
     model = make_model(family)
     before = trace(model)
-    inner = model.anatomy.blocks[-1].attention_out
+    inner = model.network.anatomy.blocks[-1].attention_out
 
     def stumble(*_: Any) -> None:
         raise Stumble

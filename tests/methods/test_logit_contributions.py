@@ -17,6 +17,7 @@ from wherefrom.api import Model
 from wherefrom.case.case import make_cases
 from wherefrom.errors import BadOption
 from wherefrom.methods.logit_contributions import logit_contributions
+from wherefrom.model.network import inputs_of
 from wherefrom.registry import find_method
 
 TEXT = "the film was not bad, but dull!"
@@ -32,8 +33,8 @@ def norm_matrix(norm: nn.LayerNorm, u: Tensor) -> Tensor:
 def slowly(text: str, target: int) -> tuple[list[Tensor], list[float], float]:
     """For every layer the contributions of its positions, and what no position contributes behind it; and the logit."""
     model = make_model("bert", dtype=torch.float64, attn_implementation="eager")
-    network: Any = model.network
-    out = network(**model.batch([model.encode(text)]), output_attentions=True, output_hidden_states=True)
+    network: Any = model.network.module
+    out = network(**inputs_of(model.network, [model.encode(text)]), output_attentions=True, output_hidden_states=True)
     hidden = [one[0].detach() for one in out.hidden_states]
     last = out.hidden_states[-1]
     (slope,) = torch.autograd.grad(out.logits[0, target], last)
@@ -114,7 +115,7 @@ def test_without_mlp_and_activation_it_is_cp_lrp() -> None:
     """What differs from cp_lrp are activations: without any, and counted at the words, the two are the same."""
     model = make_model("llama", dtype=torch.float64)  # no positions are added, and no bias
     with torch.no_grad():
-        for block in model.anatomy.blocks:
+        for block in model.network.anatomy.blocks:
             for part in block.mlp:
                 for weight in part.parameters():
                     weight.zero_()

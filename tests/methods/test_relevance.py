@@ -72,7 +72,7 @@ def test_modified_gradients_keep_nothing_as_large_as_attention() -> None:
     (cases,) = make_cases(model, [encoding], [model.target(1)], reads=["modified_gradient"])
     with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x.shape) or x, lambda x: x):  # type: ignore[func-returns-value]
         cases[0].relevance("attnlrp", "words")
-    heads = model.network.config.num_attention_heads
+    heads = model.network.module.config.num_attention_heads
     assert kept
     assert not [shape for shape in kept if shape[-2:] == (len(encoding), len(encoding)) and shape[-3] == heads]
 
@@ -328,7 +328,7 @@ def test_random_and_corrupted_masks() -> None:
 
 def test_a_logit_of_exactly_zero() -> None:
     model = make_model("bert", dtype=torch.float64)
-    classifier = model.network.get_submodule("classifier")
+    classifier = model.network.module.get_submodule("classifier")
     assert isinstance(classifier, nn.Linear)
     with torch.no_grad():
         classifier.weight[1] = 0

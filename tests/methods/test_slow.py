@@ -12,6 +12,8 @@ from torch import Tensor
 from toys import case_of
 
 from wherefrom.case.case import Attribution, Case
+from wherefrom.model.hiding import fill_vector
+from wherefrom.model.network import inputs_of
 from wherefrom.registry import find_method
 
 TEXT = "the film was not bad, but dull!"
@@ -21,8 +23,8 @@ class Slow:
     """One eager pass of transformers' own, with gradients at everything it returns."""
 
     def __init__(self, case: Case, target: int) -> None:
-        eager = make_model("bert", dtype=torch.float64, attn_implementation="eager").network
-        out = eager(**case.model.batch([case.encoding]), output_attentions=True, output_hidden_states=True)
+        eager = make_model("bert", dtype=torch.float64, attn_implementation="eager").network.module
+        out = eager(**inputs_of(case.model.network, [case.encoding]), output_attentions=True, output_hidden_states=True)
         kept = [*out.attentions, *out.hidden_states]
         slopes = torch.autograd.grad(out.logits[0, target], kept)
         self.layers, (_, self.heads, self.tokens, _) = len(out.attentions), out.attentions[0].shape
@@ -102,16 +104,16 @@ def test_capture_is_what_transformers_computes() -> None:
 @pytest.mark.parametrize("family", ["bert", "roberta", "modernbert", "gpt2"])
 def test_gradient_methods_equal_captum(family: str) -> None:
     case = case_of(make_model(family, dtype=torch.float64), TEXT, target=1)
-    model, inputs = case.model, case.model.batch([case.encoding])
+    model, inputs = case.model, inputs_of(case.model.network, [case.encoding])
 
     def score(embeddings: Tensor) -> Tensor:
         rows = {name: value.expand(len(embeddings), -1) for name, value in inputs.items()}
-        return model.logits(rows, case.own_count, embeddings)
+        return model.run(rows, case.own_count, embeddings)
 
     leaf = case.embeddings[None].requires_grad_()
     slopes = Saliency(score).attribute(leaf, target=1, abs=False)[0]
     torch.testing.assert_close(find_method("saliency")(case), slopes.norm(dim=-1), rtol=1e-9, atol=1e-12)
-    hidden = model.embedding_of(model.usual_fill())
+    hidden = fill_vector(model, model.hiding.usual_fill())
     baseline = torch.where(case.special[:, None], case.embeddings, hidden)[None]
     expected = IntegratedGradients(score).attribute(
         leaf, baselines=baseline, target=1, n_steps=20, method="gausslegendre"
@@ -128,7 +130,7 @@ def test_the_gap_is_what_the_scores_miss() -> None:
     gaps = {}
     for steps in (2, 50, 400):
         given = find_method("integrated_gradients")(case, steps=steps)
-        start = torch.where(case.special[:, None], case.embeddings, case.model.embedding_of("mask"))[None]
+        start = torch.where(case.special[:, None], case.embeddings, fill_vector(case.model, "mask"))[None]
         promised = case.target.score(case.logits[None]) - case.score_along(start)
         assert given.gap == pytest.approx((promised - given.scores.sum()).item(), abs=1e-12)
         gaps[steps] = abs(given.gap)

@@ -28,6 +28,7 @@ from wherefrom.errors import BadFile, BadOption
 from wherefrom.methods.coalitions import choose, draw_pairs, fit_pairs
 from wherefrom.methods.lime import fit_linear
 from wherefrom.methods.surrogate import every_part
+from wherefrom.model.network import embedding_table
 from wherefrom.registry import find_method
 
 BOTH = ["lime", "kernel_shap"]
@@ -65,7 +66,7 @@ def test_a_score_that_never_changes_is_told_wholly() -> None:
     found = run("lime", additive_case(good=0.0, bad=0.0, film=1e-9))
     assert found.notes == ("The linear model tells 100% of how the score varies between 8 samples.",)
     constant = additive_model(good=0.0)
-    constant.embedding_table.data[constant.tokenizer.cls_token_id] = torch.tensor(
+    embedding_table(constant.network).data[constant.reading.tokenizer.cls_token_id] = torch.tensor(
         [0.1, 0.6]
     )  # never hidden, and no round number
     told = run("lime", case_of(constant, "good film", target=1))
@@ -76,7 +77,7 @@ def test_a_score_that_never_changes_is_told_wholly() -> None:
 @pytest.mark.parametrize("method", BOTH)
 def test_words_and_sentences_are_hidden_whole(method: str) -> None:
     model = additive_model(good=2.0, bad=-3.0, film=0.5, x=1.0)
-    model.embedding_table.data[model.tokenizer.convert_tokens_to_ids("##x")] = torch.tensor([2.0, 2.0])
+    embedding_table(model.network).data[model.reading.tokenizer.convert_tokens_to_ids("##x")] = torch.tensor([2.0, 2.0])
     words = Model(model).explain("good xx. bad film.", method, target=1, level="word")
     assert dict(zip(words.tokens, words.scores, strict=True))["xx"] == pytest.approx(
         5.0, abs=1e-5

@@ -22,6 +22,7 @@ from wherefrom.errors import BadOption, NotDefined
 from wherefrom.grading import grade
 from wherefrom.grading.evidence import Answers, Evidence
 from wherefrom.grading.grade import ConfiguredMetric, score_many, shared_questions
+from wherefrom.model.hiding import fill_token
 from wherefrom.registry import all_metrics, find_metric, metric
 
 TEXT = "the film was not bad, but dull!"
@@ -103,13 +104,13 @@ def test_the_logits_of_every_class_are_those_of_the_rows_that_were_asked(
         np.testing.assert_allclose(answers.probabilities, ends[0] * ends[1], rtol=1e-9)
         return
     for kept, logits in zip(answers.keep, answers.logits, strict=True):
-        hidden = np.where(kept, encoding.input_ids, reader.filler("unk")).tolist()
+        hidden = np.where(kept, encoding.input_ids, fill_token(reader, "unk")).tolist()
         left = [place for place, keep in enumerate(kept) if keep or fill != "delete"]
         if not left:
             continue
         ids = torch.tensor([[hidden[place] for place in left]])
         with torch.no_grad():
-            expected = reader.network(input_ids=ids, attention_mask=torch.ones_like(ids)).logits[0]
+            expected = reader.network.module(input_ids=ids, attention_mask=torch.ones_like(ids)).logits[0]
         expected = expected[-1] if task == "causal_lm" else expected
         np.testing.assert_allclose(logits, expected.numpy(), rtol=0, atol=1e-9)
 

@@ -46,14 +46,14 @@ def bert(head: str) -> TextModel:
     with torch.no_grad():
         network.classifier.weight.copy_(torch.tensor(HEAD["weight"] if head == "trained" else GOLDEN["head"]))
         network.classifier.bias.copy_(torch.tensor(HEAD["bias"]) if head == "trained" else torch.zeros(2))
-    return TextModel(network, tokenizer)
+    return TextModel.of(network, tokenizer)
 
 
 def read(model: TextModel, ids: Any, *, separators: bool = False) -> Encoding:
     """As the public code reads it: token types are all zero, and of a pair's separators mostly only the last is
     special.
     """
-    tokens = tuple(model.tokenizer.convert_ids_to_tokens(ids))
+    tokens = tuple(model.reading.tokenizer.convert_ids_to_tokens(ids))
     ends = (-1, *(-1 if separators and token == "[SEP]" else 0 for token in tokens[1:-1]), -1)
     return Encoding(" ".join(tokens), None, tokens, tuple(ids), (0,) * len(ids), tuple((0, 0) for _ in ids), ends)
 
@@ -75,7 +75,7 @@ def answered(
 @pytest.mark.parametrize("scores", ["alti", "rollout", "index_desc", "ties"])
 def test_comprehensiveness_and_sufficiency_without_the_envelope_and_with_it(place: int, scores: str) -> None:
     model, value = bert("random"), GOLDEN["comp_suff"]["values"][place]
-    encoding = read(model, model.tokenizer.convert_tokens_to_ids(GOLDEN["comp_suff"]["tokens"][place]))
+    encoding = read(model, model.reading.tokenizer.convert_tokens_to_ids(GOLDEN["comp_suff"]["tokens"][place]))
     golden = value[scores]
     for metric, curve, mean in (
         (Comprehensiveness(bins="eraser"), "comp_curve_raw", "comp_no_envelope"),
@@ -123,7 +123,7 @@ def test_the_metrics_of_optimus(place: int, label: int) -> None:
 )  # 2 has words of several pieces, which the public code reads anew from changed text
 def test_the_questions_of_optimus(place: int) -> None:
     model, value = bert("random"), GOLDEN["optimus"]["values"][place]
-    encoding = read(model, model.tokenizer.convert_tokens_to_ids(GOLDEN["optimus"]["tokens"][place]))
+    encoding = read(model, model.reading.tokenizer.convert_tokens_to_ids(GOLDEN["optimus"]["tokens"][place]))
     scores = [0.0, *value["normal"]["w"], 0.0]
     for label in (0, 1):
         _, answers = answered(model, encoding, Rft(), scores, label)

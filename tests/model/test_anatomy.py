@@ -13,6 +13,7 @@ from wherefrom.api import Model
 from wherefrom.doctor import examine
 from wherefrom.errors import NotSeen
 from wherefrom.model.families import family_of, known_types
+from wherefrom.model.network import inputs_of
 from wherefrom.model.text_model import TextModel
 
 TEXT = "the film was not bad, but dull!"
@@ -46,7 +47,7 @@ def test_a_wrong_row_is_found_out(wrong: dict[str, object], monkeypatch: pytest.
     monkeypatch.setattr(anatomy_module, "family_of", lambda _: replace(right, **wrong))  # type: ignore[arg-type]
     model = make_model("bert")
     with torch.no_grad():  # norms as they start out are all alike
-        model.anatomy.blocks[0].module.output.LayerNorm.weight.fill_(2.0)  # type: ignore[union-attr, operator]
+        model.network.anatomy.blocks[0].module.output.LayerNorm.weight.fill_(2.0)  # type: ignore[union-attr, operator]
     assert case_of(model, TEXT).rebuild_error() > 1e-2
     found = examine(Model(model))
     assert found["broken"]
@@ -73,18 +74,18 @@ def test_a_head_unlike_its_family_s_is_found_out() -> None:
             return hidden.mean(1)
 
     network.base_model.pooler = MeanPooler()
-    model = TextModel(network, tokenizer())
-    assert not model.skips_unread
-    assert model.decision_position == "every"
+    model = TextModel.of(network, tokenizer())
+    assert not model.network.facts.skips_unread
+    assert model.network.facts.decision_position == "every"
     encoding = model.encode(TEXT)
     torch.testing.assert_close(
         case_of(model, encoding).row_read, torch.full((len(encoding),), 1 / len(encoding)).double()
     )
-    assert tiny("bert").decision_position == "first"
-    assert tiny("gpt2").decision_position == "last"
-    assert tiny("bert").skips_unread
+    assert tiny("bert").network.facts.decision_position == "first"
+    assert tiny("gpt2").network.facts.decision_position == "last"
+    assert tiny("bert").network.facts.skips_unread
     with torch.no_grad():
-        expected = network(**model.batch([model.encode(TEXT)])).logits.softmax(-1)[0]
+        expected = network(**inputs_of(model.network, [model.encode(TEXT)])).logits.softmax(-1)[0]
     for method in ("attcat", "saliency", "occlusion", "integrated_gradients"):
         found = Model(model).explain(TEXT, method).probabilities
         assert list(found.values()) == pytest.approx(expected.tolist(), rel=1e-9)
@@ -120,7 +121,7 @@ def test_fused_attention_is_refused() -> None:
     network = make_network("bert")
     network.config._attn_implementation = "flash_attention_2"
     with pytest.raises(NotSeen, match="attn_implementation='sdpa'"):
-        _ = TextModel(network, tokenizer()).anatomy
+        _ = TextModel.of(network, tokenizer()).network.anatomy
 
 
 def test_attention_that_was_not_seen_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,6 +134,6 @@ def test_attention_that_was_not_seen_is_refused(monkeypatch: pytest.MonkeyPatch)
 
 def test_compiled_models_are_refused() -> None:
     model = make_model("bert")
-    compiled = torch.compile(model.network)
+    compiled = torch.compile(model.network.module)
     with pytest.raises(NotSeen, match="compiled"):
         anatomy_module.dissect(compiled)  # type: ignore[arg-type]

@@ -15,6 +15,7 @@ from tiny_models import tokenizer
 
 import wherefrom
 from wherefrom.errors import BadOption, EmptyText, ModelFailed, NotSeen, UnknownName, WrongModel
+from wherefrom.model.network import inputs_of
 from wherefrom.model.text_model import PassCount
 
 WEIGHTS = {"good": 2.0, "bad": -3.0, "film": 0.5, "[MASK]": 0.25}
@@ -197,5 +198,5 @@ def test_kinds_of_outputs() -> None:
     model = wherefrom.load(scores).text_model
     encoding = model.encode(" a good  film ", None)
     count = PassCount()
-    assert model.logits(model.batch([encoding]), count).tolist() == [[0.0, 2.5]]
+    assert model.run(inputs_of(model.network, [encoding]), count).tolist() == [[0.0, 2.5]]
     assert count.forwards == 1

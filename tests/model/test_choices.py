@@ -247,8 +247,8 @@ def test_relevance_of_choices_and_labels_is_that_of_pairs(method: str) -> None:
     text = "the film was not bad"
     chooser = make_model("bert", task="multiple_choice", dtype=torch.float64)
     scorer = make_network("bert", labels=1).double()
-    scorer.load_state_dict(chooser.network.state_dict())
-    pairs = wherefrom.load((scorer, chooser.tokenizer))
+    scorer.load_state_dict(chooser.network.module.state_dict())
+    pairs = wherefrom.load((scorer, chooser.reading.tokenizer))
     own = Model(chooser).explain((text, "good\ndull plot"), method, 1)
     expected = pairs.explain((text, "dull plot"), method)
     real = [place for place, part in enumerate(expected.segment) if part >= 0]

@@ -14,6 +14,7 @@ from wherefrom.case.asking import Asker
 from wherefrom.case.memory import free_memory, in_halves
 from wherefrom.errors import BadOption
 from wherefrom.model.device import device_named, free_on_accelerator, give_back_memory, move, put
+from wherefrom.model.network import inputs_of
 
 CARD = torch.device("cuda", 0)
 
@@ -26,8 +27,8 @@ def test_numbers_go_where_the_model_is() -> None:
 
 def test_a_batch_is_made_on_the_device_of_the_model() -> None:
     model = make_model("bert")
-    move(model.network, "meta")
-    inputs = model.batch([model.encode("a fine film"), model.encode("dull")])
+    move(model.network.module, "meta")
+    inputs = inputs_of(model.network, [model.encode("a fine film"), model.encode("dull")])
     assert {value.device.type for value in inputs.values()} == {"meta"}
     assert {value.shape for value in inputs.values()} == {(2, len(model.encode("a fine film")))}
 

@@ -63,13 +63,13 @@ def test_what_decides_an_answer_is_in_it(folder: Path, change: Callable[[Path], 
 def test_every_single_weight_is_in_it() -> None:
     model = make_model("bert")
     seen = {fingerprint(model)}
-    for name, weight in model.network.named_parameters():
+    for name, weight in model.network.module.named_parameters():
         place = weight.numel() // 3  # no place that a sample of evenly spaced ones would take
         with torch.no_grad():
             weight.view(-1)[place] += 0.5
         seen.add(fingerprint(model))
         assert known_fingerprint(model) in seen, name
-    assert len(seen) == 1 + len(list(model.network.named_parameters()))
+    assert len(seen) == 1 + len(list(model.network.module.named_parameters()))
 
 
 def test_precision_and_task_are_in_it() -> None:

@@ -38,7 +38,7 @@ def test_every_source_gives_the_same_model(folder: Path) -> None:
 
 
 def test_precision_and_device_are_taken_for_files_and_refused_for_what_is_handed_over(folder: Path) -> None:
-    assert wherefrom.load(folder, dtype="float64", device="cpu").text_model.network.dtype == torch.float64
+    assert wherefrom.load(folder, dtype="float64", device="cpu").text_model.network.module.dtype == torch.float64
     with pytest.raises(WrongModel, match="changes nothing"):
         wherefrom.load((make_network("bert"), tokenizer()), dtype=torch.float64)
     with pytest.raises(UnknownName, match="Did you mean 'float32'"):
@@ -115,7 +115,7 @@ def test_training_mode_is_refused_at_any_time() -> None:
 def test_a_model_that_answers_nan() -> None:
     model = make_model("bert")
     with torch.no_grad():
-        model.network.classifier.bias.fill_(float("nan"))  # type: ignore[union-attr, operator]
+        model.network.module.classifier.bias.fill_(float("nan"))  # type: ignore[union-attr, operator]
     with pytest.raises(ModelFailed, match="NaN"):
         wherefrom.Model(model).explain("a film")
 

@@ -13,6 +13,7 @@ from torch.nn import functional
 from wherefrom.case import targeted as targeted_module
 from wherefrom.case.passes import Passes
 from wherefrom.model import recording as recording_module
+from wherefrom.model.network import inputs_of
 from wherefrom.model.recording import (
     AttentionCall,
     attention_probabilities,
@@ -28,11 +29,11 @@ from wherefrom.registry import Reads
 def test_a_hook_that_another_thread_calls_while_it_goes_does_nothing() -> None:
     """torch takes a hook away in two steps; a thread in between calls it without keyword arguments."""
     model = make_model("bert")
-    block = model.anatomy.blocks[0].module
+    block = model.network.anatomy.blocks[0].module
     with recording([block], []) as record:
         block._forward_pre_hooks_with_kwargs.clear()
         with ThreadPoolExecutor(1) as pool:
-            pool.submit(model.logits, model.batch([model.encode("a fine film")]), PassCount()).result()
+            pool.submit(model.run, inputs_of(model.network, [model.encode("a fine film")]), PassCount()).result()
     assert record.inputs == []
 
 
@@ -44,7 +45,9 @@ def test_attention_that_is_computed_when_its_gradient_comes_by_is_that_of_the_fo
     """Of texts of different lengths in one batch, one head after the other or all at once."""
     monkeypatch.setattr(targeted_module, "AT_ONCE", at_once)
     model = tiny(family, torch.float64)
-    encodings = [model.encode(text) for text in ("the film was not bad", "a film")[: 1 + model.takes_batches]]
+    encodings = [
+        model.encode(text) for text in ("the film was not bad", "a film")[: 1 + model.network.facts.takes_batches]
+    ]
     kept, later = Passes(model, encodings), Passes(model, encodings)
     kept.announce(["attention", "attention_x_gradients"])
     later.announce(["attention_x_gradients"])
@@ -64,7 +67,7 @@ def test_the_mean_that_is_kept_is_the_mean_of_all_heads(
     monkeypatch.setattr(recording_module, "AT_ONCE", at_once)
     model = tiny(family, torch.float64)
     encodings = [model.encode(text) for text in ("the film was not bad", "a film", "never a dull plot")]
-    encodings = encodings if model.takes_batches else encodings[:1]
+    encodings = encodings if model.network.facts.takes_batches else encodings[:1]
     needs: list[Reads] = ["mean_attention", "hidden_gradients"] if graph else ["mean_attention"]
     whole, kept = Passes(model, encodings), Passes(model, encodings)
     whole.announce([*needs, "attention"])

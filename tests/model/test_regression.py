@@ -23,6 +23,7 @@ from wherefrom.case.asking import Asker
 from wherefrom.case.spread import MASKINGS, maskings, note_spread
 from wherefrom.doctor import examine
 from wherefrom.errors import BadOption
+from wherefrom.model.network import inputs_of
 from wherefrom.report.benchmark import report_page
 from wherefrom.report.comparison_terminal import print_comparison
 from wherefrom.report.terminal import print_explanation
@@ -171,7 +172,9 @@ def test_what_is_a_regression_model() -> None:
     assert Model(one).explain("a film", "random").probability is not None
     several = Model(make_model("bert", labels=3, problem_type="regression"))
     third = several.explain("the film was good", "saliency", target=2)
-    logits = several.text_model.network(**several.text_model.batch([several.text_model.encode("the film was good")]))
+    logits = several.text_model.network.module(
+        **inputs_of(several.text_model.network, [several.text_model.encode("the film was good")])
+    )
     assert third.value == pytest.approx(logits.logits[0, 2].item(), abs=1e-5)
     assert len(several.predicted("the film was good")) == 3
 

@@ -35,14 +35,14 @@ def model(network: TextModel) -> Model:
 
 def by_hand(network: TextModel, words: list[str]) -> Tensor:
     """The network's own logits for these tokens. (token, word)"""
-    ids = torch.tensor([network.tokenizer.convert_tokens_to_ids(words)])
+    ids = torch.tensor([network.reading.tokenizer.convert_tokens_to_ids(words)])
     with torch.no_grad():
-        found: Tensor = network.network(input_ids=ids, attention_mask=torch.ones_like(ids)).logits[0]
+        found: Tensor = network.network.module(input_ids=ids, attention_mask=torch.ones_like(ids)).logits[0]
     return found
 
 
 def number(network: TextModel, word: str) -> int:
-    found: Any = network.tokenizer.convert_tokens_to_ids(word)
+    found: Any = network.reading.tokenizer.convert_tokens_to_ids(word)
     return int(found)
 
 
@@ -50,7 +50,7 @@ def test_what_is_likeliest_at_each_is_explained_unless_said(network: TextModel, 
     logits = by_hand(network, list(network.encode(TEXT).tokens))[PLACES]  # (mask, word)
     found = model.explain(TEXT, "occlusion")
     best = [int(one.argmax()) for one in logits]
-    assert found.target == found.prediction == " ".join(network.tokenizer.convert_ids_to_tokens(best))
+    assert found.target == found.prediction == " ".join(network.reading.tokenizer.convert_ids_to_tokens(best))
     chances = logits.softmax(-1)
     assert found.probability == pytest.approx((chances[0, best[0]] * chances[1, best[1]]).item(), rel=1e-9)
     pairs = product(range(chances.shape[1]), repeat=2)

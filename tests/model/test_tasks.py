@@ -18,6 +18,7 @@ from wherefrom.api import Model
 from wherefrom.core.target import Boundary, Target
 from wherefrom.errors import BadOption, UnknownName, WherefromError, WrongModel
 from wherefrom.model.loading import quiet
+from wherefrom.model.network import ModuleNetwork, inputs_of
 from wherefrom.model.tasks.call import plain_call
 from wherefrom.model.text_model import PassCount, TextModel
 from wherefrom.registry import all_methods
@@ -69,8 +70,8 @@ def test_batching_changes_nothing_for_any_method(family: str, task: str, texts: 
 def raw_logits(model: TextModel, text: Any, embeddings: Tensor | None = None) -> Any:
     """The network's own output for one text, alone."""
     encoding = model.encode(*(text if isinstance(text, tuple) else (text,)))
-    with model._embeddings_are(plain_call(model.batch([encoding]), embeddings)):
-        return model.network(**model.batch([encoding]))
+    call = plain_call(inputs_of(model.network, [encoding]), embeddings)
+    return ModuleNetwork(model.network.module).run(call)[0]
 
 
 @pytest.mark.parametrize(("family", "text"), [("bert", MASKED[0]), ("roberta", MASKED[2])])
@@ -79,14 +80,14 @@ def test_masked_token_by_hand(family: str, text: str) -> None:
     encoding = model.encode(text)
     place = encoding.tokens.index("[MASK]")
     assert encoding.special[place]  # the question itself is never hidden
-    index = model.tokenizer.convert_tokens_to_ids("good")
-    other = model.tokenizer.convert_tokens_to_ids("dull")
+    index = model.reading.tokenizer.convert_tokens_to_ids("good")
+    other = model.reading.tokenizer.convert_tokens_to_ids("dull")
     logits = raw_logits(model, text).logits[0, place]
     explanation = Model(model).explain(text, "saliency", target="good")
     assert explanation.target == "good"
     assert explanation.probability == pytest.approx(logits.softmax(-1)[index].item(), rel=1e-9)
-    assert explanation.prediction == model.tokenizer.decode([int(logits.argmax())])
-    leaf = model.embed(model.batch([encoding])["input_ids"]).detach().requires_grad_()
+    assert explanation.prediction == model.reading.tokenizer.decode([int(logits.argmax())])
+    leaf = model.network.embed(inputs_of(model.network, [encoding])["input_ids"]).detach().requires_grad_()
     found = raw_logits(model, text, leaf).logits[0, place]
     slopes = torch.autograd.grad(found[index] - found[other], leaf)[0][0]
     both = Model(model).explain(text, "saliency", target=("good", "dull"))
@@ -100,7 +101,7 @@ def test_next_token_by_hand(family: str) -> None:
     model = model_for(family, "causal_lm")
     explanation = Model(model).explain(NEXT[0], "saliency", target="good")
     logits = raw_logits(model, NEXT[0]).logits[0, -1]
-    index = model.tokenizer.convert_tokens_to_ids("good")
+    index = model.reading.tokenizer.convert_tokens_to_ids("good")
     assert explanation.probability == pytest.approx(logits.softmax(-1)[index].item(), rel=1e-9)
     assert max(explanation.probabilities.values()) == pytest.approx(logits.softmax(-1).max().item(), rel=1e-9)
     case = case_of(model, NEXT[0])
@@ -125,7 +126,7 @@ def test_an_answer_is_explained_by_its_start_and_its_end() -> None:
     assert whole.scores == pytest.approx(
         [a + b for a, b in zip(parts[0].scores, parts[1].scores, strict=True)], rel=1e-9
     )
-    leaf = model.embed(model.batch([encoding])["input_ids"]).detach().requires_grad_()
+    leaf = model.network.embed(inputs_of(model.network, [encoding])["input_ids"]).detach().requires_grad_()
     slopes = torch.autograd.grad(raw_logits(model, ASKED[0], leaf).start_logits[0, first], leaf)[0][0]
     assert parts[0].scores == pytest.approx(slopes.norm(dim=-1).tolist(), rel=1e-9)
 
@@ -155,12 +156,12 @@ def test_one_recorded_pass_serves_start_and_end() -> None:
 def test_leaving_out_what_is_not_read(family: str) -> None:
     task = "causal_lm" if family == "gpt2" else "masked_lm"
     model = model_for(family, task)
-    assert model.skips_unread
-    inputs = model.batch([model.encode(text) for text in (NEXT if family == "gpt2" else MASKED)])
+    assert model.network.facts.skips_unread
+    inputs = inputs_of(model.network, [model.encode(text) for text in (NEXT if family == "gpt2" else MASKED)])
     with torch.no_grad():
-        short, whole = (model.logits(inputs, PassCount(), whole=whole) for whole in (False, True))
+        short, whole = (model.run(inputs, PassCount(), whole=whole) for whole in (False, True))
     assert_close(short, whole, tolerance=tolerance_of(model))
-    assert not model_for("bert", "question_answering").skips_unread
+    assert not model_for("bert", "question_answering").network.facts.skips_unread
 
 
 @pytest.mark.parametrize(
@@ -235,7 +236,7 @@ def byte_level() -> Model:
 
 
 def test_a_token_has_one_name_however_it_was_asked_for(byte_level: Model) -> None:
-    model, vocabulary = byte_level.text_model, byte_level.text_model.tokenizer.get_vocab()
+    model, vocabulary = byte_level.text_model, byte_level.text_model.reading.tokenizer.get_vocab()
     encoding = model.encode("one film")
     for asked in ("Paris", " Paris", vocabulary["ĠParis"]):
         target = model.task.fixed_target(model, asked)
@@ -249,7 +250,7 @@ def test_a_token_has_one_name_however_it_was_asked_for(byte_level: Model) -> Non
 
 def test_two_tokens_that_differ_by_a_space_have_two_names(byte_level: Model) -> None:
     """Of one name, the less likely one would take the place of the other in the list of probabilities."""
-    model, vocabulary = byte_level.text_model, byte_level.text_model.tokenizer.get_vocab()
+    model, vocabulary = byte_level.text_model, byte_level.text_model.reading.tokenizer.get_vocab()
     logits = torch.zeros(len(vocabulary))
     for place, token in enumerate(("ĠParis", "Paris", ",", "Ġ,")):
         logits[vocabulary[token]] = 9.0 - place

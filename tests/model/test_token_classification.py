@@ -21,6 +21,7 @@ from wherefrom.benchmark.run import run
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import WordTag
 from wherefrom.errors import BadOption, UnknownName, WherefromError, WrongModel
+from wherefrom.model.hiding import fill_token
 from wherefrom.model.tasks import TASKS
 from wherefrom.model.tasks.token_classification import Tagger
 from wherefrom.model.text_model import TextModel
@@ -38,7 +39,7 @@ def tagging(family: str, tags: list[str] = TAGS) -> Model:
     _, pad, ends = CONFIGS[family]
     network = make_network(family, task="token_classification", dtype=torch.float64, **named(tags))
     task = TASKS["token_classification"]
-    return Model(TextModel(network, tokenizer(pad, ends), name="tiny", task=task))
+    return Model(TextModel.of(network, tokenizer(pad, ends), name="tiny", task=task))
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
@@ -49,7 +50,7 @@ def model(request: pytest.FixtureRequest) -> Model:
 def plain_logits(model: Model, ids: list[int]) -> Tensor:
     """(token, tag), straight from transformers."""
     with torch.no_grad():
-        found: Tensor = model.text_model.network(input_ids=torch.tensor([ids])).logits[0]
+        found: Tensor = model.text_model.network.module(input_ids=torch.tensor([ids])).logits[0]
     return found
 
 
@@ -103,7 +104,7 @@ def test_entities_are_those_of_the_tags(model: Model) -> None:
 
 def test_gradients_and_hiding_by_hand(model: Model) -> None:
     encoding = model.text_model.encode(TEXT)
-    ids, network = list(encoding.input_ids), model.text_model.network
+    ids, network = list(encoding.input_ids), model.text_model.network.module
     target = "very good plot: LOC"
     places = places_of(encoding, target)
     assert len(places) == 3
@@ -117,9 +118,9 @@ def test_gradients_and_hiding_by_hand(model: Model) -> None:
     found = model.explain(TEXT, "input_x_gradient", target)
     assert found.scores == pytest.approx((slope * words).sum(-1)[0].tolist())
 
-    fill = model.text_model.usual_fill()
+    fill = model.text_model.hiding.usual_fill()
     hidden = model.explain(TEXT, "occlusion", target)
-    hider, whole = model.text_model.filler(fill), score(plain_logits(model, ids))
+    hider, whole = fill_token(model.text_model, fill), score(plain_logits(model, ids))
     for place, special in enumerate(encoding.special):
         replaced = [*ids[:place], hider, *ids[place + 1 :]]
         expected = 0.0 if special else (whole - score(plain_logits(model, replaced))).item()
@@ -233,7 +234,7 @@ def test_schemes_of_tags(labels: list[str], tags: list[str], expected: list[str]
 
 def test_without_any_entity_the_nearest_is_explained_and_it_is_said() -> None:
     model = tagging("bert")
-    weights = dict(model.text_model.network.named_parameters())
+    weights = dict(model.text_model.network.module.named_parameters())
     with torch.no_grad():
         weights["classifier.bias"][0] += 1000
     assert model.explain_entities(TEXT) == []
@@ -249,10 +250,10 @@ def test_flip_changes_the_tag_of_the_entity() -> None:
     encoding = model.text_model.encode(TEXT)
     found = model.flip(TEXT, level="token")
     assert found.hidden
-    assert found.fill == model.text_model.usual_fill()
+    assert found.fill == model.text_model.hiding.usual_fill()
     places = places_of(encoding, found.decision)
     hidden = {unit.start for unit in found.hidden}
-    filler = model.text_model.filler(found.fill)
+    filler = fill_token(model.text_model, found.fill)
     ids = [filler if encoding.offsets[i][0] in hidden else token for i, token in enumerate(encoding.input_ids)]
     before, after = (plain_logits(model, each)[places].argmax(-1) for each in (list(encoding.input_ids), ids))
     assert [TAGS[tag][2:] for tag in before] != [TAGS[tag][2:] for tag in after]
@@ -278,8 +279,8 @@ def test_views(model: Model, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_from_files_and_a_run_over_every_entity(model: Model, tmp_path: Path) -> None:
     folder = tmp_path / "model"
-    model.text_model.network.save_pretrained(folder)
-    model.text_model.tokenizer.save_pretrained(folder)
+    model.text_model.network.module.save_pretrained(folder)
+    model.text_model.reading.tokenizer.save_pretrained(folder)
     loaded = wherefrom.load(str(folder))
     assert loaded.text_model.task.name == "token_classification"
     data = tmp_path / "data.jsonl"
@@ -298,5 +299,5 @@ def test_from_files_and_a_run_over_every_entity(model: Model, tmp_path: Path) ->
 def test_a_pipeline_is_taken(model: Model) -> None:
     inner = model.text_model
     build: Any = transformers.pipeline
-    pipe = build("token-classification", model=inner.network, tokenizer=inner.tokenizer)
+    pipe = build("token-classification", model=inner.network.module, tokenizer=inner.reading.tokenizer)
     assert wherefrom.load(pipe).explain(TEXT, "saliency").target == model.explain(TEXT, "saliency").target

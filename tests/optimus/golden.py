@@ -34,12 +34,12 @@ def golden_model(head: str) -> TextModel:
     with torch.no_grad():
         network.classifier.weight.copy_(torch.tensor(GOLDEN["heads"][head]))
         network.classifier.bias.zero_()
-    return TextModel(network, tokenizer)
+    return TextModel.of(network, tokenizer)
 
 
 def golden_case(model: TextModel, tokens: list[str], **more: Any) -> Case:
     """The tokens as the public code gave them to the model: one text, a pair's [SEP] inside of it, token types 0."""
-    ids = [int(model.tokenizer.get_vocab()[token]) for token in tokens]
+    ids = [int(model.reading.tokenizer.get_vocab()[token]) for token in tokens]
     text, offsets = "", [(0, 0)]
     for token in tokens[1:-1]:
         text += " " * bool(text)

@@ -262,13 +262,13 @@ def test_fit_takes_the_best_mean() -> None:
 
 def test_fitting_asks_about_all_texts_together(monkeypatch: pytest.MonkeyPatch) -> None:
     model, batches = bert(), []
-    whole = TextModel.logits
+    whole = TextModel.run
 
     def counted(self: TextModel, inputs: Any, *more: Any, **named: Any) -> Any:
         batches.append(len(inputs["input_ids"]))
         return whole(self, inputs, *more, **named)
 
-    monkeypatch.setattr(TextModel, "logits", counted)
+    monkeypatch.setattr(TextModel, "run", counted)
     optimus.fit(model, ["a great film", "a dull plot", "never a good movie"])
     assert batches == [3, 3 + 3 + 4]  # the recorded pass of all, and all their questions
 

@@ -20,6 +20,7 @@ from wherefrom.core.arrays import Numbers
 from wherefrom.core.target import Target
 from wherefrom.grading.grade import ConfiguredMetric
 from wherefrom.metrics.rft import rft
+from wherefrom.model.network import inputs_of
 from wherefrom.model.text_model import TextModel
 from wherefrom.optimus.combination import Combination, Raw, combinations
 from wherefrom.optimus.operations import ROOM, all_weights, weights_of
@@ -147,13 +148,13 @@ def test_rft_against_its_formula() -> None:
 
 def slow_drops(model: TextModel, case: Case, groups: list[list[int]], target: Target) -> list[float]:
     """One row at a time through the network itself, the ids replaced in place."""
-    unknown = model.tokenizer.unk_token_id
+    unknown = model.reading.tokenizer.unk_token_id
     whole = list(case.encoding.input_ids)
 
     def probability(ids: list[int]) -> float:
-        inputs = model.batch([case.encoding])
+        inputs = inputs_of(model.network, [case.encoding])
         with torch.no_grad():
-            out = model.network(**inputs | {"input_ids": torch.tensor([ids])})
+            out = model.network.module(**inputs | {"input_ids": torch.tensor([ids])})
         return float(target.probability(out.logits)[0])
 
     hidden = [[unknown if place in group else token for place, token in enumerate(whole)] for group in groups]

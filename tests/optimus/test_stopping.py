@@ -225,13 +225,13 @@ def test_what_it_does_not_go_with(options: dict[str, Any], message: str) -> None
 
 def test_the_whole_search_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
     batches = []
-    whole = TextModel.logits
+    whole = TextModel.run
 
     def counted(self: TextModel, inputs: Any, *more: Any, **named: Any) -> Any:
         batches.append(len(inputs["input_ids"]))
         return whole(self, inputs, *more, **named)
 
-    monkeypatch.setattr(TextModel, "logits", counted)
+    monkeypatch.setattr(TextModel, "run", counted)
     found = bert().explain(TEXT, "optimus")
     assert batches == [1 + len(found.units())]  # the text and every hidden unit, in one batch
     assert "asked" not in found.selection[0]

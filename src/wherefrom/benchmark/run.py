@@ -226,7 +226,7 @@ class _Prepared:
             "plan": written["plan"],
             "digest": self.digest,
             "model": model,
-            "device": self.model.device.type,
+            "device": self.model.network.device.type,
             "versions": {"wherefrom": __version__, "torch": version("torch"), "transformers": version("transformers")},
         } | ({"against": others} if others else {})
         facts = {
@@ -283,7 +283,7 @@ class _Prepared:
 
     def workers(self, parts: int) -> int:
         """How many work at once."""
-        usual = cores() if self.model.device.type == "cpu" and not self.in_memory else 1
+        usual = cores() if self.model.network.device.type == "cpu" and not self.in_memory else 1
         return min(parts, self.plan.workers or usual)
 
     def start(self, missing: Iterator[Chunk], parts: int, moved: OnShares | None) -> FinishedParts:

@@ -204,7 +204,7 @@ class Worker:
     def __call__(self, examples: Sequence[Example], moved: OnShare | None = None, *, timed: bool = True) -> Part:
         """moved: is told the share of the work that is done. timed: whether methods are timed one by one as well."""
         self.stages.begin(moved)
-        with _one_thread(self.model.device.type), _freeing_memory():
+        with _one_thread(self.model.network.device.type), _freeing_memory():
             part = self._part(examples, timed=timed)
         self.stages.end()
         return part

@@ -20,6 +20,8 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import Target, joint_probability
 from wherefrom.errors import ModelFailed
 from wherefrom.model.device import give_back_memory
+from wherefrom.model.hiding import fill_in_place, fill_token
+from wherefrom.model.network import padded_inputs
 from wherefrom.model.prefix import Prefix
 from wherefrom.model.text_model import PassCount, TextModel, rows_without_answer
 
@@ -152,14 +154,14 @@ class Asker:
             encoding.special
         )
         ids, types = np.asarray(encoding.input_ids), encoding.token_type_ids
-        fill = self.model.fill_in_place(fill)
+        fill = fill_in_place(self.model, fill)
         delete = fill == "delete"
         self.asked += len(kept)
         begins = np.where(kept.all(1), kept.shape[1], kept.argmin(1)).tolist()  # up to the first that is hidden
         if delete:
             rows = (self._shortened(encoding, row, first) for row, first in zip(kept, begins, strict=True))
         else:
-            filled = np.where(kept, ids, self.model.filler(fill)).tolist()
+            filled = np.where(kept, ids, fill_token(self.model, fill)).tolist()
             rows = (
                 InputRow(tuple(words), encoding.input_ids, types, encoding, first)
                 for words, first in zip(filled, begins, strict=True)
@@ -168,14 +170,14 @@ class Asker:
         return PendingAnswers(self, places, kept, delete)
 
     def _shortened(self, encoding: Encoding, kept: Flags, begins: int) -> InputRow:
-        words = tuple(compress(encoding.input_ids, kept)) or (self.model.start_token(),)
+        words = tuple(compress(encoding.input_ids, kept)) or (self.model.hiding.start_token(),)
         types = encoding.token_type_ids
         return InputRow(words, words, None if types is None else tuple(compress(types, kept)) or (0,), encoding, begins)
 
     def _noted(self, row: InputRow) -> int:
         key: object = self._apart and next(self._apart)
         if key is None:  # texts of one length with all their words hidden alike are one question, too
-            pinned = tuple(place for place, token in enumerate(row.ids) if token in self.model.marks)
+            pinned = tuple(place for place, token in enumerate(row.ids) if token in self.model.hiding.marks)
             key = (row.words, row.types, pinned)
         if key not in self._place:
             self._place[key] = place = len(self._rows)
@@ -209,7 +211,7 @@ class Asker:
         try:
             alone, by_text = self._sharing(waiting)
             for text, places in by_text:
-                prefix = self.model.prefix(text.input_ids, text.token_type_ids, self.count)
+                prefix = Prefix.of(self.model, text.input_ids, text.token_type_ids, self.count)
                 rows[text.input_ids] += 1
                 self._ask(sorted(places, key=lambda place: self._shared(self._rows[place])), done, prefix)
             self._ask(sorted(alone, key=lambda place: len(self._rows[place])), done)
@@ -232,7 +234,7 @@ class Asker:
         """A batch of a text and all rows that wait; None where nothing waits, where they do not fit into one batch, or
         where rows that share the beginning of a text cost less by themselves. The answers go to `take_joined`.
         """
-        if not self._waiting or not self.model.takes_batches:
+        if not self._waiting or not self.model.network.facts.takes_batches:
             return None
         places = list(dict.fromkeys([self._whole(text), *self._waiting]))
         rows = [self._rows[place] for place in places]
@@ -254,7 +256,7 @@ class Asker:
     def _shared(self, row: InputRow) -> int:
         """How many tokens of its text a row begins with; what is read is computed in any case."""
         if row.ids not in self._first_read:
-            inputs = self.model.padded([row.ids], [row.types])
+            inputs = padded_inputs(self.model.network, [row.ids], [row.types])
             read = self.model.task.first_read(self.model, inputs)
             self._first_read[row.ids] = 0 if read is None else int(read[0])
         return min(row.begins, self._first_read[row.ids])
@@ -264,7 +266,7 @@ class Asker:
         must save more than the text costs.
         """
         by_text: dict[tuple[int, ...], list[int]] = {}
-        for place in waiting if self.model.takes_cache else ():
+        for place in waiting if self.model.network.facts.takes_cache else ():
             row = self._rows[place]
             if WORTH * row.begins >= len(row):
                 by_text.setdefault(row.text.input_ids, []).append(place)
@@ -288,7 +290,7 @@ class Asker:
         """As many of these, sorted by how much of the text they share, as are worth one pass: all of them are computed
         from where the first one leaves the text.
         """
-        if not self.model.takes_batches:
+        if not self.model.network.facts.takes_batches:
             return places[:1]
         rows = [self._rows[place] for place in places]
         start, needed, longest = self._shared(rows[0]), 0, 0
@@ -301,7 +303,7 @@ class Asker:
 
     def _batch(self, places: Sequence[int]) -> Sequence[int]:
         """As many of these, sorted by length, as fit into one pass and do not need too much padding."""
-        if not self.model.takes_batches:
+        if not self.model.network.facts.takes_batches:
             return places[:1]
         size, length = 1, len(self._rows[places[0]])
         for place in places[1:]:
@@ -329,13 +331,13 @@ class Asker:
         inputs, words = self._tensors(rows)
         shared = 0 if prefix is None else min(map(self._shared, rows))
         if prefix is None or not shared:
-            return self.model.logits(inputs, self.count, self.model.embed(words), check=False)
-        return self.model.logits_behind(prefix, shared, inputs, self.count, self.model.embed(words))
+            return self.model.run(inputs, self.count, self.model.network.embed(words), check=False)
+        return prefix.run(self.model, shared, inputs, self.count, self.model.network.embed(words))
 
     def _tensors(self, rows: Sequence[InputRow]) -> tuple[dict[str, Tensor], Tensor]:
         """The model's inputs for these rows, and the ids that are looked up."""
-        inputs = self.model.padded([row.ids for row in rows], [row.types for row in rows])
-        return inputs, self.model.padded([row.words for row in rows], [None])["input_ids"]
+        inputs = padded_inputs(self.model.network, [row.ids for row in rows], [row.types for row in rows])
+        return inputs, padded_inputs(self.model.network, [row.words for row in rows], [None])["input_ids"]
 
     def _forget(self, places: Sequence[int]) -> None:
         """After an error or an interruption nothing may look like an answer that is none."""

@@ -23,9 +23,10 @@ from wherefrom.core.units import Level
 from wherefrom.errors import NotSeen
 from wherefrom.model.anatomy import Anatomy, rebuild_error
 from wherefrom.model.decomposition import BlockContributions, decompose
+from wherefrom.model.network import inputs_of
 from wherefrom.model.recording import Attention, Recording, mean_of_heads
 from wherefrom.model.relevance.propagation import MaskVariant, Operation, Propagation, RuleSet
-from wherefrom.model.text_model import PassCount, TextModel
+from wherefrom.model.text_model import PassCount, TextModel, read_weights
 from wherefrom.registry import Reads
 
 
@@ -102,18 +103,18 @@ class Case:
 
     @property
     def anatomy(self) -> Anatomy:
-        return self.model.anatomy
+        return self.model.network.anatomy
 
     @cached_property
     def special(self) -> Tensor:
         """True at tokens that the tokenizer added. (token,)"""
-        return torch.tensor(self.encoding.special, device=self.model.device)
+        return torch.tensor(self.encoding.special, device=self.model.network.device)
 
     @cached_property
     def units(self) -> Tensor:
         """Which tokens belong to each unit of the level. (unit, token)"""
         masks = unit_masks(self.encoding.members(self.level), len(self.encoding))
-        return torch.from_numpy(masks).to(self.model.device)
+        return torch.from_numpy(masks).to(self.model.network.device)
 
     @cached_property
     def capture(self) -> Capture:
@@ -342,21 +343,21 @@ class Case:
     @cached_property
     def row_read(self) -> Tensor:
         """How much of each position the decision reads: mostly one at a single position. (token,)"""
-        return self.model.row_read(self.encoding, self.target)
+        return read_weights(self.model, self.encoding, self.target)
 
     def _repeated(self, rows: int) -> dict[str, Tensor]:
-        return {name: value.expand(rows, -1) for name, value in self.model.batch([self.encoding]).items()}
+        return {name: value.expand(rows, -1) for name, value in inputs_of(self.model.network, [self.encoding]).items()}
 
     def chunks(self, rows: int, *, with_graph: bool = False) -> list[slice]:
         """Row numbers cut into batches that fit the model; a graph for the backward pass takes more room."""
         room = self.model.batch_tokens // (2 if with_graph else 1)
-        size = max(1, room // len(self.encoding)) if self.model.takes_batches else 1
+        size = max(1, room // len(self.encoding)) if self.model.network.facts.takes_batches else 1
         return [slice(start, start + size) for start in range(0, rows, size)]
 
     @torch.no_grad()
     def score_along(self, embeddings: Tensor) -> Tensor:
         """Scores when the word embeddings are these. (row, token, size) -> (row,)"""
-        return self.target.score(self.model.logits(self._repeated(len(embeddings)), self.own_count, embeddings))
+        return self.target.score(self.model.run(self._repeated(len(embeddings)), self.own_count, embeddings))
 
     def gradient_along(self, embeddings: Tensor) -> tuple[Tensor, Tensor]:
         """Scores and their gradients when the word embeddings are these. (row, token, size) -> (row,), (row, token,
@@ -422,7 +423,11 @@ def batches_by_length(model: TextModel, lengths: Sequence[int]) -> list[list[int
     """Places of texts in groups of similar length, each small enough for one pass."""
     groups: list[list[int]] = []
     for place in sorted(range(len(lengths)), key=lambda place: lengths[place]):
-        fits = groups and model.takes_batches and (len(groups[-1]) + 1) * lengths[place] <= model.batch_tokens
+        fits = (
+            groups
+            and model.network.facts.takes_batches
+            and (len(groups[-1]) + 1) * lengths[place] <= model.batch_tokens
+        )
         if not fits:
             groups.append([])
         groups[-1].append(place)

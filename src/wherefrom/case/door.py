@@ -18,6 +18,8 @@ from wherefrom.core.target import SavedTarget, Target, joint_probability
 from wherefrom.core.units import Span
 from wherefrom.errors import BadOption
 from wherefrom.model.generating import MOST_TOKENS, compared_tokens, continued, generate, tokens_of
+from wherefrom.model.hiding import fill_token
+from wherefrom.model.network import inputs_of
 from wherefrom.model.tasks.continuation import Continuation
 from wherefrom.model.tasks.next_token import NextToken
 from wherefrom.model.tasks.seq2seq import Seq2Seq, with_decoder_tokens
@@ -67,7 +69,7 @@ def saved_subject(model: TextModel, encoding: Encoding, saved: Sequence[Sequence
         return Subject(model, encoding, None)
     if any(list(other) != steps for other in saved):
         raise BadOption("These explanations are of different outputs: evaluate them one by one.")
-    words = len(model.tokenizer)
+    words = len(model.reading.tokenizer)
     if any(not (0 <= token < words and 0 <= (other or 0) < words) for token, other, _ in steps):
         raise BadOption("The explanation is of tokens that this model does not have. Was another model explained?")
     bound = continued(model, encoding, [token for token, _, _ in steps], [other for _, other, _ in steps])
@@ -88,8 +90,10 @@ def is_output(model: TextModel, spec: TargetSpec) -> bool:
         return all(isinstance(part, str) for part in spec) and any(is_output(model, part) for part in spec)
     if not isinstance(spec, str):
         return False
-    single = (model.tokenizer(text, add_special_tokens=False)["input_ids"] for text in (spec, f" {spec.strip()}"))
-    return spec not in model.tokenizer.get_vocab() and all(len(ids) > 1 for ids in single)
+    single = (
+        model.reading.tokenizer(text, add_special_tokens=False)["input_ids"] for text in (spec, f" {spec.strip()}")
+    )
+    return spec not in model.reading.tokenizer.get_vocab() and all(len(ids) > 1 for ids in single)
 
 
 def check_target(model: TextModel, spec: TargetSpec) -> None:
@@ -113,11 +117,11 @@ def output_without(
         for (start, end), part in zip(prompt.offsets, prompt.segment, strict=True)
     ]
     kept = [place for place, away in enumerate(gone) if not (away and fill == "delete")]
-    filler = None if fill == "delete" else model.filler(fill)
+    filler = None if fill == "delete" else fill_token(model, fill)
     ids = [token if filler is None or not away else filler for token, away in zip(prompt.input_ids, gone, strict=True)]
     rest = replace(prompt.part(kept), input_ids=tuple(ids[place] for place in kept), spans=())
     subject = subject_of(model, rest, None, most)
-    logits = subject.model.logits(subject.model.batch([subject.encoding]), PassCount())
+    logits = subject.model.run(inputs_of(subject.model.network.module, [subject.encoding]), PassCount())
     targets = subject.targets(logits[0])
     return targets[0].label, joint_probability(targets, logits).item()
 

@@ -268,12 +268,12 @@ INSIDE: frozenset[Reads] = frozenset({"path", "modified_gradient", "relevance", 
 
 def _given(case: Case, method: Method, options: Mapping[str, Any]) -> Tensor | Attribution:
     """What the method gives; a sentence where the model's quantised layers do not let it."""
-    if case.model.only_answers and method.needs(options) - ASKING:
+    if case.model.network.facts.only_answers and method.needs(options) - ASKING:
         raise NotSeen(
             f"{method.name} looks inside the model, and {case.model.name} is a function that only answers. Take a"
             f" method that only queries the model: {join_names(methods_reading('answers'), 'or')}."
         )
-    layer = case.model.no_gradient_through
+    layer = case.model.network.facts.no_gradient_through
     if layer is None:
         return _called(case, method, options)
     only_query = join_names(methods_reading("answers"), "or")

@@ -27,6 +27,7 @@ from wherefrom.core.masks import masks_without
 from wherefrom.core.target import Target, joint_probability
 from wherefrom.core.units import Level
 from wherefrom.errors import BadOption, EmptyText
+from wherefrom.model.hiding import fill_in_place, fill_token
 from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
 from wherefrom.registry import Configured, Method, methods_in
@@ -200,9 +201,9 @@ def find_flip(
     started = time.perf_counter()
     if model.regression:
         raise BadOption("A regression model predicts a value and decides for nothing, so no decision can change.")
-    fill = model.fill_in_place(fill)
+    fill = fill_in_place(model, fill)
     if fill != "delete":
-        model.filler(fill)  # raises where the tokenizer has no such token
+        fill_token(model, fill)  # raises where the tokenizer has no such token
     if isinstance(to, tuple):
         raise BadOption("A decision can be asked to become one label, token or answer, not one rather than another.")
     model.task.fixed_target(model, to)  # a label that the model does not have is an error before anything runs

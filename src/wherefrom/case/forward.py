@@ -16,6 +16,7 @@ from wherefrom.case.kinds import KINDS, PassKind, either, methods_served
 from wherefrom.core.encoding import Encoding
 from wherefrom.errors import NotSeen
 from wherefrom.model.anatomy import find_stacks
+from wherefrom.model.network import inputs_of
 from wherefrom.model.recording import Attention, Recording, pass_through, recording
 from wherefrom.model.relevance.double import graph_tensor, paired
 from wherefrom.model.relevance.mode import RelevanceMode, relevance_mode
@@ -65,13 +66,13 @@ class TextBatch:
 
     @cached_property
     def inputs(self) -> dict[str, Tensor]:
-        return self.model.batch(self.encodings)
+        return inputs_of(self.model.network, self.encodings)
 
     @cached_property
     def leaf(self) -> Tensor:
         """The word embeddings, which every gradient reaches. (row, token, size)"""
         with torch.no_grad():
-            return self.model.embed(self.inputs["input_ids"]).requires_grad_()
+            return self.model.network.embed(self.inputs["input_ids"]).requires_grad_()
 
     @property
     def words_only(self) -> bool:
@@ -87,7 +88,7 @@ class TextBatch:
                 return ForwardPass(self._logits(None, joined))
         if kind.made_by == "embeddings":
             with torch.enable_grad():
-                return ForwardPass(self.model.logits(self.inputs, self.count, self.leaf))
+                return ForwardPass(self.model.run(self.inputs, self.count, self.leaf))
         if kind.made_by == "recording":
             with torch.set_grad_enabled(kind.graph):
                 return self._record(kind, self.leaf, joined=joined)
@@ -96,8 +97,8 @@ class TextBatch:
     def _logits(self, leaf: Tensor | None, joined: JoinedBatch | None, *, whole: bool = False) -> Tensor:
         """The logits of the texts; those of joined queries go to the asker. (text, class)"""
         if joined is None:
-            return self.model.logits(self.inputs, self.count, leaf, whole=whole)
-        logits = self.model.logits(joined.inputs, self.count, self.model.embed(joined.words), check=False)
+            return self.model.run(self.inputs, self.count, leaf, whole=whole)
+        logits = self.model.run(joined.inputs, self.count, self.model.network.embed(joined.words), check=False)
         check_answers(logits[:1])
         self.asker.take_joined(joined, logits)
         return logits[:1]
@@ -106,11 +107,11 @@ class TextBatch:
         """The forward pass that relevance is propagated back through."""
         gradient_rules = kind.made_by == "gradient_rules"
         to_words = gradient_rules and self.words_only  # whatever is between, no layer of it is recorded
-        routers = () if self.model.task.two_stacks else self.model.anatomy.routers
-        mode_of = partial(relevance_mode, self.model.network, len(self.encodings), routers=routers)
+        routers = () if self.model.task.two_stacks else self.model.network.anatomy.routers
+        mode_of = partial(relevance_mode, self.model.network.module, len(self.encodings), routers=routers)
         with torch.enable_grad(), mode_of(double=kind.double, gradient_rules=gradient_rules) as mode:
             if to_words:
-                logits = graph_tensor(self.model.logits(self.inputs, self.count, self.leaf))
+                logits = graph_tensor(self.model.run(self.inputs, self.count, self.leaf))
                 return ForwardPass(logits, Recording(), mode.state)
             leaf = paired(self.leaf, self.leaf.detach().double()) if kind.double else self.leaf
             return self._record(kind, leaf, mode)
@@ -165,11 +166,11 @@ def recorded_layers(model: TextModel, *, norms: bool = False) -> RecordedLayers:
             f" {task.several_rows}. Take {either(methods_served([KINDS['plain'], KINDS['embeddings']]))}."
         )
     if task.two_stacks:
-        encoder, decoder = find_stacks(model.network)
+        encoder, decoder = find_stacks(model.network.module)
         blocks = [layer.block for layer in (*encoder, *decoder)]
         attention = [module for layer in (*encoder, *decoder) for module in layer.attention]
         return RecordedLayers(blocks, attention, {}, (len(encoder), len(decoder)))
-    family, parts = model.anatomy.family, model.anatomy.blocks
+    family, parts = model.network.anatomy.family, model.network.anatomy.blocks
     if family.unseen is not None:
         raise NotSeen(f"Not defined for {family.model_types[0]}: {family.unseen}")
     options = {

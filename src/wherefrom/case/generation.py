@@ -18,7 +18,8 @@ from wherefrom.case.passes import Passes
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.generation import Generation
 from wherefrom.core.target import GeneratedToken
-from wherefrom.model.generating import Turn, continued, written
+from wherefrom.model.generating import continued
+from wherefrom.model.reading import Turn, token_text
 from wherefrom.model.tasks.continuation import Continuation
 from wherefrom.model.tasks.seq2seq import Seq2Seq
 from wherefrom.model.text_model import TextModel
@@ -59,11 +60,11 @@ def explain_generation(
         tokens=prompt.tokens,
         offsets=prompt.offsets,
         segment=prompt.segment,
-        generated=tuple(written(model, token) for token in tokens),
+        generated=tuple(token_text(model.reading, token) for token in tokens),
         token_ids=tuple(tokens),
         scores=tuple(rows),
         probabilities=tuple(chances),
-        versus=tuple(None if one is None else written(model, one) for one in versus),
+        versus=tuple(None if one is None else token_text(model.reading, one) for one in versus),
         versus_ids=tuple(versus),
         turns=turns,
         method=method.name,
@@ -93,7 +94,7 @@ def step_cases(
     # A method that gets a pass for every prefix reads nothing of the one over the whole continuation.
     if method is not None and (method.one_pass or model.task.two_stacks):
         passes.announce(method.needs(options or {}), several_targets=len(tokens) > 1)
-    labels = tuple(written(model, token) for token in tokens)
+    labels = tuple(token_text(model.reading, token) for token in tokens)
     targets: list[GeneratedToken] = asked.task.step_targets(labels, len(prompt) - 1)
     with torch.inference_mode(False):
         return passes, [cases_toward(passes, [0], [[target]], "token")[0][0] for target in targets]

@@ -142,7 +142,7 @@ class Passes:
 
     def needed_memory(self, kind: PassKind) -> int | None:
         """How many bytes a pass will take, from the shapes of what it keeps; None where these are not known."""
-        config, tokens = self.model.network.config.get_text_config(), self._longest
+        config, tokens = self.model.network.module.config.get_text_config(), self._longest
         names = ("num_hidden_layers", "num_attention_heads", "hidden_size")
         sizes = [getattr(config, name, None) for name in names]
         if not all(isinstance(size, int) for size in sizes):
@@ -160,18 +160,18 @@ class Passes:
         if kind.matrices and getattr(config, "_attn_implementation", None) != "sdpa":
             matrices += PASSING * largest * heads  # where the model itself computes them, all heads exist at once
         numbers = matrices + vectors * kind.vectors * hidden
-        return numbers * len(self.encodings) * self.model.network.dtype.itemsize
+        return numbers * len(self.encodings) * self.model.network.module.dtype.itemsize
 
     def _fits(self, kind: PassKind) -> bool:
         """Whether there is memory for a pass, before it is begun; True where the free memory is not known."""
         needed = self.needed_memory(kind) or 0
-        free = None if needed < SMALL else free_memory(self.model.device)
+        free = None if needed < SMALL else free_memory(self.model.network.device)
         return free is None or needed <= free
 
     def _does_not_fit(self, needed: int) -> NotEnoughMemory:
         """The error where no pass fits that serves a need. It names the smallest, and methods that would fit."""
         lighter = methods_served(kind for kind in self._serves if kind.light and self._fits(kind))
-        return not_enough_memory(self._longest, needed, free_memory(self.model.device), lighter)
+        return not_enough_memory(self._longest, needed, free_memory(self.model.network.device), lighter)
 
     def _make_with_queries(self, kind: PassKind) -> ForwardPass:
         """A pass over a single text takes the pending queries about it along. Where memory does not suffice for all of
@@ -201,7 +201,7 @@ class Passes:
                 return leaf, logits
         with torch.enable_grad():
             leaf = embeddings.detach().requires_grad_()
-            logits = self.model.logits(inputs, count, leaf)
+            logits = self.model.run(inputs, count, leaf)
         if self._several_targets:
             self._path = (leaf, logits)
         return leaf, logits

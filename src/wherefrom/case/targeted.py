@@ -181,7 +181,7 @@ class TargetedPasses:
         """What a layer without any head received is added at the block's input, which must then be one place."""
         if not propagation.heads:
             return
-        family, heads = self.passes.model.anatomy.family, propagation.heads
+        family, heads = self.passes.model.network.anatomy.family, propagation.heads
         if family.output is not None and propagation.variant == "paper" and not all(map(any, heads)):
             raise NotSeen(
                 f"Not defined for {family.model_types[0]} where a layer has no head left: no module is the whole block,"

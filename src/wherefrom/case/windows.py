@@ -23,7 +23,6 @@ from wherefrom.core.target import written_value
 from wherefrom.core.units import Level
 from wherefrom.errors import BadOption
 from wherefrom.model.tasks import TargetSpec
-from wherefrom.model.tasks.task import tokenized
 from wherefrom.model.text_model import TextModel
 from wherefrom.registry import Method
 
@@ -42,11 +41,11 @@ class Window:
 def windows_of(model: TextModel, whole: Encoding) -> list[Window]:
     """The windows of a text that was encoded whole; one, where it fits."""
     everywhere = tuple(range(len(whole)))
-    if model.limit is None or len(whole) <= model.limit:
+    if model.reading.limit is None or len(whole) <= model.reading.limit:
         return [Window(whole, everywhere)]
     inside = [place for place in everywhere if not whole.special[place]]
     first, behind = inside[0], inside[-1] + 1
-    room = model.limit - first - (len(whole) - behind)  # beside what the tokenizer puts in front and at the end
+    room = model.reading.limit - first - (len(whole) - behind)  # beside what the tokenizer puts in front and at the end
     if len(inside) != behind - first or room < OVERLAP:
         raise BadOption("The tokenizer puts tokens of its own into the text, so that it cannot be read in windows.")
     common = room // OVERLAP
@@ -69,7 +68,7 @@ def explain_windows(
             " long='windows' out."
         )
     model.encode(text)  # says what is wrong with a text that is empty, or not one
-    whole = tokenized(model, text, None, None)
+    whole = model.reading.tokenize(text, None, None)
     windows = windows_of(model, whole)
     if len(windows) == 1:
         return None
@@ -109,10 +108,10 @@ def _joined(model: TextModel, whole: Encoding, windows: Sequence[Window], found:
     spans = [span for span, part in zip(decided.offsets, decided.segment, strict=True) if part >= 0]
     told = ", ".join(f"{one:.3g}" for one in outputs)
     note = (
-        f"The text has {len(whole)} tokens, more than the model's {model.limit}, and was read in {len(found)} windows"
-        " that overlap. A token's score is the mean over its windows, and so is the probability. The windows give"
-        f" {decided.target} {told}: number {best + 1}, characters {spans[0][0]} to {spans[-1][1]}, decided. It was not"
-        " checked."
+        f"The text has {len(whole)} tokens, more than the model's {model.reading.limit}, and was read in {len(found)}"
+        " windows that overlap. A token's score is the mean over its windows, and so is the probability. The windows"
+        f" give {decided.target} {told}: number {best + 1}, characters {spans[0][0]} to {spans[-1][1]}, decided. It was"
+        " not checked."
     )
     return replace(
         decided,

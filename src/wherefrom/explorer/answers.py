@@ -83,5 +83,5 @@ class CachingAsker(Asker):
 
     def _key(self, row: InputRow) -> object:
         """What decides the answer to a row: as `Asker` tells rows apart."""
-        pinned = tuple(place for place, token in enumerate(row.ids) if token in self.model.marks)
+        pinned = tuple(place for place, token in enumerate(row.ids) if token in self.model.hiding.marks)
         return self._bound, row.words, row.types, pinned

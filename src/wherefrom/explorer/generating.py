@@ -9,7 +9,7 @@ import torch
 from wherefrom.errors import BadOption
 from wherefrom.explorer.questions import GeneratingQuestion
 from wherefrom.explorer.service import ModelService, PlainData
-from wherefrom.model.text_model import PassCount
+from wherefrom.model.network import padded_inputs
 from wherefrom.report.pieces import visible
 
 GENERATES = "causal_lm"
@@ -24,24 +24,24 @@ def generate_steps(service: ModelService, question: GeneratingQuestion) -> Itera
         raise BadOption("Only a causal language model goes on with a text.")
     encoding = service.encode(question.text, None)
     if encoding.cut:
-        raise BadOption(f"The text is longer than the {model.limit} tokens that the model reads.")
+        raise BadOption(f"The text is longer than the {model.reading.limit} tokens that the model reads.")
     ids = list(encoding.input_ids)
-    start, before = _text(service, ids), question.text
+    start, before = model.reading.decode(ids), question.text
     for _ in range(min(question.count, service.limits.generated)):
-        if model.limit is not None and len(ids) >= model.limit:
+        if model.reading.limit is not None and len(ids) >= model.reading.limit:
             return
         with torch.no_grad():
-            logits = model.logits(model.padded([ids], [None]), PassCount())[0]
+            logits = model.run(padded_inputs(model.network, [ids], [None]))[0]
         token = int(logits.argmax())
-        if token == model.tokenizer.eos_token_id:
+        if token == model.reading.tokenizer.eos_token_id:
             yield {"end": True}
             return
         ids.append(token)
-        after = question.text + _text(service, ids)[len(start) :]
+        after = question.text + model.reading.decode(ids)[len(start) :]
         yield {
             "token": {
                 "id": token,
-                "text": visible(after[len(before) :] or str(model.tokenizer.convert_ids_to_tokens(token))),
+                "text": visible(after[len(before) :] or str(model.reading.tokenizer.convert_ids_to_tokens(token))),
                 "probability": float(logits.double().softmax(-1)[token]),
                 "before": before,
                 # A text that is cut into other tokens than those that were generated is another question.
@@ -49,8 +49,3 @@ def generate_steps(service: ModelService, question: GeneratingQuestion) -> Itera
             }
         }
         before = after
-
-
-def _text(service: ModelService, ids: list[int]) -> str:
-    with service.model.reading:
-        return str(service.model.tokenizer.decode(ids, clean_up_tokenization_spaces=False))

@@ -20,8 +20,9 @@ from wherefrom.explorer.limits import TooMuch
 from wherefrom.explorer.questions import HeadsQuestion, HidingQuestion, TextQuestion
 from wherefrom.explorer.service import Finish, ModelService, PlainData, Prepare
 from wherefrom.explorer.sheet import PageUnits, text_data, tokens_at
+from wherefrom.model.network import inputs_of
 from wherefrom.model.recording import keep_nothing, recording
-from wherefrom.model.text_model import PassCount, TextModel
+from wherefrom.model.text_model import TextModel
 from wherefrom.report.pieces import visible
 
 SHOWN = 40  # labels with their probabilities, the likeliest first
@@ -118,9 +119,9 @@ def logits_without(model: TextModel, encoding: Encoding, off: Sequence[tuple[int
         kept[own] = 0
         return x * kept[:, None, None]
 
-    blocks = model.anatomy.blocks
+    blocks = model.network.anatomy.blocks
     with torch.no_grad(), recording([b.module for b in blocks], [b.attention for b in blocks], hook, keep=keep_nothing):
-        logits = model.logits(model.batch([encoding]), PassCount(), whole=True)
+        logits = model.run(inputs_of(model.network, [encoding]), whole=True)
     if reached != set(off):
         raise NotSeen("Some of these heads were not seen in the pass, so they could not be switched off.")
     return logits[0]
@@ -150,7 +151,7 @@ def _changed(
 
 def targets_of(service: ModelService, subject: Subject, logits: Tensor) -> Sequence[Target]:
     """The components of what is asked about."""
-    with service.model.reading:
+    with service.model.reading.lock:
         return subject.targets(logits)
 
 
@@ -160,7 +161,7 @@ def _moved(
     """The same targets in a text that was changed: an answer may be elsewhere, or missing."""
     if all(target.position is None for target in targets):
         return targets
-    with service.model.reading:
+    with service.model.reading.lock:
         try:
             return replace(subject, target=targets[0].label).targets(logits, changed)
         except WherefromError:

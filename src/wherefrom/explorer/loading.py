@@ -138,13 +138,13 @@ def model_facts(model: TextModel) -> dict[str, Any]:
     """What the page has to know of a loaded model."""
     from wherefrom.report.pieces import visible
 
-    task, tokenizer = model.task, model.tokenizer
+    task, tokenizer = model.task, model.reading.tokenizer
     return {
         "task": task.name,
         "labels": [visible(label) for label in model.labels[:200]] if task.has_labels else [],
         "independent": task.has_labels and model.independent,
         "values": task.has_labels and model.regression,
-        "limit": model.limit,
+        "limit": model.reading.limit,
         "mask": tokenizer.mask_token,
         "fills": ["delete", *(kind for kind in FILLS if getattr(tokenizer, f"{kind}_token_id", None) is not None)],
         "examples": examples_for(task.name, tokenizer.mask_token),

@@ -7,7 +7,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -15,7 +15,7 @@ from wherefrom.case.door import Subject, subject_of
 from wherefrom.core.encoding import Encoding
 from wherefrom.explorer.answers import AnswerCache, CachingAsker
 from wherefrom.explorer.limits import Limits, TooBusy
-from wherefrom.explorer.turns import ServedModel, Stopped
+from wherefrom.explorer.turns import BATCH_TOKENS, Stopped, TurnTakingNetwork
 from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
 
@@ -46,7 +46,9 @@ class ModelService:
     """One model, its answers, and the two threads that ask it."""
 
     def __init__(self, model: TextModel, limits: Limits) -> None:
-        self.model, self.limits = ServedModel.of(model), limits
+        self.limits = limits
+        self.network = TurnTakingNetwork(model.network)
+        self.model = replace(model, network=self.network, batch_tokens=min(model.batch_tokens, BATCH_TOKENS))
         self.answers = AnswerCache(limits.cache)
         self.kept: OrderedDict[object, Any] = OrderedDict()  # explanations, by what was asked
         self._texts: OrderedDict[tuple[str, str | None], Encoding] = OrderedDict()
@@ -79,7 +81,7 @@ class ModelService:
     def encode(self, text: str, pair: str | None) -> Encoding:
         """A text as the model reads it. Kept, because every click is about the same one."""
         key = (text, pair)
-        with self.model.reading:
+        with self.model.reading.lock:
             found = self._texts.pop(key, None) or self.model.encode(text, pair)
             self._texts[key] = found
             while len(self._texts) > TEXTS:
@@ -89,7 +91,7 @@ class ModelService:
     def subject(self, text: str, pair: str | None, spec: TargetSpec) -> Subject:
         """What is explained about a text. Kept, because an output that is not given has to be generated."""
         key, encoding = (text, pair, repr(spec)), self.encode(text, pair)
-        with self.model.reading:
+        with self.model.reading.lock:
             found = self._subjects.pop(key, None) or subject_of(self.model, encoding, spec)
             self._subjects[key] = found
             while len(self._subjects) > TEXTS:
@@ -196,7 +198,7 @@ class ModelService:
         if one.stopped.is_set():
             one.send(None)
             return True
-        self.model.current.stopped = one.stopped
+        self.network.current.stopped = one.stopped
         try:
             found = next(one.steps, None)
         except Stopped:
@@ -205,6 +207,6 @@ class ModelService:
             one.send(error)
             return True
         finally:
-            self.model.current.stopped = None
+            self.network.current.stopped = None
         one.send(found)
         return found is None

@@ -6,18 +6,24 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
+import torch
 from torch import Tensor
+from transformers import DynamicCache, PreTrainedModel
 
-from wherefrom.core.encoding import Encoding
-from wherefrom.model.text_model import PassCount, TextModel
+from wherefrom.model.anatomy import Anatomy
+from wherefrom.model.network import Facts, Network
+from wherefrom.model.tasks.call import NetworkCall
 
 # A long computation waits for its turn before every pass, so that a pass is as long as a click has to wait.
 BATCH_TOKENS = 1024
 
 
-class Stopped(Exception):
-    """A computation that nobody waits for any more."""
+class Stopped(BaseException):
+    """A computation that nobody waits for any more. No Exception, so that a trial of the model (see `model/probing`)
+    does not mistake it for the model's failure.
+    """
 
 
 class Turns:
@@ -51,35 +57,44 @@ class Current(threading.local):
 
 
 @dataclass(frozen=True, eq=False)
-class ServedModel(TextModel):
-    """A model that several threads ask. Hooks of a pass are its own thread's (see `model/recording`), so that only the
-    order of passes is decided here, and whether a computation goes on at all.
+class TurnTakingNetwork:
+    """A network that several threads use. Hooks of a pass act in its own thread (see `model/recording`), so that only
+    the order of passes is decided here, and whether a computation continues at all.
     """
 
+    network: Network
     turns: Turns = field(default_factory=Turns)
     current: Current = field(default_factory=Current)
-    # A fast tokenizer must not be used by two threads: it is changed for texts that are too long, and changed back.
-    reading: threading.RLock = field(default_factory=threading.RLock)
 
-    @classmethod
-    def of(cls, model: TextModel) -> ServedModel:
-        return cls(model.network, model.tokenizer, model.name, model.task, min(model.batch_tokens, BATCH_TOKENS))
+    @property
+    def module(self) -> PreTrainedModel:
+        return self.network.module
 
-    def encode(self, text: str, pair: str | None = None) -> Encoding:
-        with self.reading:
-            return super().encode(text, pair)
+    @property
+    def facts(self) -> Facts:
+        return self.network.facts
 
-    def logits(
+    @property
+    def anatomy(self) -> Anatomy:
+        return self.network.anatomy
+
+    @property
+    def device(self) -> torch.device:
+        return self.network.device
+
+    def embed(self, input_ids: Tensor) -> Tensor:
+        return self.network.embed(input_ids)
+
+    def run(
         self,
-        inputs: dict[str, Tensor],
-        count: PassCount,
-        embeddings: Tensor | None = None,
+        call: NetworkCall,
+        positions: Tensor | None = None,
         *,
         whole: bool = False,
-        check: bool = True,
-    ) -> Tensor:
+        cache: DynamicCache | None = None,
+    ) -> tuple[Any, Tensor | None]:
         stopped = self.current.stopped
         if stopped is not None and stopped.is_set():
             raise Stopped
         with self.turns.turn(click=stopped is None):
-            return super().logits(inputs, count, embeddings, whole=whole, check=check)
+            return self.network.run(call, positions, whole=whole, cache=cache)

@@ -59,7 +59,7 @@ def search_heads(
     searched = [one for number, one in enumerate(encodings) if (number + 1) % HELD_OUT]
     if not searched or not held_out:
         raise BadOption(f"A search needs at least {HELD_OUT} texts: every third is held out to judge by.")
-    blocks = model.anatomy.blocks
+    blocks = model.network.anatomy.blocks
     shape = len(blocks), _heads_of(model, searched[0])
     most = 2 * shape[0] * shape[1] + sweeps * shape[0] * (shape[1] + 1)
     tried, asker = 0, Asker(model)

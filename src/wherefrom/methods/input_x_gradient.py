@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from wherefrom.case.case import Attribution, Case
+from wherefrom.model.hiding import fill_vector
 from wherefrom.registry import method
 
 Reduce = Literal["sum", "l2", "mean"]
@@ -41,8 +42,8 @@ ONLY_ROUNDING_NOTE = (
 def input_x_gradient(case: Case, *, reduce: Reduce = "sum", baseline: Baseline = "zero") -> Attribution:
     embeddings, gradient = case.embeddings, case.embedding_gradient
     if baseline != "zero":
-        fill = case.model.usual_fill() if baseline == "auto" else baseline
-        embeddings = torch.where(case.special[:, None], 0, embeddings - case.model.embedding_of(fill))
+        fill = case.model.hiding.usual_fill() if baseline == "auto" else baseline
+        embeddings = torch.where(case.special[:, None], 0, embeddings - fill_vector(case.model, fill))
     parts = embeddings * gradient
     notes = (ONLY_ROUNDING_NOTE,) if reduce == "sum" and only_rounding(parts) else ()
     return Attribution(reduced(parts, reduce), signed=reduce == "sum", notes=notes)

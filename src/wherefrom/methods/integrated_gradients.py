@@ -19,6 +19,7 @@ from wherefrom.case.case import Attribution, Case
 from wherefrom.core.arrays import Numbers
 from wherefrom.errors import BadOption
 from wherefrom.methods.input_x_gradient import Reduce, reduced
+from wherefrom.model.hiding import fill_vector
 from wherefrom.registry import method
 
 DOUBLED = (50, 100, 200, 400, 800)
@@ -43,7 +44,7 @@ def integrated_gradients(
 ) -> Attribution:
     if steps is not None and not 1 <= steps <= MOST_STEPS:
         raise BadOption(f"integrated_gradients takes 1 to {MOST_STEPS:,} steps, not {steps}.")
-    hidden = case.model.usual_fill() if baseline == "auto" else baseline
+    hidden = case.model.hiding.usual_fill() if baseline == "auto" else baseline
     # Every way to reduce a token's numbers to one reads the same path, which is gone once.
     key = (case.row, case.target, "integrated_gradients", hidden, steps)
     path = case.passes.once(key, lambda: _path(case, hidden, steps))
@@ -62,7 +63,7 @@ class IntegratedPath(NamedTuple):
 
 
 def _path(case: Case, hidden: str, steps: int | None) -> IntegratedPath:
-    nothing = torch.zeros_like(case.embeddings[:1]) if hidden == "zero" else case.model.embedding_of(hidden)
+    nothing = torch.zeros_like(case.embeddings[:1]) if hidden == "zero" else fill_vector(case.model, hidden)
     start = torch.where(case.special[:, None], case.embeddings, nothing)  # (token, size)
     promised = (case.target.score(case.logits[None]) - case.score_along(start[None])).item()
     for taken in (steps,) if steps is not None else DOUBLED:

@@ -20,7 +20,7 @@ def asks(case: Case, options: Mapping[str, Any]) -> None:
 
 def hidden_by(case: Case, fill: FillOption) -> str:
     """The fill that was asked for, or the one that is usual for the model."""
-    return case.model.usual_fill() if fill == "auto" else fill
+    return case.model.hiding.usual_fill() if fill == "auto" else fill
 
 
 @method(

@@ -11,20 +11,24 @@ import hashlib
 import json
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Literal, NoReturn, cast, get_args
+from dataclasses import dataclass, field
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedConfig, PreTrainedTokenizerBase
+from transformers import DynamicCache, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils.generic import ModelOutput
 
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.units import Span, words
-from wherefrom.errors import BadOption, EmptyText, MissingToken, ModelFailed, NotSeen, UnknownName, WrongModel
+from wherefrom.errors import BadOption, EmptyText, NotSeen, UnknownName, WrongModel
 from wherefrom.model.anatomy import Anatomy
-from wherefrom.model.text_model import PassCount, TextModel, rows_without_answer
+from wherefrom.model.hiding import FILLS
+from wherefrom.model.network import Facts
+from wherefrom.model.tasks import TASKS
+from wherefrom.model.tasks.call import NetworkCall
+from wherefrom.model.text_model import TextModel
 
 # What the numbers of an answer are: probabilities of classes that exclude each other; of labels that do not; scores of
 # classes, of which a softmax makes probabilities; or values, which are no probabilities at all.
@@ -42,6 +46,7 @@ TRIAL: tuple[list[Any], ...] = (["Is it so?", "It is."], [("Is it so?", "It is."
 LEAST = 1e-12  # the probability that stands for none at all, whose logarithm would be infinite
 SUM_TOLERANCE = 1e-3  # how far probabilities may be from a sum of one
 WITHOUT_TOKENIZER = {"mask": "[MASK]", "unk": "[UNK]"}  # what stands for a hidden word where no tokenizer says it
+CPU = torch.device("cpu")
 NOTHING, BETWEEN = 0, 1  # ids of pieces: nothing at all, and what stands between the two texts of a pair
 
 
@@ -51,9 +56,16 @@ class _Pieces:
     def __init__(self, fills: dict[str, str]) -> None:
         self.texts = ["", "", *fills.values()]
         self.fills = {kind: 2 + number for number, kind in enumerate(fills)}
-        self.glued: set[int] = set()  # those that follow the one before without a blank
+        self.glued: set[int] = set()  # those that follow the piece before without a blank
         self._number: dict[str, int] = {}
         self._lock = threading.Lock()
+
+    @classmethod
+    def of(cls, tokenizer: PreTrainedTokenizerBase | None) -> _Pieces:
+        if tokenizer is None:
+            return cls(WITHOUT_TOKENIZER)
+        special = {kind: getattr(tokenizer, f"{kind}_token", None) for kind in FILLS}
+        return cls({kind: str(token) for kind, token in special.items() if token is not None})
 
     def number(self, text: str) -> int:
         with self._lock:
@@ -65,87 +77,37 @@ class _Pieces:
             return self._number[text]
 
 
-class CallableNetwork(nn.Module):
-    """What a network has to say of itself, where there is only a function."""
-
-    dtype = torch.float64
-
-    def __init__(self, function: Answering, labels: Sequence[str], outputs: Outputs) -> None:
-        super().__init__()
-        self.function, self.outputs = function, outputs
-        named = dict(enumerate(labels))
-        self.config = PreTrainedConfig(id2label=named, problem_type=KIND[outputs])
-        self.config.pad_token_id = NOTHING
-        self.eval()
-
-
 @dataclass(frozen=True, eq=False)
-class CallableModel(TextModel):
-    """A function that answers texts. Methods that look inside a model refuse it."""
+class PieceReading:
+    """Reading for a function: words, or the tokens of a tokenizer."""
 
-    def __post_init__(self) -> None:
-        if self.tokenizer is not None and not getattr(self.tokenizer, "is_fast", False):
-            raise WrongModel("A tokenizer that cuts texts for a callable must be a fast one, which says where it cuts.")
+    tokenizer: PreTrainedTokenizerBase
+    pieces: _Pieces
+    limit: int | None = None
+    lock: threading.RLock = field(default_factory=threading.RLock)
 
-    @cached_property
-    def _pieces(self) -> _Pieces:
-        if self.tokenizer is None:
-            return _Pieces(WITHOUT_TOKENIZER)
-        kinds = ("mask", "unk", "pad", "eos")
-        named = {kind: getattr(self.tokenizer, f"{kind}_token", None) for kind in kinds}
-        return _Pieces({kind: str(token) for kind, token in named.items() if token is not None})
+    def check(self, text: str) -> None:
+        if not self._spans(text):
+            raise EmptyText("There is no text to explain: it is empty or blank.")
 
-    @property
-    def only_answers(self) -> bool:
-        return True
-
-    @property
-    def anatomy(self) -> Anatomy:
-        self._refuse("This method")
-
-    def _refuse(self, what: str) -> NoReturn:
-        raise NotSeen(f"{what} looks inside the model, and {self.name} is a function that only answers.")
-
-    @property
-    def limit(self) -> int | None:
-        return None
-
-    @property
-    def device(self) -> torch.device:
-        return torch.device("cpu")
-
-    @property
-    def takes_batches(self) -> bool:
-        return True
-
-    @property
-    def identity(self) -> bytes | None:
-        """A function cannot be read: its name and its labels stand for it."""
-        network = cast("CallableNetwork", self.network)
-        told = [self.name, self.labels, network.outputs, None if self.tokenizer is None else len(self.tokenizer)]
-        return hashlib.sha256(json.dumps(told).encode()).digest()
-
-    # Reading
-
-    def encode(self, text: str, pair: str | None = None) -> Encoding:
+    def tokenize(self, text: str, pair: str | None, limit: int | None) -> Encoding:
+        del limit
         tokens, ids, offsets, segment = list[str](), list[int](), list[Span](), list[int]()
         for number, part in enumerate((text,) if pair is None else (text, pair)):
-            spans = self._spans(part)
-            if not spans:
-                raise EmptyText("There is no text to explain: it is empty or blank.")
             if number:
                 tokens, ids = [*tokens, "[SEP]"], [*ids, BETWEEN]
                 offsets, segment = [*offsets, (0, 0)], [*segment, -1]
             reached = len(part) - len(part.lstrip())
-            for start, end in spans:
+            for start, end in self._spans(part):
                 tokens.append(part[start:end])
-                ids.append(self._pieces.number(part[reached : max(reached, end)]))
+                ids.append(self.pieces.number(part[reached : max(reached, end)]))
                 offsets.append((start, end))
                 segment.append(number)
                 reached = max(reached, end)
-        return self.task.check_text(
-            self, Encoding(text, pair, tuple(tokens), tuple(ids), None, tuple(offsets), tuple(segment))
-        )
+        return Encoding(text, pair, tuple(tokens), tuple(ids), None, tuple(offsets), tuple(segment))
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return "".join(self.pieces.texts[piece] for piece in ids)
 
     def _spans(self, text: str) -> list[Span]:
         if self.tokenizer is None:
@@ -153,71 +115,93 @@ class CallableModel(TextModel):
         read = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
         return [(int(start), int(end)) for start, end in read["offset_mapping"]]
 
-    def _written(self, ids: Sequence[int], shown: Sequence[int]) -> str | tuple[str, str]:
-        """The text of a row. ids: its pieces as the whole text has them; shown: what stands in their places."""
-        pieces, parts = self._pieces, [""]
-        fills = frozenset(pieces.fills.values())
-        for own, one in zip(ids, shown, strict=True):
-            if one == BETWEEN:
-                parts.append("")
-            elif one in fills:
-                parts[-1] += pieces.texts[one] if own in pieces.glued else f" {pieces.texts[one]}"
-            else:
-                parts[-1] += pieces.texts[one]
-        stripped = [part.strip() for part in parts]
-        return stripped[0] if len(stripped) == 1 else (stripped[0], stripped[1])
 
-    # Asking
+@dataclass(frozen=True, eq=False)
+class PieceHiding:
+    """Hiding for a function: the text of a fill token replaces a piece."""
+
+    pieces: _Pieces
+
+    @property
+    def fills(self) -> dict[str, int]:
+        return self.pieces.fills
+
+    @property
+    def marks(self) -> frozenset[int]:
+        """Pieces without a blank before them: two rows with the same fills differ where their blanks do."""
+        return frozenset(self.pieces.glued)
+
+    def usual_fill(self) -> str:
+        return next(iter(self.fills), "delete")
+
+    def start_token(self) -> int:
+        return NOTHING
+
+
+class FunctionModule(nn.Module):
+    """What a module says of itself, where there is only a function."""
+
+    dtype = torch.float64
+
+    def __init__(self, labels: Sequence[str], outputs: Outputs) -> None:
+        super().__init__()
+        self.config = PreTrainedConfig(id2label=dict(enumerate(labels)), problem_type=KIND[outputs])
+        self.config.pad_token_id = NOTHING
+        self.eval()
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionNetwork:
+    """A function that answers texts. There is nothing inside to look at."""
+
+    module: PreTrainedModel  # a FunctionModule, which has what is read of one
+    facts: Facts
+    name: str
+    function: Answering
+    outputs: Outputs
+    pieces: _Pieces
+    device: torch.device = CPU
+
+    @property
+    def anatomy(self) -> Anatomy:
+        raise NotSeen(f"This method looks inside the model, and {self.name} is a function that only answers.")
 
     def embed(self, input_ids: Tensor) -> Tensor:
         """There are no word vectors: the numbers of the pieces themselves. (row, token, 1)"""
         return input_ids[..., None].to(torch.float64)
 
-    def logits(
+    def run(
         self,
-        inputs: dict[str, Tensor],
-        count: PassCount,
-        embeddings: Tensor | None = None,
+        call: NetworkCall,
+        positions: Tensor | None = None,
         *,
         whole: bool = False,
-        check: bool = True,
-    ) -> Tensor:
-        del whole
-        ids, lengths = inputs["input_ids"], inputs["attention_mask"].sum(-1).tolist()
+        cache: DynamicCache | None = None,
+    ) -> tuple[Any, Tensor | None]:
+        del whole, cache
+        ids, lengths = call.arguments["input_ids"], call.arguments["attention_mask"].sum(-1).tolist()
+        embeddings = call.lookups[0][1]
         shown = ids if embeddings is None else embeddings.detach()[..., 0].round().long()
         rows = [
-            self._written(own[:length], one[:length])
-            for own, one, length in zip(ids.tolist(), shown.tolist(), lengths, strict=True)
+            self._text(row[:length], pieces[:length])
+            for row, pieces, length in zip(ids.tolist(), shown.tolist(), lengths, strict=True)
         ]
-        count.forwards += len(rows)
-        network = cast("CallableNetwork", self.network)
-        logits = _logits(numbers(network.function, rows, len(self.labels)), network.outputs)
-        if check and (bad := rows_without_answer(logits)):
-            raise ModelFailed(f"{self.name} answered NaN or infinity for this text.", bad)
-        return logits
+        answers = numbers(self.function, rows, self.module.config.num_labels)
+        return ModelOutput(logits=_logits(answers, self.outputs)), positions
 
-    # Hiding
-
-    def filler(self, fill: str) -> int:
-        if fill not in self._pieces.fills:
-            has = ", ".join(self._pieces.fills)
-            raise MissingToken(f"There is no {fill} token to hide words with. Choose another fill: {has or 'delete'}.")
-        return self._pieces.fills[fill]
-
-    def embedding_of(self, fill: str) -> Tensor:
-        del fill
-        self._refuse("This method")
-
-    @property
-    def marks(self) -> frozenset[int]:
-        """Pieces without a blank in front: two rows with the same fills differ where their blanks do."""
-        return frozenset(self._pieces.glued)
-
-    def start_token(self) -> int:
-        return NOTHING
-
-    def usual_fill(self) -> str:
-        return next(iter(self._pieces.fills), "delete")
+    def _text(self, ids: Sequence[int], shown: Sequence[int]) -> str | tuple[str, str]:
+        """The text of a row. ids: its pieces as in the original text; shown: the pieces in their places."""
+        pieces, parts = self.pieces, [""]
+        fills = frozenset(pieces.fills.values())
+        for original, piece in zip(ids, shown, strict=True):
+            if piece == BETWEEN:
+                parts.append("")
+            elif piece in fills:
+                parts[-1] += pieces.texts[piece] if original in pieces.glued else f" {pieces.texts[piece]}"
+            else:
+                parts[-1] += pieces.texts[piece]
+        stripped = [part.strip() for part in parts]
+        return stripped[0] if len(stripped) == 1 else (stripped[0], stripped[1])
 
 
 def is_function(source: Any) -> bool:
@@ -275,14 +259,12 @@ def load_callable(
     labels: Sequence[str] | None = None,
     outputs: str | None = None,
     spread: float | None = None,
-) -> CallableModel:
+) -> TextModel:
     """A model from a function. Its classes are counted by asking it once, about two short texts or pairs.
 
     outputs: what its numbers are; unless given, probabilities where each row adds up to one, values where there is one
         column, else scores that a softmax makes probabilities of.
     """
-    from wherefrom.model.tasks import TASKS
-
     if outputs is not None and outputs not in get_args(Outputs):
         raise UnknownName.among("kind of output", outputs, get_args(Outputs))
     tried = _tried(function)
@@ -293,10 +275,23 @@ def load_callable(
     named = [f"LABEL_{i}" for i in range(tried.shape[1])] if labels is None else [str(one) for one in labels]
     if len(named) != tried.shape[1]:
         raise BadOption(f"The callable answers with {tried.shape[1]} columns, and {len(named)} labels were given.")
-    network: Any = CallableNetwork(function, named, found)
+    if tokenizer is not None and not getattr(tokenizer, "is_fast", False):
+        raise WrongModel("A tokenizer that cuts texts for a callable must be a fast one, which says where it cuts.")
     name = str(getattr(function, "__qualname__", type(function).__qualname__))
+    # A function cannot be read: its name and its labels stand for it.
+    identity = json.dumps([name, named, found, None if tokenizer is None else len(tokenizer)]).encode()
+    facts = Facts(only_answers=True, identity=hashlib.sha256(identity).digest())
+    module: Any = FunctionModule(named, found)
     cutter: Any = tokenizer
-    return CallableModel(network, cutter, name=name, task=TASKS["classification"], spread=spread)
+    pieces = _Pieces.of(tokenizer)
+    return TextModel(
+        name=name,
+        task=TASKS["classification"],
+        reading=PieceReading(cutter, pieces),
+        network=FunctionNetwork(module, facts, name, function, found, pieces),
+        hiding=PieceHiding(pieces),
+        spread=spread,
+    )
 
 
 def _tried(function: Answering) -> Tensor:

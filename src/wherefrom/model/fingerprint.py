@@ -23,10 +23,10 @@ NOT_DECISIVE = ("_name_or_path", "transformers_version", "torch_dtype", "dtype",
 
 def fingerprint(model: TextModel) -> str:
     """The same for models that give the same answers to the same texts: read from all of it, every time."""
-    if model.identity is not None:
-        return model.identity.hex()[:16]
+    if model.network.facts.identity is not None:
+        return model.network.facts.identity.hex()[:16]
     digest = hashlib.sha256()  # 500 MB take 0.3 s; the instructions for it are in most processors
-    for part in (_weights(model.network), _configuration(model), _tokenizer(model.tokenizer)):
+    for part in (_weights(model.network.module), _configuration(model), _tokenizer(model.reading.tokenizer)):
         digest.update(part)
     return digest.hexdigest()[:16]
 
@@ -36,10 +36,10 @@ _known: WeakKeyDictionary[nn.Module, tuple[object, str]] = WeakKeyDictionary()
 
 def known_fingerprint(model: TextModel) -> str:
     """The same, computed again only where a weight was replaced or written to: for what is asked for every text."""
-    state = tuple((name, one.data_ptr(), _version(one)) for name, one in _tensors(model.network))
-    before = _known.get(model.network)
+    state = tuple((name, one.data_ptr(), _version(one)) for name, one in _tensors(model.network.module))
+    before = _known.get(model.network.module)
     if before is None or before[0] != state:
-        before = _known[model.network] = (state, fingerprint(model))
+        before = _known[model.network.module] = (state, fingerprint(model))
     return before[1]
 
 
@@ -62,13 +62,13 @@ def _weights(network: nn.Module) -> bytes:
 
 
 def _configuration(model: TextModel) -> bytes:
-    config = model.network.config
+    config = model.network.module.config
     kept = {name: value for name, value in config.to_dict().items() if name not in NOT_DECISIVE}
     return _plain(
         {
             "config": kept,
             "attention": getattr(config, "_attn_implementation", None),
-            "network": type(getattr(model.network, "_orig_mod", model.network)).__name__,
+            "network": type(getattr(model.network.module, "_orig_mod", model.network.module)).__name__,
             "task": " ".join(part for part in (model.task.name, model.task.bound) if part),
             "labels": model.labels,
         }

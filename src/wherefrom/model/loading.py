@@ -68,8 +68,9 @@ def load_model(
         return found
     if found.task.name != TASKS["classification"].name:
         raise WrongModel(f"Candidate labels need a model of entailment; {found.name} is made for {found.task.name}.")
-    bound = zero_shot(found.name, found.network.config, labels, template or TEMPLATE, several=several)
-    return TextModel(found.network, found.tokenizer, name=found.name, task=bound)
+    module = found.network.module
+    bound = zero_shot(found.name, module.config, labels, template or TEMPLATE, several=several)
+    return TextModel.of(module, found.reading.tokenizer, name=found.name, task=bound)
 
 
 def _load(
@@ -107,7 +108,7 @@ def _load(
         )
     made_for = bound or _chosen_pooling(_task_of(type(network).__name__, [type(network).__name__], task), pooling)
     name = network.config._name_or_path or type(network).__name__
-    return _pooled(TextModel(network, tokenizer, name=name, task=made_for, spread=spread), pooling)
+    return _pooled(TextModel.of(network, tokenizer, name=name, task=made_for, spread=spread), pooling)
 
 
 def _chosen_pooling(task: Task, pooling: str | None) -> Task:
@@ -263,7 +264,7 @@ def _from_files(
             f"The files of {name} lack weights that the model needs and that would be random:"
             f" {', '.join(sorted(missing)[:3])}."
         )
-    return TextModel(_moved(network, device).eval(), tokenizer, name=name, task=made_for, spread=spread)
+    return TextModel.of(_moved(network, device).eval(), tokenizer, name=name, task=made_for, spread=spread)
 
 
 def _task_in_files(

@@ -237,7 +237,7 @@ class StudyBench:
         reader = load(model.source).text_model
 
         def tokens(row: dict[str, Any]) -> int:
-            return len(reader.tokenizer(row["text"], row.get("pair"))["input_ids"])
+            return len(reader.reading.tokenizer(row["text"], row.get("pair"))["input_ids"])
 
         rows: Rows = getattr(self.splits(name), part)
         most, tokens_allowed = self.limits(name)
@@ -245,7 +245,7 @@ class StudyBench:
             most = count  # how many are measured on does not limit what is chosen by, or looked for in other texts
         if SETS[name].rationales:
             rows = [row for row in rows if row.get("rationale") or row.get("pair_rationale")]
-        longest = min(tokens_allowed, reader.limit or tokens_allowed)
+        longest = min(tokens_allowed, reader.reading.limit or tokens_allowed)
         return first_that_fit(drawn(rows, len(rows)), skip + min(count, most), longest, tokens)[skip:]
 
     def limits(self, name: str) -> tuple[int, int]:
@@ -320,7 +320,7 @@ class StudyBench:
                 if isinstance(loaded, str):
                     blocks.append(run(plan, folder, on_progress=moved))
                 else:
-                    with attention_by(loaded.text_model.network, model.attention):
+                    with attention_by(loaded.text_model.network.module, model.attention):
                         blocks.append(run(plan, folder, on_progress=moved))
         return StudyRuns(blocks)
 

@@ -86,7 +86,7 @@ def probability_drop(case: Case, scores: Tensor, *, fill: str | None = None) -> 
     """
     ranked, asker = evidence_of(case, scores), case.passes.asker
     asker.know(case.encoding, case.logits)
-    asked = asker.note(case.encoding, ranked.without(range(len(ranked) + 1)), fill or case.model.usual_fill())
+    asked = asker.note(case.encoding, ranked.without(range(len(ranked) + 1)), fill or case.model.hiding.usual_fill())
     asker.run()
     chances = asked.probability([case.target])
     drops: Numbers = chances[0] - chances

@@ -56,7 +56,7 @@ def explain(model: Model, sentence: Sentence, method: str = "alti", **options: A
     """
     if model.text_model.task.name != "masked_lm":
         raise WrongModel("Subject-verb agreement is decided at [MASK]: give a masked language model.")
-    text = sentence.masked(str(model.text_model.tokenizer.mask_token))
+    text = sentence.masked(str(model.text_model.reading.tokenizer.mask_token))
     return model.explain(text, method, (sentence.right, sentence.wrong), **options)
 
 

@@ -19,6 +19,7 @@ from torch.nn import functional
 from wherefrom.case.case import make_cases
 from wherefrom.cli import main as cli
 from wherefrom.errors import BadOption, UnknownName
+from wherefrom.model.network import inputs_of
 from wherefrom.model.recording import AttentionRecorder
 from wherefrom_studies import fine_tuning
 from wherefrom_studies.bench import StudyBase, StudyBench, StudySize
@@ -61,15 +62,15 @@ def test_dropout_while_training_by_hand() -> None:
 @pytest.mark.parametrize("projection", ["entmax:1.5", "sparsemax"])
 def test_in_training_weights_are_exactly_zero_and_gradients_flow(projection: str) -> None:
     model = make_model("bert", labels=2)
-    network = model.network
-    attention = [block.attention for block in model.anatomy.blocks]
+    network = model.network.module
+    attention = [block.attention for block in model.network.anatomy.blocks]
     torch.manual_seed(0)
     for block in attention:  # scores far enough apart for a zero
         for name, weight in block.named_parameters():
             if "query.weight" in name:
                 nn.init.normal_(weight, std=2.0)
     network.train()
-    batch = model.batch([model.encode(text) for text in ("a good film, not dull", "the plot was bad")])
+    batch = inputs_of(model.network, [model.encode(text) for text in ("a good film, not dull", "the plot was bad")])
     try:
         with attention_by(network, projection), AttentionRecorder(attention).open() as recorder:
             logits = network(**batch).logits
@@ -150,7 +151,7 @@ def test_a_stopped_training_ends_as_one_that_was_not(
 
 def test_the_shape_of_attention_by_hand() -> None:
     model = make_model("bert", labels=2)
-    for block in model.anatomy.blocks:
+    for block in model.network.anatomy.blocks:
         for name, weight in block.attention.named_parameters():
             if "query" in name or "key" in name:
                 nn.init.zeros_(weight)

@@ -11,6 +11,7 @@ from tiny_models import make_model, tiny
 
 from wherefrom.case.case import make_cases
 from wherefrom.errors import BadFile, BadOption
+from wherefrom.model.hiding import fill_token
 from wherefrom_studies.sparse.inference import examine, project_at_inference, read_texts
 from wherefrom_studies.sparse.projected_attention import projected
 from wherefrom_studies.sparse.projections import Projection
@@ -25,14 +26,14 @@ def test_one_text_by_hand() -> None:
         found = examine(case)
         ids = torch.tensor([case.encoding.input_ids])
         with torch.no_grad():
-            whole = model.network(input_ids=ids).logits.softmax(-1)[0]
+            whole = model.network.module(input_ids=ids).logits.softmax(-1)[0]
             answer = int(whole.argmax())
             lost = []
             for place in range(1, ids.shape[1] - 1):
                 hidden = ids.clone()
-                hidden[0, place] = model.filler("mask")
+                hidden[0, place] = fill_token(model, "mask")
                 lost.append(
-                    (whole[answer] - model.network(input_ids=hidden).logits.softmax(-1)[0, answer]).abs().item()
+                    (whole[answer] - model.network.module(input_ids=hidden).logits.softmax(-1)[0, answer]).abs().item()
                 )
     looked = case.capture.attention[-1].probs[:, 0]  # [CLS] of the last layer, by head
     logarithms = torch.where(looked > 0, looked, 1.0).log()
@@ -59,7 +60,7 @@ def test_what_is_kept_is_not_asked_again(tmp_path: Path) -> None:
     assert len(asked) == 2
     assert second["projections"] == first["projections"]
     with torch.no_grad():
-        next(model.network.parameters()).mul_(1.5)  # another model under the same name
+        next(model.network.module.parameters()).mul_(1.5)  # another model under the same name
     project_at_inference(model, ROWS, tmp_path, **arguments)  # type: ignore[arg-type]
     assert len(asked) == 4
 

@@ -29,7 +29,7 @@ def logits_of(model: TextModel) -> torch.Tensor:
 
 
 def hooks_of(model: TextModel) -> int:
-    return sum(len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.network.modules())
+    return sum(len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.network.module.modules())
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # DeBERTa's own

@@ -41,8 +41,8 @@ class Classification(SingleRow):
 
     def regression(self, model: TextModel) -> bool:
         """As transformers has it; of a reranker, a CrossEncoder with one output, as its activation says."""
-        said = self.sigmoid if self.sigmoid is not None else _sigmoid_in_files(model.network.config)
-        if said is not None and len(model.labels) == 1 and model.network.config.problem_type is None:
+        said = self.sigmoid if self.sigmoid is not None else _sigmoid_in_files(model.network.module.config)
+        if said is not None and len(model.labels) == 1 and model.network.module.config.problem_type is None:
             return not said
         return super().regression(model)
 
@@ -59,17 +59,19 @@ class Classification(SingleRow):
         return found
 
     def positions(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
-        reads, ids = model.decision_position, inputs["input_ids"]
-        if reads == "every":
+        reads, ids = model.network.facts.decision_position, inputs["input_ids"]
+        if reads is None or reads == "every":
             return None
         if reads == "first":
             return torch.zeros(len(ids), dtype=torch.long, device=ids.device)
-        pad = model.network.config.get_text_config().pad_token_id  # decoders take the last token that is not padding
+        pad = (
+            model.network.module.config.get_text_config().pad_token_id
+        )  # decoders take the last token that is not padding
         order = torch.arange(ids.shape[1], device=ids.device)
         return (order * (ids != (-1 if pad is None else pad))).argmax(-1)
 
     def first_read(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
-        return self.positions(model, inputs) if model.decision_position == "last" else None
+        return self.positions(model, inputs) if model.network.facts.decision_position == "last" else None
 
     def fixed_target(self, model: TextModel, spec: TargetSpec) -> Target | None:
         if spec is None:

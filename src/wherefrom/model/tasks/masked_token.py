@@ -38,11 +38,11 @@ class MaskedToken(TokenTask):
     reads_pairs: bool = True
 
     def asked_at(self, model: TextModel, text: str, span: Span) -> str:
-        return f"{text[: span[0]]}{model.tokenizer.mask_token}{text[span[1] :]}"
+        return f"{text[: span[0]]}{model.reading.tokenizer.mask_token}{text[span[1] :]}"
 
     def check_text(self, model: TextModel, encoding: Encoding) -> Encoding:
         """Masks are the question: like special tokens, they are never hidden, ranked or removed."""
-        mask = model.tokenizer.mask_token
+        mask = model.reading.tokenizer.mask_token
         if mask is None:
             raise MissingToken("The tokenizer has no mask token, so a masked language model cannot be asked.")
         masks = _masks(model, encoding.input_ids)
@@ -182,19 +182,19 @@ class MaskedToken(TokenTask):
 
 def _masks(model: TextModel, ids: Sequence[int]) -> list[int]:
     """Where the masks are."""
-    return [place for place, token in enumerate(ids) if token == model.tokenizer.mask_token_id]
+    return [place for place, token in enumerate(ids) if token == model.reading.tokenizer.mask_token_id]
 
 
 def _vocabulary(model: TextModel) -> int:
     """How many logits there are at one mask."""
-    weight = getattr(model.network.get_output_embeddings(), "weight", None)
-    found: int = model.network.config.get_text_config().vocab_size if weight is None else len(weight)
+    weight = getattr(model.network.module.get_output_embeddings(), "weight", None)
+    found: int = model.network.module.config.get_text_config().vocab_size if weight is None else len(weight)
     return found
 
 
 def _of_several(model: TextModel, spec: str) -> bool:
     """Whether this is no single token, but one for each mask, or one at a chosen mask."""
-    listed = model.tokenizer.convert_tokens_to_ids(spec) not in (None, model.tokenizer.unk_token_id)
+    listed = model.reading.tokenizer.convert_tokens_to_ids(spec) not in (None, model.reading.tokenizer.unk_token_id)
     return not listed and (len(spec.split()) > 1 or _CHOSEN.fullmatch(spec.strip()) is not None)
 
 

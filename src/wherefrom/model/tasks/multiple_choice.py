@@ -14,7 +14,7 @@ from wherefrom.core.target import SavedTarget, Target
 from wherefrom.errors import BadOption, NotDefined, UnknownName, WherefromError, WrongModel
 from wherefrom.model.tasks.classification import Classification, rather_than, restored_classes, two_of
 from wherefrom.model.tasks.several_rows import codes_of, gathered, has_types
-from wherefrom.model.tasks.task import TargetSpec, tokenized
+from wherefrom.model.tasks.task import TargetSpec
 
 if TYPE_CHECKING:
     from wherefrom.model.text_model import TextModel
@@ -53,7 +53,7 @@ class MultipleChoice(Classification):
             )
         if len(choices) > MOST:
             raise WherefromError(f"There are {len(choices)} choices; at most {MOST} can be told apart.")
-        read = [tokenized(model, text, choice, model.limit) for choice, _ in choices]
+        read = [model.reading.tokenize(text, choice, model.reading.limit) for choice, _ in choices]
         for one in read:
             if 1 not in one.segment:
                 raise WherefromError("The text is so long that nothing is left of a choice. Shorten it.")
@@ -183,4 +183,4 @@ def _choice(spec: str | int, encoding: Encoding) -> Target:
 
 def _type_of_second(model: TextModel) -> int:
     """The token type of the second text of a pair."""
-    return int(model.tokenizer("a", "b")["token_type_ids"][-1])
+    return int(model.reading.tokenizer("a", "b")["token_type_ids"][-1])

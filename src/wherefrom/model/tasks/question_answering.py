@@ -136,7 +136,7 @@ def _place_of_none(model: TextModel, encoding: Encoding) -> int | None:
     """The position of [CLS]; None where the tokenizer has no such token, so that the model cannot say that there is no
     answer.
     """
-    token = model.tokenizer.cls_token_id
+    token = model.reading.tokenizer.cls_token_id
     return encoding.input_ids.index(token) if token in encoding.input_ids else None
 
 

@@ -60,7 +60,7 @@ class Seq2Seq(TokenTask):
 
     def check_text(self, model: TextModel, encoding: Encoding) -> Encoding:
         """The source with the tokens that every output begins with behind it."""
-        if not model.network.config.is_encoder_decoder:
+        if not model.network.module.config.is_encoder_decoder:
             raise WrongModel(f"{model.name} generates from a text, but has no encoder and decoder: it is not known.")
         if encoding.pair is not None:
             raise WherefromError(
@@ -76,7 +76,7 @@ class Seq2Seq(TokenTask):
         sources = mask.sum(-1) - length  # (row,)
         longest = int(sources.max())
         read = torch.arange(longest, device=ids.device) < sources[:, None]  # (row, token)
-        source = ids[:, :longest].masked_fill(~read, model.network.config.pad_token_id or 0)
+        source = ids[:, :longest].masked_fill(~read, model.network.module.config.pad_token_id or 0)
         places = sources[:, None] + torch.arange(length, device=ids.device)  # (row, token)
         output = ids.gather(1, places)
         arguments = {
@@ -165,7 +165,7 @@ def with_decoder_tokens(model: TextModel, encoding: Encoding, tokens: tuple[int,
     types, count = encoding.token_type_ids, len(tokens)
     return replace(
         encoding,
-        tokens=(*encoding.tokens, *model.tokenizer.convert_ids_to_tokens(list(tokens))),
+        tokens=(*encoding.tokens, *model.reading.tokenizer.convert_ids_to_tokens(list(tokens))),
         input_ids=(*encoding.input_ids, *tokens),
         token_type_ids=None if types is None else (*types, *[types[-1]] * count),
         offsets=(*encoding.offsets, *[(0, 0)] * count),
@@ -175,7 +175,7 @@ def with_decoder_tokens(model: TextModel, encoding: Encoding, tokens: tuple[int,
 
 def output_start(model: TextModel) -> tuple[int, ...]:
     """What every output begins with: the decoder's start token, then the token that is forced behind it, if any."""
-    settings = (getattr(model.network, "generation_config", None), model.network.config)
+    settings = (getattr(model.network.module, "generation_config", None), model.network.module.config)
 
     def set_to(name: str) -> int | None:
         return next((found for one in settings if (found := getattr(one, name, None)) is not None), None)

@@ -32,7 +32,7 @@ def gathered(
     chosen: of every new row the row it is made of, and the places of its tokens there. types: the network's own token
         type for a code of the encoding, where it has token types.
     """
-    pad = model.network.config.get_text_config().pad_token_id or 0
+    pad = model.network.module.config.get_text_config().pad_token_id or 0
     device, longest = inputs["input_ids"].device, max(1, *(len(places) for _, places in chosen))
     rows = torch.tensor([row for row, _ in chosen], device=device)[:, None]
     index = torch.tensor([[*places, *[0] * (longest - len(places))] for _, places in chosen], device=device)
@@ -47,4 +47,4 @@ def gathered(
 
 def has_types(model: TextModel) -> bool:
     """Whether the tokenizer says which text of a pair a token belongs to, for the network to read."""
-    return "token_type_ids" in model.tokenizer.model_input_names
+    return "token_type_ids" in model.reading.tokenizer.model_input_names

@@ -12,7 +12,6 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.errors import WherefromError
 from wherefrom.model.tasks.classification import Classification
 from wherefrom.model.tasks.several_rows import codes_of, gathered, has_types
-from wherefrom.model.tasks.task import tokenized
 
 if TYPE_CHECKING:
     from wherefrom.model.text_model import TextModel
@@ -54,8 +53,8 @@ class EmbeddingSimilarity(Classification):
         """
         if pair is None:
             raise WherefromError("Similarity is that of two texts: explain((one, other)), or --pair.")
-        limits = [limit for limit in (model.limit, self.longest) if limit is not None]
-        first, second = (tokenized(model, one, None, min(limits, default=None)) for one in (text, pair))
+        limits = [limit for limit in (model.reading.limit, self.longest) if limit is not None]
+        first, second = (model.reading.tokenize(one, None, min(limits, default=None)) for one in (text, pair))
         return replace(
             first,
             pair=pair,

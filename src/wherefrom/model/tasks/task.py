@@ -14,7 +14,6 @@ from torch import Tensor
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import SavedTarget, Target
 from wherefrom.core.units import Span
-from wherefrom.errors import EmptyText
 from wherefrom.model.tasks.call import NetworkCall
 from wherefrom.registry import Reference
 
@@ -192,14 +191,14 @@ class SingleRow:
         return {}
 
     def labels(self, model: TextModel) -> list[str]:
-        config = model.network.config
+        config = model.network.module.config
         named: dict[Any, str] = {**(config.id2label or {})}
         return [str(named.get(i, f"LABEL_{i}")) for i in range(config.num_labels or 0)]
 
     def independent(self, model: TextModel) -> bool:
         if model.regression:
             return False
-        return model.network.config.problem_type == "multi_label_classification" or len(model.labels) == 1
+        return model.network.module.config.problem_type == "multi_label_classification" or len(model.labels) == 1
 
     def regression(self, model: TextModel) -> bool:
         """Where the configuration says so, or does not say what a single output is, which transformers then trains as
@@ -207,7 +206,7 @@ class SingleRow:
         """
         if not self.has_labels:
             return False
-        kind = model.network.config.problem_type
+        kind = model.network.module.config.problem_type
         return kind == "regression" or (kind is None and len(model.labels) == 1)
 
     def first_read(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
@@ -219,7 +218,7 @@ class SingleRow:
         return logits if logits.ndim == 1 else logits[..., : len(ids)]
 
     def read(self, model: TextModel, text: str, pair: str | None) -> Encoding:
-        return tokenized(model, text, pair, model.limit)
+        return model.reading.tokenize(text, pair, model.reading.limit)
 
     def rows(
         self, model: TextModel, inputs: dict[str, Tensor], embeddings: Tensor | None
@@ -230,29 +229,3 @@ class SingleRow:
     def call(self, model: TextModel, inputs: dict[str, Tensor], embeddings: Tensor | None) -> NetworkCall:
         rows, vectors = self.rows(model, inputs, embeddings)
         return NetworkCall(rows, ((rows["input_ids"].flatten(end_dim=-2), vectors),))  # choices are rows of their own
-
-
-def tokenized(model: TextModel, text: str, pair: str | None, limit: int | None) -> Encoding:
-    """A text, or two in one row, as the tokenizer cuts them; truncated where they are longer than the limit."""
-    wanted = {"return_offsets_mapping": True, "return_special_tokens_mask": True, "verbose": False}
-    read = model.tokenizer(text, pair, truncation=False, **wanted)
-    length = len(read["input_ids"])
-    if limit is not None and length > limit:
-        read = model.tokenizer(text, pair, truncation=True, max_length=limit, **wanted)
-    segment = tuple(
-        -1 if special or sequence is None else sequence
-        for special, sequence in zip(read["special_tokens_mask"], read.sequence_ids(), strict=True)
-    )
-    if all(part < 0 for part in segment):
-        raise EmptyText("The tokenizer finds nothing to read in this text: it may hold only control characters.")
-    types = read.get("token_type_ids")
-    return Encoding(
-        text=text,
-        pair=pair,
-        tokens=tuple(model.tokenizer.convert_ids_to_tokens(read["input_ids"])),
-        input_ids=tuple(read["input_ids"]),
-        token_type_ids=None if types is None else tuple(types),
-        offsets=tuple((int(start), int(end)) for start, end in read["offset_mapping"]),
-        segment=segment,
-        cut=length - len(read["input_ids"]),
-    )

@@ -91,8 +91,8 @@ class TokenTask(SingleRow):
 def token_target(model: TextModel, spec: str | int) -> Target:
     """A token of the vocabulary, by its text or its number."""
     if isinstance(spec, int):
-        if not 0 <= spec < len(model.tokenizer):
-            raise UnknownName(f"There is no token {spec}: the vocabulary has {len(model.tokenizer)}.")
+        if not 0 <= spec < len(model.reading.tokenizer):
+            raise UnknownName(f"There is no token {spec}: the vocabulary has {len(model.reading.tokenizer)}.")
         return Target(spec, _name_of(model, spec))
     token = _token_of(model, spec)
     # " Paris" is the token that is predicted as "Paris": one token has one name, in whichever way it was asked for.
@@ -107,8 +107,8 @@ def _token_of(model: TextModel, word: str) -> int:
     if listed is not None and not (word[:1].isspace() or plain[:1].isalnum()):
         return listed
     for text in (f" {plain}", word):
-        ids = model.tokenizer(text, add_special_tokens=False)["input_ids"]
-        if len(ids) == 1 and ids[0] != model.tokenizer.unk_token_id:
+        ids = model.reading.tokenizer(text, add_special_tokens=False)["input_ids"]
+        if len(ids) == 1 and ids[0] != model.reading.tokenizer.unk_token_id:
             return int(ids[0])
     if listed is not None:
         return listed
@@ -119,7 +119,7 @@ def _listed(model: TextModel, word: str) -> int | None:
     """The token that the vocabulary writes like this. The whole vocabulary as a dictionary would be made anew each
     time, which takes longer than a pass through a small model.
     """
-    tokenizer = model.tokenizer
+    tokenizer = model.reading.tokenizer
     found: Any = tokenizer.convert_tokens_to_ids(word)
     return None if found is None or (found == tokenizer.unk_token_id and word != tokenizer.unk_token) else int(found)
 
@@ -135,11 +135,11 @@ def _name_of(model: TextModel, token: int) -> str:
         return text
     if meant == token or _text_of(model, meant) != text:
         return text
-    twice = str(model.tokenizer.decode([token, token])).strip()
+    twice = str(model.reading.tokenizer.decode([token, token])).strip()
     return f"{text} ({'a' if twice != text + text else 'no'} space before)"
 
 
 def _text_of(model: TextModel, token: int) -> str:
     """Without spaces around it; as the vocabulary writes it where nothing is left, or no whole character."""
-    text = str(model.tokenizer.decode([token])).strip()
-    return text if text and "\ufffd" not in text else str(model.tokenizer.convert_ids_to_tokens(token))
+    text = str(model.reading.tokenizer.decode([token])).strip()
+    return text if text and "\ufffd" not in text else str(model.reading.tokenizer.convert_ids_to_tokens(token))

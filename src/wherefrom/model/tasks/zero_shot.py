@@ -14,7 +14,6 @@ from torch.nn.functional import pad
 from wherefrom.core.encoding import Encoding
 from wherefrom.errors import BadOption, WherefromError, WrongModel
 from wherefrom.model.tasks.classification import Classification
-from wherefrom.model.tasks.task import tokenized
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +68,9 @@ class ZeroShot(Classification):
         if pair is not None:
             raise WherefromError("Zero-shot classification reads one text; the second is made of each label.")
         longest = max(len(ids) for ids, _ in self._hypotheses(model))
-        return tokenized(model, text, None, None if model.limit is None else model.limit - longest)
+        return model.reading.tokenize(
+            text, None, None if model.reading.limit is None else model.reading.limit - longest
+        )
 
     def positions(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
         del model, inputs
@@ -77,9 +78,9 @@ class ZeroShot(Classification):
 
     def _hypotheses(self, model: TextModel) -> list[tuple[list[int], list[int]]]:
         """What stands behind the tokens of a text, for every label: ids and token types."""
-        alone, found = model.tokenizer(self.sample)["input_ids"], []
+        alone, found = model.reading.tokenizer(self.sample)["input_ids"], []
         for label in self.candidates:
-            both = model.tokenizer(self.sample, self.template.format(label))
+            both = model.reading.tokenizer(self.sample, self.template.format(label))
             ids = list(both["input_ids"])
             if ids[: len(alone)] != list(alone):
                 raise WrongModel("The tokenizer does not put the second text of a pair behind the first.")
@@ -91,7 +92,7 @@ class ZeroShot(Classification):
         self, model: TextModel, inputs: dict[str, Tensor], embeddings: Tensor | None
     ) -> tuple[dict[str, Tensor], Tensor | None]:
         """A row for every text and label, the labels of a text one after the other."""
-        padding = model.network.config.get_text_config().pad_token_id or 0
+        padding = model.network.module.config.get_text_config().pad_token_id or 0
         lengths, device = inputs["attention_mask"].sum(-1).tolist(), inputs["input_ids"].device
         tails = [[torch.tensor(part, device=device) for part in both] for both in self._hypotheses(model)]
         ids, types, vectors = list[Tensor](), list[Tensor](), list[Tensor]()
@@ -102,7 +103,7 @@ class ZeroShot(Classification):
                     types.append(torch.cat([inputs["token_type_ids"][row, :length], tail_types]))
                 if embeddings is not None:
                     with torch.no_grad():
-                        looked_up = model.embed(tail)
+                        looked_up = model.network.embed(tail)
                     vectors.append(torch.cat([embeddings[row, :length], looked_up]))
         found = {
             "input_ids": _stacked(ids, padding),

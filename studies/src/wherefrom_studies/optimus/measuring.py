@@ -138,10 +138,10 @@ def attention_changes(model: Model, texts: Sequence[TextOrPair]) -> dict[str, li
     absolute differences, mean over rows.
     """
     reader = model.text_model
-    folder = reader.network.config._name_or_path
+    folder = reader.network.module.config._name_or_path
     with without_notices():
         network = AutoModelForSequenceClassification.from_pretrained(folder, attn_implementation="eager").eval()
-    tokenizer = reader.tokenizer
+    tokenizer = reader.reading.tokenizer
     found: dict[str, list[float]] = {"delete": [], "unk": [], "mask": []}
     with torch.inference_mode():
         for text in texts:

@@ -172,7 +172,7 @@ def attention_shapes(model: StudyModel, rows: Sequence[Mapping[str, Any]]) -> di
     """Of every text, how concentrated the model's attention is."""
     loaded = open_model(model).text_model
     found = {}
-    with attention_by(loaded.network, model.attention):
+    with attention_by(loaded.network.module, model.attention):
         for row in rows:
             encoding = loaded.encode(row["text"], row.get("pair"))
             (cases,) = make_cases(loaded, [encoding], [None])

@@ -79,7 +79,7 @@ def project_at_inference(
             f" {len(model.labels)}: {', '.join(model.labels)}."
         )
     state = hashlib.sha256(json.dumps([VERSION, model.name, list(rows)]).encode())
-    for tensor in model.network.state_dict().values():  # another model of the same name is another study
+    for tensor in model.network.module.state_dict().values():  # another model of the same name is another study
         state.update(tensor.detach().double().sum().cpu().numpy().tobytes())
     folder = out / "at-inference" / state.hexdigest()[:10]
     make_folder(folder)
@@ -148,6 +148,6 @@ def examine(case: Case) -> dict[str, float | None]:
 
 def left_out(case: Case) -> Tensor:
     """How far the probability of the answer moves when a token is hidden. (token,)"""
-    keep = ~torch.eye(len(case.encoding), dtype=torch.bool, device=case.model.device)
-    without = case.target.probability(case.answers(keep, case.model.usual_fill()))
+    keep = ~torch.eye(len(case.encoding), dtype=torch.bool, device=case.model.network.device)
+    without = case.target.probability(case.answers(keep, case.model.hiding.usual_fill()))
     return (case.target.probability(case.logits[None]) - without).abs()

@@ -98,7 +98,7 @@ class ProjectedAttention(TorchFunctionMode):
 @contextmanager
 def projected(model: TextModel, projection: Projection) -> Iterator[ProjectedAttention]:
     """Within this context everything asked of the model is answered with its attention projected."""
-    modules = [block.attention for block in model.anatomy.blocks]
+    modules = [block.attention for block in model.network.anatomy.blocks]
     with ProjectedAttention(modules, projection) as mode:
         yield mode
     if not mode.calls:

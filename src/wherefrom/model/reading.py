@@ -1,0 +1,161 @@
+"""What a model reads: a text, a pair of texts or a chat becomes an `Encoding`; a continuation becomes tokens."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from torch import nn
+from transformers import PreTrainedTokenizerBase
+
+from wherefrom.core.encoding import Encoding
+from wherefrom.errors import BadOption, EmptyText
+
+UNLIMITED = 100_000  # tokenizers without a limit of their own give something like 1e30
+
+ChatMessage = Mapping[str, str]  # role and content
+Turn = tuple[str, int, int]  # a role, and the characters of its message
+
+
+class Reading(Protocol):
+    @property
+    def tokenizer(self) -> PreTrainedTokenizerBase: ...
+
+    @property
+    def limit(self) -> int | None:
+        """How many tokens the model can read, or None."""
+
+    @property
+    def lock(self) -> threading.RLock:
+        """Held by whoever uses the tokenizer while other threads may read."""
+
+    def check(self, text: str) -> None:
+        """Raise where nothing can be read in a text."""
+
+    def tokenize(self, text: str, pair: str | None, limit: int | None) -> Encoding:
+        """A text, or two in one row, truncated where they are longer than the limit."""
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Tokens as text."""
+
+
+@dataclass(frozen=True, eq=False)
+class TokenizerReading:
+    """Reading with a fast tokenizer, the only kind that says where each token is in the text."""
+
+    tokenizer: PreTrainedTokenizerBase
+    limit: int | None
+    # A fast tokenizer must not be used by two threads: it is changed for texts that are too long, and changed back.
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def check(self, text: str) -> None:
+        if not text.strip():
+            raise EmptyText("There is no text to explain: it is empty or blank.")
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            raise BadOption("The text has half of a character in it (a lone surrogate): it was not decoded rightly.")
+
+    def tokenize(self, text: str, pair: str | None, limit: int | None) -> Encoding:
+        options = {"return_offsets_mapping": True, "return_special_tokens_mask": True, "verbose": False}
+        with self.lock:
+            read = self.tokenizer(text, pair, truncation=False, **options)
+            length = len(read["input_ids"])
+            if limit is not None and length > limit:
+                read = self.tokenizer(text, pair, truncation=True, max_length=limit, **options)
+        segment = tuple(
+            -1 if special or sequence is None else sequence
+            for special, sequence in zip(read["special_tokens_mask"], read.sequence_ids(), strict=True)
+        )
+        if all(part < 0 for part in segment):
+            raise EmptyText("The tokenizer finds nothing to read in this text: it may hold only control characters.")
+        types = read.get("token_type_ids")
+        return Encoding(
+            text=text,
+            pair=pair,
+            tokens=tuple(self.tokenizer.convert_ids_to_tokens(read["input_ids"])),
+            input_ids=tuple(read["input_ids"]),
+            token_type_ids=None if types is None else tuple(types),
+            offsets=tuple((int(start), int(end)) for start, end in read["offset_mapping"]),
+            segment=segment,
+            cut=length - len(read["input_ids"]),
+        )
+
+    def decode(self, ids: Sequence[int]) -> str:
+        with self.lock:
+            return str(self.tokenizer.decode(list(ids), clean_up_tokenization_spaces=False))
+
+
+def limit_of(module: nn.Module, tokenizer: PreTrainedTokenizerBase) -> int | None:
+    """How many tokens a model can read, by its position embeddings, its configuration and its tokenizer."""
+    positions = getattr(module.config, "max_position_embeddings", None)
+    for table in (m for name, m in module.named_modules() if name.endswith("position_embeddings")):
+        if isinstance(table, nn.Embedding) and table.padding_idx is not None:  # RoBERTa counts positions from there
+            positions = table.num_embeddings - table.padding_idx - 1
+    known = [n for n in (positions, tokenizer.model_max_length) if n is not None and 0 < n < UNLIMITED]
+    return min(known, default=None)
+
+
+def read_chat(reading: Reading, messages: Sequence[ChatMessage]) -> tuple[Encoding, tuple[Turn, ...]]:
+    """A chat as its template renders it, and the turns; tokens of the template are special."""
+    rows = [dict(message) for message in messages]
+    if not rows or any({"role", "content"} - set(message) for message in rows):
+        raise BadOption("A prompt is a str, or a list of messages, each with a role and a content.")
+    if not reading.tokenizer.chat_template:
+        raise BadOption(
+            "The tokenizer has no chat template, so that it cannot read messages: give the prompt as a str."
+        )
+    text = str(reading.tokenizer.apply_chat_template(rows, tokenize=False, add_generation_prompt=True))
+    turns, reached = list[Turn](), 0
+    for message in rows:
+        content = message["content"].strip()
+        start = text.find(content, reached)
+        if not content or start < 0:
+            raise BadOption(f"The chat template does not show what {message['role']!r} says as it was given.")
+        reached = start + len(content)
+        turns.append((message["role"], start, reached))
+    return read_turns(reading, text, turns), tuple(turns)
+
+
+def read_turns(reading: Reading, text: str, turns: Sequence[Turn]) -> Encoding:
+    """A rendered chat, without the special tokens that a tokenizer adds, because the template has its own."""
+    read = reading.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+    offsets = tuple((int(start), int(end)) for start, end in read["offset_mapping"])
+    inside = [any(a < end and start < b and start < end for _, a, b in turns) for start, end in offsets]
+    if not any(inside):
+        raise EmptyText("The tokenizer finds nothing to read in what is said.")
+    types = read.get("token_type_ids")
+    return Encoding(
+        text=text,
+        pair=None,
+        tokens=tuple(reading.tokenizer.convert_ids_to_tokens(list(read["input_ids"]))),
+        input_ids=tuple(read["input_ids"]),
+        token_type_ids=None if types is None else tuple(types),
+        offsets=offsets,
+        segment=tuple(0 if said else -1 for said in inside),
+    )
+
+
+def continuation_ids(reading: Reading, prompt: Encoding, continuation: str) -> tuple[int, ...]:
+    """A continuation as tokens, with a space before it where the prompt has none at its end."""
+    spaced = continuation[:1].isspace() or prompt.text[-1:].isspace()
+    ids = reading.tokenizer(continuation if spaced else f" {continuation}", add_special_tokens=False)["input_ids"]
+    if not ids:
+        raise EmptyText("The continuation is empty: give some text, or leave it out for what the model generates.")
+    return tuple(ids)
+
+
+def output_ids(reading: Reading, output: str) -> tuple[int, ...]:
+    """The output of a model with an encoder and a decoder as tokens."""
+    ids = reading.tokenizer(text_target=output, add_special_tokens=False)["input_ids"]
+    if not ids:
+        raise EmptyText("The output is empty: give some text, or leave it out for what the model generates.")
+    return tuple(ids)
+
+
+def token_text(reading: Reading, token: int) -> str:
+    """A token as text, with the space before it."""
+    piece = str(reading.tokenizer.convert_ids_to_tokens(token))
+    text = str(reading.tokenizer.decode([token])) or piece
+    # Decoded alone, a token of SentencePiece loses the space before it.
+    return f" {text}" if piece.startswith("\u2581") and not text.startswith((" ", "\u2581")) else text

@@ -121,7 +121,7 @@ def output_without(
     ids = [token if filler is None or not away else filler for token, away in zip(prompt.input_ids, gone, strict=True)]
     rest = replace(prompt.part(kept), input_ids=tuple(ids[place] for place in kept), spans=())
     subject = subject_of(model, rest, None, most)
-    logits = subject.model.run(inputs_of(subject.model.network.module, [subject.encoding]), PassCount())
+    logits = subject.model.run(inputs_of(subject.model.network, [subject.encoding]), PassCount())
     targets = subject.targets(logits[0])
     return targets[0].label, joint_probability(targets, logits).item()
 

@@ -100,7 +100,7 @@ def commands() -> str:
     from wherefrom.cli.main import app, load_plug_in, plug_in_commands, register_commands
 
     register_commands()
-    apps = [app, *map(load_plug_in, plug_in_commands().values())]
+    apps = [app, *(load_plug_in(entry)[0] for entry in plug_in_commands().values())]
     return "\n".join(line for one in apps for line in described(one, "wherefrom", depth=2))
 
 

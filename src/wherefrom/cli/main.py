@@ -1,4 +1,4 @@
-"""The program `wherefrom`: every command, and what becomes of errors and warnings."""
+"""The program `wherefrom`: all commands, and how errors and warnings are printed."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
-from typing import Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 from rich.text import Text
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from wherefrom import __version__
 from wherefrom.cli.arguments import app, problems
 from wherefrom.errors import BrokenPlugIn, MissingPackage, WherefromError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from importlib.metadata import EntryPoint
 
 __all__ = ["app", "load_plug_in", "main", "plug_in_commands", "register_commands"]
 
@@ -48,13 +51,21 @@ def register_commands(*names: str) -> None:
         import_module(f"wherefrom.cli.{MODULES[name]}")
 
 
+def entry_points(group: str) -> Iterable[EntryPoint]:
+    """The entry points of a group. Importing `importlib.metadata` takes 20 ms, which our own commands do without."""
+    from importlib.metadata import entry_points
+
+    return entry_points(group=group)
+
+
 def plug_in_commands() -> dict[str, EntryPoint]:
     """The commands of other packages by their names. None takes the place of a command that is here already."""
     return {entry.name: entry for entry in entry_points(group=GROUP) if entry.name not in MODULES}
 
 
-def load_plug_in(entry: EntryPoint) -> typer.Typer:
-    """An application with the command of an entry point, which names a Typer application or a function.
+def load_plug_in(entry: EntryPoint) -> tuple[typer.Typer, Any]:
+    """The command of an entry point, which names a Typer application or a function: as an application that contains it
+    and as the command built from it.
 
     Raises:
         BrokenPlugIn: whatever the other package raises, as one line that names the package.
@@ -67,39 +78,41 @@ def load_plug_in(entry: EntryPoint) -> typer.Typer:
             plug_in.add_typer(value, name=entry.name)
         else:
             plug_in.command(entry.name)(value)
-        typer.main.get_group(plug_in)  # raises on a function whose parameters cannot be options
+        # Raises on a function whose parameters cannot be options.
+        return plug_in, typer.main.get_group(plug_in).commands[entry.name]
     except Exception as error:
         package = f" of the package {entry.dist.name}" if entry.dist else ""
         raise BrokenPlugIn(
             f"The command {entry.name!r}{package} ({entry.value}) could not be loaded: {type(error).__name__}: {error}"
         ) from error
-    return plug_in
 
 
 class CommandsOnDemand(TyperGroup):
     """The commands, each imported and built on first use: building all of them takes as long as listing the methods."""
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Load the plug-in that is called. A list of commands needs only the names of plug-ins."""
+        name = args[0]
+        if name not in MODULES:
+            plug_ins = plug_in_commands()
+            if name in plug_ins:
+                _, self.commands[name] = load_plug_in(plug_ins[name])
+            elif name in ELSEWHERE:
+                raise MissingPackage(f"`wherefrom {name}` is in another package: pip install {ELSEWHERE[name]}")
+            else:
+                self.list_commands(ctx)  # adds all commands, to suggest one with a similar name
+        return super().resolve_command(ctx, args)
+
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name in MODULES:
             self._build(cmd_name)
-        elif cmd_name not in self.commands:
-            plug_ins = plug_in_commands()
-            if cmd_name in plug_ins:
-                self._add(plug_ins[cmd_name])
-            elif cmd_name in ELSEWHERE:
-                package = ELSEWHERE[cmd_name]
-                raise MissingPackage(f"`wherefrom {cmd_name}` is in another package: pip install {package}")
-            else:
-                self.list_commands(ctx)  # builds all of them, to find one with a similar name
         return self.commands.get(cmd_name)
 
     def list_commands(self, ctx: Any) -> list[str]:
         self._build(*MODULES)
-        for entry in plug_in_commands().values():
-            try:
-                self._add(entry)
-            except BrokenPlugIn as error:  # which must not take the other commands down
-                warnings.warn(str(error), stacklevel=2)
+        for name, entry in plug_in_commands().items():
+            package = entry.module.partition(".")[0]  # the distribution's name would have to be read from its files
+            self.commands.setdefault(name, TyperCommand(name, help=f"A command of the package {package}."))
         return [*MODULES, *(name for name in self.commands if name not in MODULES)]
 
     def _build(self, *names: str) -> None:
@@ -107,13 +120,9 @@ class CommandsOnDemand(TyperGroup):
             register_commands(*names)
             self.commands.update(typer.main.get_group(app).commands)
 
-    def _add(self, entry: EntryPoint) -> None:
-        if entry.name not in self.commands:
-            self.commands[entry.name] = typer.main.get_group(load_plug_in(entry)).commands[entry.name]
 
-
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         sys.stdout.write(f"wherefrom {__version__}\n")
         raise typer.Exit
 
@@ -140,7 +149,7 @@ def _warn(
 
 @contextmanager
 def _warnings_as_one_line() -> Iterator[None]:
-    """Print warnings without file and line while a command runs; the process has its own way back afterwards."""
+    """Print warnings without file and line while a command runs."""
     usual = warnings.showwarning
     warnings.showwarning = _warn
     try:

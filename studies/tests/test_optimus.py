@@ -17,7 +17,8 @@ from wherefrom.core.comparison import Comparison, Grade
 from wherefrom.core.explanation import Explanation
 from wherefrom.errors import BadOption, EmptyText, NotDefined, WherefromError
 from wherefrom.optimus.combination import BASELINE, Combination
-from wherefrom.report import plots
+from wherefrom.report.plots import combination_scores
+from wherefrom_studies import plots
 from wherefrom_studies.optimus.analyses import (
     CombinationGrades,
     MeanCost,
@@ -194,7 +195,7 @@ def test_costs_are_means_by_method_and_add_up_over_texts() -> None:
 def test_pictures(tmp_path: Path) -> None:
     model = Model(tiny("bert"))
     (selection,) = model.explain("a dull film", "optimus", raw="both", all_scores=True).selection
-    plots.combination_scores(selection["scores"], tmp_path / "map.png")
+    combination_scores(selection["scores"], tmp_path / "map.png")
     found = winning_operations([BASELINE, Combination("A", 3, 1, "to")])
     plots.shares({"heads": found.heads, "layers": found.layers, "matrices": found.matrices}, tmp_path / "shares.png")
     plots.lines(emissions(costs([explanation(seconds=1.0)])), tmp_path / "lines.png", across="texts", up="g CO2e")

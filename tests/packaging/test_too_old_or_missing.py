@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import wherefrom
@@ -44,7 +43,11 @@ NEEDS: list[tuple[str, str, Callable[[], object]]] = [
     ("explorer", "fastapi", ExplorerServer),
     ("explorer", "uvicorn", ExplorerServer),
     ("ray", "ray", lambda: list(on_ray(lambda part: part, [], 1))),  # type: ignore[arg-type]
-    ("report", "matplotlib", lambda: plots.lines({"a": np.ones(2)}, NOWHERE, across="a", up="b")),
+    (
+        "report",
+        "matplotlib",
+        lambda: plots.new_figure(1, 1),
+    ),
     ("report", "matplotlib", lambda: head_map_plot([["other"]], NOWHERE, title="heads")),
     ("report", "pandas", lambda: Comparison((), (), ()).to_pandas()),
     ("syntax", "spacy", lambda: parse([Tree("a great film")])),

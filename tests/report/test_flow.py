@@ -142,14 +142,6 @@ def test_pictures_are_drawn(draw: object, tmp_path: Path) -> None:
         draw(by_hand(), tmp_path / "no such folder" / "flow.png")
 
 
-def test_other_pictures_are_drawn(tmp_path: Path) -> None:
-    line = np.array([0.0, 0.5, 1.0])
-    plots.drop_curves({"alti": line}, tmp_path / "a.svg", shares=line)
-    plots.boxes({"alti": [0.1, 0.5, float("nan")], "norms": [0.2, 0.3, 0.4]}, tmp_path / "b.svg", label="Jaccard-25%")
-    plots.anisotropy({"bert": line}, {"bert": line / 2}, tmp_path / "c.svg")
-    assert all((tmp_path / f"{name}.svg").read_text(encoding="utf-8").startswith("<?xml") for name in "abc")
-
-
 def test_the_command(tmp_path: Path) -> None:
     make_network("bert").save_pretrained(tmp_path / "model")
     tokenizer().save_pretrained(tmp_path / "model")

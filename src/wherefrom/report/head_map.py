@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from wherefrom.errors import BadFile, MissingExtra
 from wherefrom.report.pieces import visible
+from wherefrom.report.plots import new_figure, save_figure
 
 COLOURS = {"other": "#eceff3", "positional": "#3b6fb6", "syntactic": "#d9822b", "both": "#6b3fa0"}
 
 
 def head_map_plot(kinds: Sequence[Sequence[str]], path: Path, *, title: str) -> None:
     """Draw the kinds of heads, (layer, head), to a picture file; layer 0 is at the bottom, where the model begins."""
-    try:
-        from matplotlib.colors import ListedColormap
-        from matplotlib.figure import Figure
-        from matplotlib.patches import Patch
-    except ImportError as error:
-        raise MissingExtra("Drawing a head map", "report") from error
     names = list(COLOURS)
     layers, heads = len(kinds), len(kinds[0])
-    figure = Figure(figsize=(0.4 * heads + 2.6, 0.4 * layers + 1.4), layout="constrained")
+    figure = new_figure(0.4 * heads + 2.6, 0.4 * layers + 1.4)  # raises where matplotlib is missing
+    from matplotlib.colors import ListedColormap
+    from matplotlib.patches import Patch
+
     axes = figure.subplots()
     numbers = [[names.index(kind) for kind in row] for row in kinds]
     axes.pcolormesh(
@@ -38,7 +35,4 @@ def head_map_plot(kinds: Sequence[Sequence[str]], path: Path, *, title: str) -> 
     axes.set_title(visible(title), fontsize=10, loc="left", parse_math=False)
     handles = [Patch(color=colour, label=name) for name, colour in COLOURS.items()]
     axes.legend(handles=handles, loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False, fontsize=8)
-    try:
-        figure.savefig(path, dpi=160)
-    except (OSError, ValueError) as error:
-        raise BadFile(f"{path} could not be drawn: {error}.") from error
+    save_figure(figure, path, dpi=160)

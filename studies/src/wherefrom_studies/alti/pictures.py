@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from wherefrom.report import plots
+from wherefrom.report.plots import flow_matrix
+from wherefrom_studies import plots
 from wherefrom_studies.alti.measuring import AltiFound
 from wherefrom_studies.alti.paper import COLUMN, FLOWS, PAPER, REVIEW, SEEDED, SENTENCE
 from wherefrom_studies.bench import SetAndBase, StudyModel, open_model
@@ -58,7 +59,7 @@ def _examples(out: Path, model: StudyModel, base: str) -> list[StudyPicture]:
     loaded, shown = open_model(model), []
     for method in FLOWS:
         file = f"alti-flow-{method}-{base}.png"
-        plots.flow_matrix(loaded.flow(SENTENCE, method), out / file)
+        flow_matrix(loaded.flow(SENTENCE, method), out / file)
         shown.append(StudyPicture(file, f"Figures 5, 10 to 12: {method}, {base}"))
     if loaded.text_model.encode(REVIEW).cut:  # a small model cannot read all of it
         return shown

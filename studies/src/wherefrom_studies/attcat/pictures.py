@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from wherefrom.report import plots
 from wherefrom.report.pieces import token_labels
+from wherefrom_studies import plots
 from wherefrom_studies.attcat.paper import OWN, QUESTION, SENTENCE
 from wherefrom_studies.bench import SetAndBase, StudyBench, StudyModel, open_model
 from wherefrom_studies.pages import StudyPicture

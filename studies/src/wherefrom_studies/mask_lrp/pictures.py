@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from wherefrom.report import plots
 from wherefrom.report.head_map import head_map_plot
+from wherefrom_studies import plots
 from wherefrom_studies.bench import SetAndBase, StudyModel, open_model
 from wherefrom_studies.mask_lrp.measuring import MaskFound
 from wherefrom_studies.mask_lrp.paper import AOPC, PAPER, RANGE, SENTENCE, SWEPT, TEXT_SETS

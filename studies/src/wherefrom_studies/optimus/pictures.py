@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from wherefrom.optimus import Combination
-from wherefrom.report import plots
 from wherefrom.report.pieces import token_labels
+from wherefrom_studies import plots
 from wherefrom_studies.bench import SetAndBase, StudyBench
 from wherefrom_studies.data import SETS
 from wherefrom_studies.optimus.analyses import emissions, winning_operations

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from wherefrom.errors import BadFile
 from wherefrom.files import write_atomically
-from wherefrom.report import plots
+from wherefrom_studies import plots
 from wherefrom_studies.bench import provenance
 from wherefrom_studies.overview.collecting import STUDIES, Collected, collect, family_of
 from wherefrom_studies.overview.ranking import against_cost

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 
-from wherefrom.report import plots
-from wherefrom.report.plots import drop_curves, not_beaten_by_cheaper
+from wherefrom_studies import plots
+from wherefrom_studies.plots import drop_curves, not_beaten_by_cheaper
 
 
 def test_the_edge_joins_those_that_no_cheaper_method_beats() -> None:
@@ -46,3 +46,11 @@ def test_no_two_lines_of_a_picture_look_alike_and_the_legend_hides_none(
     legend = axes.get_legend()
     assert legend is not None
     assert legend.get_window_extent().x0 >= axes.get_window_extent().x1 - 1
+
+
+def test_other_pictures_are_drawn(tmp_path: Path) -> None:
+    line = np.array([0.0, 0.5, 1.0])
+    plots.drop_curves({"alti": line}, tmp_path / "a.svg", shares=line)
+    plots.boxes({"alti": [0.1, 0.5, float("nan")], "norms": [0.2, 0.3, 0.4]}, tmp_path / "b.svg", label="Jaccard-25%")
+    plots.anisotropy({"bert": line}, {"bert": line / 2}, tmp_path / "c.svg")
+    assert all((tmp_path / f"{name}.svg").read_text(encoding="utf-8").startswith("<?xml") for name in "abc")

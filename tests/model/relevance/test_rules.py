@@ -73,6 +73,27 @@ def test_summands_that_cancel_take_nothing() -> None:
     assert sum(part.sum().item() for part in found) == pytest.approx(2)
 
 
+def test_a_difference_by_hand() -> None:
+    """3 - 1 = 2: the two take part with 3 and -1, whose sizes share the relevance as 3 : 1. In the second row the shares
+    [3, 1] / [2, -1] and [-1, -2] / [2, -1] of the relevance [1, 1] have the sums 1/2 and 3/2, which keep their sizes.
+    Both operands are positive shares of what there is: a rule with the wrong sign would give b -1/4, and 1/2, -2.
+    """
+
+    class Difference(nn.Module):
+        def forward(self, a: Tensor, b: Tensor) -> Tensor:
+            return a - b
+
+    a = torch.tensor([[3.0, 0.0], [3.0, 1.0]], dtype=torch.float64, requires_grad=True)
+    b = torch.tensor([[1.0, 0.0], [1.0, 2.0]], dtype=torch.float64, requires_grad=True)
+    with relevance_mode(Difference(), 2, double=False) as mode:
+        mode.layer = 0
+        y = Difference()(a, b)
+    with mode.state.propagating(Propagation("zplus")):
+        received = torch.autograd.grad(y, (a, b), torch.tensor([[1.0, 0.0], [1.0, 1.0]], dtype=torch.float64))
+    torch.testing.assert_close(received[0], torch.tensor([[0.75, 0.0], [1.5, -1.0]], dtype=torch.float64))
+    torch.testing.assert_close(received[1], torch.tensor([[0.25, 0.0], [-0.5, 2.0]], dtype=torch.float64))
+
+
 def test_product() -> None:
     a, b, relevance = random(2, 3, 4), random(2, 4, 5, seed=1), random(2, 3, 5, seed=2)
     slow_a, slow_b = torch.zeros_like(a), torch.zeros_like(b)

@@ -161,14 +161,8 @@ def halves(call: BackwardCall) -> Sequence[Tensor | None]:
 
 
 def summands(call: BackwardCall) -> Sequence[Tensor | None]:
-    """In proportion to the two summands."""
+    """In proportion to the two summands; the rescaling cancels the sign of a summand, so also of a difference."""
     return [None, *zplus_add(call.state.rows, call.relevance, *call.saved)]
-
-
-def difference(call: BackwardCall) -> Sequence[Tensor | None]:
-    """a - b is a sum of a and -b."""
-    result, a, b = call.saved
-    return [None, *zplus_add(call.state.rows, call.relevance, result, a, -b)]
 
 
 def products(call: BackwardCall) -> Sequence[Tensor | None]:
@@ -240,7 +234,7 @@ RULES: tuple[Rule, ...] = (
         "subtract",
         ("sub", "__sub__", "subtract", "sub_", "__isub__"),
         form="two",
-        zplus=difference,
+        zplus=summands,
         attn_lrp=gradient,
         cp_lrp=gradient,
         reads=("result", "operands"),

@@ -24,6 +24,7 @@ from wherefrom.core.explanation import Explanation
 from wherefrom.core.flip import Flip, HiddenUnit
 from wherefrom.core.flow import Flow
 from wherefrom.core.generation import Generation
+from wherefrom.core.target import SavedTarget
 from wherefrom.errors import BadFile, WherefromError
 from wherefrom.heads.head_map import HeadMap, Relation
 from wherefrom.heads.masks import mask_of
@@ -63,7 +64,7 @@ def explanation() -> Explanation:
         selection=(chosen | graded,),
         word_of=(-1, 0, 1, 2),
         sentence_of=(-1, 0, 0, 1),
-        aims=((0, 1, None),),
+        components=(SavedTarget(0, 1),),
         check=Check("supported", 0.75, "delete", 2, hidden, hidden),
         standard_errors=(0.0, 0.1, 0.1, 0.1),
     )
@@ -250,10 +251,12 @@ def test_halves_of_characters_survive_saving(tmp_path: Path) -> None:
     assert Explanation.load(tmp_path / "one.json") == made
 
 
-@pytest.mark.parametrize("aims", [((9, None, None),), ((0, 9, None),), ((0, None, True),), ((-1, None, None),)])
-def test_targets_that_the_model_does_not_have(aims: Any) -> None:
+@pytest.mark.parametrize(
+    "component", [{"index": 9}, {"index": 0, "versus": 9}, {"index": 0, "boundary": "end"}, {"index": -1}]
+)
+def test_targets_that_the_model_does_not_have(component: dict[str, Any]) -> None:
     model = Model(tiny("bert"))
     sound = model.explain("a fine film", "attcat")
-    crafted = Explanation.from_dict(sound.to_dict() | {"aims": [list(aim) for aim in aims]})
+    crafted = Explanation.from_dict(sound.to_dict() | {"components": [component]})
     with pytest.raises(WherefromError, match="no such target"):
         model.evaluate(crafted, ["aopc"])

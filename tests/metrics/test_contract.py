@@ -99,7 +99,7 @@ def test_the_logits_of_every_class_are_those_of_the_rows_that_were_asked(
     if task == "question_answering":
         assert answers.logits.shape == (len(evidence), 2, len(encoding))
         chances = np.exp(answers.logits) / np.exp(answers.logits).sum(-1, keepdims=True)
-        ends = [chances[:, int(bool(end)), index] for index, _, end in explanation.aims]
+        ends = [chances[:, int(target.boundary == "end"), target.index] for target in explanation.components]
         assert len(ends) == 2
         np.testing.assert_allclose(answers.probabilities, ends[0] * ends[1], rtol=1e-9)
         return

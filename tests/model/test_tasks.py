@@ -15,7 +15,7 @@ from toys import case_of
 
 import wherefrom
 from wherefrom.api import Model
-from wherefrom.core.target import Boundary, Target
+from wherefrom.core.target import Boundary, SavedTarget, Target
 from wherefrom.errors import BadOption, UnknownName, WherefromError, WrongModel
 from wherefrom.model.loading import quiet
 from wherefrom.model.network import ModuleNetwork, inputs_of
@@ -225,7 +225,7 @@ def test_no_answer_is_predicted_at_cls() -> None:
     assert (start, end) == (Boundary(0, "no answer"), Boundary(0, "no answer", end=True))
     assert model.task.answer(model, logits, encoding) == []
     asked = Model(model).explain(ASKED[0], "saliency", target="no answer")
-    assert asked.aims == ((0, None, False), (0, None, True))
+    assert asked.components == (SavedTarget(0, boundary="start"), SavedTarget(0, boundary="end"))
 
 
 @pytest.fixture(scope="module")

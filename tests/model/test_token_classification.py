@@ -149,7 +149,7 @@ def test_targets_by_name(model: Model) -> None:
     assert (asked.target, asked.prediction) == (f"plot: {other}", word.target)
     exact = model.explain(TEXT, "saliency", "plot: B-LOC")
     assert exact.target == "plot: B-LOC"
-    assert exact.aims[0][0] == TAGS.index("B-LOC")
+    assert exact.components[0].index == TAGS.index("B-LOC")
     found = model.explain_entities(TEXT)
     one = found[0].target.rpartition(": ")[2]
     best = max((e for e in found if e.target.endswith(one)), key=lambda e: e.probability or 0)
@@ -176,7 +176,7 @@ def test_the_second_place_of_the_same_words(model: Model) -> None:
     encoding = model.text_model.encode(text)
     places = [i for i, token in enumerate(encoding.tokens) if token == "film"]
     first, second = (model.explain(text, "saliency", name) for name in ("film: LOC", "film#2: LOC"))
-    assert [first.aims[0][2], second.aims[0][2]] == places
+    assert [first.components[0].position, second.components[0].position] == places
     assert second.target == "film#2: LOC"
     again = model.evaluate(second, ["comprehensiveness"])
     assert again.explanations[0].target == second.target

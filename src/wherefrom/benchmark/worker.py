@@ -324,7 +324,7 @@ class Worker:
         for name, explanation, grades in zip(comparison.names, comparison.explanations, comparison.grades, strict=True):
             ids = read
             if ids is not None and len(ids) < len(explanation.tokens):  # behind the text stands the output
-                ids = [*ids, *(token for token, _, _ in explanation.aims)]
+                ids = [*ids, *(target.index for target in explanation.components)]
             key = {"example": example.id, "target": explanation.target, "method": name}
             part.explanations.append(
                 row_of(

@@ -20,6 +20,7 @@ from wherefrom.errors import BadOption
 from wherefrom.model.generating import MOST_TOKENS, compared_tokens, continued, generate, tokens_of
 from wherefrom.model.hiding import fill_token
 from wherefrom.model.network import inputs_of
+from wherefrom.model.tasks.classification import has_classes
 from wherefrom.model.tasks.continuation import Continuation
 from wherefrom.model.tasks.next_token import NextToken
 from wherefrom.model.tasks.seq2seq import Seq2Seq, with_decoder_tokens
@@ -63,16 +64,16 @@ def saved_subject(model: TextModel, encoding: Encoding, saved: Sequence[Sequence
     """
     steps = list(saved[0])
     unbound = isinstance(model.task, NextToken | Seq2Seq) and not _bound_tokens(model)
-    if not unbound or not steps or any(isinstance(step, bool) or not isinstance(step, int) for _, _, step in steps):
+    if not unbound or not steps or any(target.step is None for target in steps):
         return Subject(model, encoding, None)
     if not isinstance(model.task, Seq2Seq) and not any(len(components) > 1 for components in saved):
         return Subject(model, encoding, None)
     if any(list(other) != steps for other in saved):
         raise BadOption("These explanations are of different outputs: evaluate them one by one.")
     words = len(model.reading.tokenizer)
-    if any(not (0 <= token < words and 0 <= (other or 0) < words) for token, other, _ in steps):
+    if not all(has_classes(target, words) for target in steps):
         raise BadOption("The explanation is of tokens that this model does not have. Was another model explained?")
-    bound = continued(model, encoding, [token for token, _, _ in steps], [other for _, other, _ in steps])
+    bound = continued(model, encoding, [target.index for target in steps], [target.versus for target in steps])
     return Subject(*bound, None)
 
 

@@ -368,7 +368,7 @@ def explanation(
         offsets=encoding.offsets,
         segment=encoding.segment,
         target=case.target.label,
-        aims=tuple(one.target.saved() for one in cases),
+        components=tuple(case.target.saved() for case in cases),
         probability=output if value is None else None,
         value=value,
         prediction=decided[0].label if value is None else written_value(value),

@@ -12,6 +12,7 @@ from wherefrom.core.check import Check, Hiding
 from wherefrom.core.files import FilePath, json_text, reading, write_atomically
 from wherefrom.core.plain import from_plain
 from wherefrom.core.selection import selection_problems
+from wherefrom.core.target import SavedTarget
 from wherefrom.core.units import POOL, Level, Pool, pool
 from wherefrom.errors import BadFile, MissingExtra, WherefromError
 
@@ -79,6 +80,7 @@ class Explanation:
         independent: whether every label is decided on its own, as in a multi-label model.
         value: what a regression model predicts; None for other models.
         check: what the model did when the strongest units were hidden, where that was asked for.
+        components: the target as plain data: one entry, or one for each part of an answer or an output.
         standard_errors: how far each score would vary with another seed, where it rests on a random draw; all zero
             where nothing had to be drawn.
 
@@ -117,9 +119,7 @@ class Explanation:
     backwards: int = 0
     word_of: tuple[int, ...] = ()
     sentence_of: tuple[int, ...] = ()
-    aims: tuple[
-        tuple[int, int | None, bool | int | None], ...
-    ] = ()  # the target by number: class or token, rather than which, start or end (or a tagged word's position)
+    components: tuple[SavedTarget, ...] = ()  # of the target, as the model numbers them
     task: str = ""
     independent: bool = False
     check: Check | None = None

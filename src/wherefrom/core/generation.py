@@ -10,6 +10,7 @@ from typing import Any
 from wherefrom.core.explanation import Explanation
 from wherefrom.core.files import FilePath, json_text, write_atomically
 from wherefrom.core.plain import load_plain
+from wherefrom.core.target import SavedTarget
 from wherefrom.core.units import Span
 from wherefrom.errors import BadFile, BadOption
 
@@ -131,7 +132,10 @@ class Generation:
         others = self.versus_ids or (None,) * count
         return replace(
             found,
-            aims=tuple((a, b, step) for step, (a, b) in enumerate(zip(self.token_ids, others, strict=True))),
+            components=tuple(
+                SavedTarget(token, other, step=step)
+                for step, (token, other) in enumerate(zip(self.token_ids, others, strict=True))
+            ),
             notes=(*self.notes, added) if count > 1 else self.notes,
             seconds=self.seconds,
             forwards=self.forwards,

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from wherefrom.errors import UnknownName
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-# As plain data: index, versus, and where: whether it is an answer's end, or the position of a word that has a tag, or
-# that of one of several masks; or which token of a continuation it is.
-SavedTarget = tuple[int, int | None, bool | int | None]
+
+@dataclass(frozen=True)
+class SavedTarget:
+    """A target as plain data, from which a task restores it. The last three are None unless the target has them."""
+
+    index: int  # of a class or of a token in the vocabulary; of an answer's boundary, its position
+    versus: int | None = None  # the class or token it is compared with
+    boundary: Literal["start", "end"] | None = None  # of an answer
+    position: int | None = None  # of the tagged word, or of one of several masks
+    step: int | None = None  # which token of an output
 
 
 @dataclass(frozen=True)
@@ -41,7 +48,7 @@ class Target:
 
     def saved(self) -> SavedTarget:
         """As plain data, from which the task restores it."""
-        return self.index, self.versus, None
+        return SavedTarget(self.index, self.versus)
 
     def own(self, logits: Tensor) -> Tensor:
         """Of all logits, those that this target is one of. (row, class)"""
@@ -81,7 +88,7 @@ class Boundary(Target):
         return "end" if self.end else "start"
 
     def saved(self) -> SavedTarget:
-        return self.index, None, self.end
+        return SavedTarget(self.index, boundary="end" if self.end else "start")
 
     def score(self, logits: Tensor) -> Tensor:
         return logits[:, int(self.end), self.index]
@@ -101,7 +108,7 @@ class WordTag(Target):
         return self.place
 
     def saved(self) -> SavedTarget:
-        return self.index, self.versus, self.place
+        return SavedTarget(self.index, self.versus, position=self.place)
 
     def own(self, logits: Tensor) -> Tensor:
         return logits[:, :, self.place]
@@ -123,7 +130,7 @@ class MaskedWord(Target):
         return self.place
 
     def saved(self) -> SavedTarget:
-        return self.index, self.versus, self.place
+        return SavedTarget(self.index, self.versus, position=self.place)
 
     def own(self, logits: Tensor) -> Tensor:
         """(row, word)"""
@@ -170,7 +177,7 @@ class GeneratedToken(Target):
         return self.place
 
     def saved(self) -> SavedTarget:
-        return self.index, self.versus, self.step
+        return SavedTarget(self.index, self.versus, step=self.step)
 
     def score(self, logits: Tensor) -> Tensor:
         own, other, _, _ = self._parts(logits)

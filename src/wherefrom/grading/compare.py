@@ -361,7 +361,7 @@ class Comparer:
         self, explanations: Sequence[Explanation], query: Query, *, progress: Progress | None = None
     ) -> Comparison:
         """Grades of explanations of one text that are there already."""
-        subject = saved_subject(self.model, query.encoding, [explanation.aims for explanation in explanations])
+        subject = saved_subject(self.model, query.encoding, [explanation.components for explanation in explanations])
         if subject.model is not self.model:
             comparer = replace(self, model=subject.model)
             return comparer.evaluate(explanations, replace(query, encoding=subject.encoding), progress=progress)
@@ -423,7 +423,7 @@ class Comparer:
                 f"The explanation has {len(explanation.scores)} {level}s, but this model reads"
                 f" {len(encoding.members(level))} in its text. Was it made with another tokenizer?"
             )
-        targets = task.restored(self.model, explanation.target, explanation.aims, passes.logits[0], encoding)
+        targets = task.restored(self.model, explanation.target, explanation.components, passes.logits[0], encoding)
         return cases_toward(passes, [0], [targets], level)[0]
 
     def _explain_others(

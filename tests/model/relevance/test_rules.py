@@ -74,9 +74,9 @@ def test_summands_that_cancel_take_nothing() -> None:
 
 
 def test_a_difference_by_hand() -> None:
-    """3 - 1 = 2: the two take part with 3 and -1, whose sizes share the relevance as 3 : 1. In the second row the shares
-    [3, 1] / [2, -1] and [-1, -2] / [2, -1] of the relevance [1, 1] have the sums 1/2 and 3/2, which keep their sizes.
-    Both operands are positive shares of what there is: a rule with the wrong sign would give b -1/4, and 1/2, -2.
+    """3 - 1 = 2: the summands 3 and -1 share the relevance by their sizes, 3 : 1. In the second row the relevance
+    [1, 1] is shared as [3, 1] / [2, -1] and [-1, -2] / [2, -1], whose sums 1/2 and 3/2 already add up to it. With
+    the wrong sign b would receive -1/4, and [1/2, -2].
     """
 
     class Difference(nn.Module):

@@ -167,7 +167,12 @@ def restored_classes(
     label: str, saved: Sequence[SavedTarget], classes: int, *, independent: bool, regression: bool = False
 ) -> list[Target]:
     """Targets that are classes or tokens, from plain data; an error where this model cannot have them."""
-    for index, versus, end in saved:
-        if end is not None or not 0 <= index < classes or not 0 <= (versus or 0) < classes:
+    for target in saved:
+        if target != SavedTarget(target.index, target.versus) or not has_classes(target, classes):
             raise BadOption(f"The explanation is of {label!r}, but this model has no such target.")
-    return [Target(index, label, independent, versus, regression) for index, versus, _ in saved]
+    return [Target(target.index, label, independent, target.versus, regression) for target in saved]
+
+
+def has_classes(target: SavedTarget, classes: int) -> bool:
+    """Whether a model of so many classes, or tokens, has those of this target."""
+    return 0 <= target.index < classes and 0 <= (target.versus or 0) < classes

@@ -121,7 +121,7 @@ def restored_output(
 ) -> list[GeneratedToken]:
     """The same, of an explanation that was saved."""
     found = whole_output(task, label, encoding)
-    if [target.saved() for target in found] != [tuple(one) for one in saved]:
+    if [target.saved() for target in found] != list(saved):
         raise BadOption(f"The explanation is of {label!r}, but this model is asked about another output.")
     return found
 

@@ -19,7 +19,7 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import MaskedWord, SavedTarget, Target, joint_probability
 from wherefrom.core.units import Span
 from wherefrom.errors import BadOption, EmptyText, MissingToken, UnknownName, WherefromError
-from wherefrom.model.tasks.classification import two_of
+from wherefrom.model.tasks.classification import has_classes, two_of
 from wherefrom.model.tasks.task import TargetSpec
 from wherefrom.model.tasks.tokens import SHOWN, TokenTask, token_target
 
@@ -115,14 +115,15 @@ class MaskedToken(TokenTask):
             return super().restored(model, label, saved, logits, encoding)
         words = logits.numel() // len(masks)
         found = []
-        for index, versus, place in saved:
-            if place not in masks or isinstance(place, bool) or not (0 <= index < words and 0 <= (versus or 0) < words):
+        for target in saved:
+            place = target.position
+            if place not in masks or not has_classes(target, words):
                 raise BadOption(f"The explanation is of {label!r}, but this model has no such target.")
             found.append(
                 MaskedWord(
-                    index,
+                    target.index,
                     label,
-                    versus=versus,
+                    versus=target.versus,
                     mask=masks.index(place),
                     words=words,
                     place=place,

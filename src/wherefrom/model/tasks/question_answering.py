@@ -78,11 +78,10 @@ class QuestionAnswering(SingleRow):
     def restored(
         self, model: TextModel, label: str, saved: Sequence[SavedTarget], logits: Tensor, encoding: Encoding
     ) -> Sequence[Target]:
-        for index, _, end in saved:
-            if end is None or not 0 <= index < len(encoding):
-                raise BadOption(f"The explanation is of {label!r}, but this model has no such target.")
-        found = [Boundary(index, label, end=bool(end)) for index, _, end in saved]
-        return found or self.targets(model, label, logits, encoding)
+        if any(target.boundary is None or not 0 <= target.index < len(encoding) for target in saved):
+            raise BadOption(f"The explanation is of {label!r}, but this model has no such target.")
+        boundaries = [Boundary(target.index, label, end=target.boundary == "end") for target in saved]
+        return boundaries or self.targets(model, label, logits, encoding)
 
     def predicted(self, model: TextModel, logits: Tensor, encoding: Encoding) -> Target:
         return _best_answer(model, logits, encoding)[0]

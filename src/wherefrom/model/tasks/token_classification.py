@@ -17,7 +17,7 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import SavedTarget, Target, WordTag, joint_probability
 from wherefrom.core.units import Span
 from wherefrom.errors import BadOption, NotDefined, UnknownName, WherefromError
-from wherefrom.model.tasks.classification import two_of
+from wherefrom.model.tasks.classification import has_classes, two_of
 from wherefrom.model.tasks.task import SingleRow, TargetSpec
 from wherefrom.registry import Reference
 
@@ -82,13 +82,13 @@ class TokenClassification(SingleRow):
     def restored(
         self, model: TextModel, label: str, saved: Sequence[SavedTarget], logits: Tensor, encoding: Encoding
     ) -> Sequence[Target]:
-        tags = len(model.labels)
-        for index, versus, place in saved:
-            known = 0 <= index < tags and 0 <= (versus or 0) < tags
-            if not known or place is None or isinstance(place, bool) or not 0 <= place < len(encoding):
+        tags = []
+        for target in saved:
+            place = target.position
+            if place is None or not 0 <= place < len(encoding) or not has_classes(target, len(model.labels)):
                 raise BadOption(f"The explanation is of {label!r}, but this model has no such target.")
-        found = [WordTag(index, label, versus=versus, place=place or 0) for index, versus, place in saved]
-        return found or self.targets(model, label, logits, encoding)
+            tags.append(WordTag(target.index, label, versus=target.versus, place=place))
+        return tags or self.targets(model, label, logits, encoding)
 
     def predicted(self, model: TextModel, logits: Tensor, encoding: Encoding) -> Target:
         return self.targets(model, None, logits, encoding)[0]

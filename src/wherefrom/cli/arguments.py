@@ -1,4 +1,4 @@
-"""What the commands share: the application, options that mean the same everywhere, and how they are read."""
+"""What the commands share: the application, common options, and how these are parsed."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from wherefrom.cli.completion import complete_level, complete_methods, complete_metrics
+from wherefrom.cli.completion import complete_label, complete_level, complete_methods, complete_metrics
+from wherefrom.core.files import json_text
 from wherefrom.errors import BadFile, BadOption, EmptyText
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ app = typer.Typer(
 SETS = ("default", "fast", "all")  # each is short for several names
 problems = Console(stderr=True, highlight=False)
 
+TextArgument = Annotated[str | None, typer.Argument(help="The text to explain; '-' reads standard input.")]
+PairOption = Annotated[str | None, typer.Option(help="The second text, for models that read two.")]
 ModelOption = Annotated[str, typer.Option("--model", "-m", help="'embedded', a folder, or a hub id.")]
 AgainstOption = Annotated[
     list[str] | None,
@@ -52,6 +55,18 @@ MetricsOption = Annotated[
         " 'all'.",
         autocompletion=complete_metrics,
     ),
+]
+MethodParamsOption = Annotated[
+    list[str] | None, typer.Option("-o", help="An option of the method, as key=value; may be repeated.")
+]
+TargetOption = Annotated[
+    str | None,
+    typer.Option(
+        help="The label, token or answer to explain.", show_default="the predicted one", autocompletion=complete_label
+    ),
+]
+VersusOption = Annotated[
+    str | None, typer.Option(help="Another label or token: explain why the target rather than this.")
 ]
 LevelOption = Annotated[str, typer.Option(help="token, word or sentence.", autocompletion=complete_level)]
 DeviceOption = Annotated[str | None, typer.Option(help="cpu, cuda, mps, ...")]
@@ -89,7 +104,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of 
 
 
 def load(model: str, **options: Any) -> Model:
-    """The model that a command was given, by `wherefrom.load`. Calling it imports torch and transformers."""
+    """Load the model that a command names. Calling it imports torch and transformers."""
     with _no_garbage_collection():
         from wherefrom.api import load as load_model
 
@@ -126,6 +141,11 @@ def read_text(text: str | None) -> str:
         raise BadFile(f"Standard input is not UTF-8 text: {error.reason} at byte {error.start}.") from error
 
 
+def read_input(text: str | None, pair: str | None) -> str | tuple[str, str]:
+    """The text, with its pair where there is one."""
+    return read_text(text) if pair is None else (read_text(text), pair)
+
+
 def read_spans(name: str, option: str | None) -> list[tuple[int, int]] | None:
     """Spans of characters, as start:end,start:end; None where the option is not used."""
     if option is None:
@@ -142,19 +162,23 @@ def read_spans(name: str, option: str | None) -> list[tuple[int, int]] | None:
 
 
 def check_target(*targets: str | None) -> None:
-    """Raise on a target that is there and empty, which a language model would take for a token."""
+    """Raise on an empty target, which a language model would take for a token."""
     if "" in targets:
         raise BadOption("The target is empty: name a label or a token, or leave --target out for what is predicted.")
 
 
-def target_of_versus(target: str | None) -> str:
+def read_target(target: str | None, versus: str | None) -> str | tuple[str, str] | None:
+    """The target; with what it is compared with, a tuple of both."""
+    check_target(target, versus)
+    if versus is None:
+        return target
     if target is None:
         raise BadOption("--versus compares with a --target: give both.")
-    return target
+    return target, versus
 
 
 def candidate_labels(candidates: str | None, template: str | None, *, multi_label: bool) -> dict[str, Any]:
-    """What `load` is given for candidate labels; nothing where there are none."""
+    """The arguments of `load` for candidate labels; none where no candidates are named."""
     if candidates is None:
         if template is not None or multi_label:
             raise BadOption("--template and --multi-label belong to candidate labels: give --candidates, too.")
@@ -176,7 +200,7 @@ def check_names(kind: Literal["method", "metric"], *options: str | None) -> None
 
 
 def check_second(metrics: str, against: Sequence[str] | None) -> None:
-    """Refuse metrics that compare two models where there is one, before anything is loaded."""
+    """Raise where a metric compares two models and only one is named, before anything is loaded."""
     from wherefrom.registry import listed
 
     two = {row.name for row in listed("metric") if row.get("needs") == "second"}
@@ -186,7 +210,7 @@ def check_second(metrics: str, against: Sequence[str] | None) -> None:
 
 
 def check_data(data: str) -> None:
-    """Say that a file is missing where a file is meant, instead of listing the data sets that have names."""
+    """Raise an error about a missing file where `data` looks like a path, instead of listing the named data sets."""
     path = Path(data)
     named = ":" in data.replace(":\\", "") or "@" in data
     if not named and (path.suffix or path.parent != Path()) and not path.exists():
@@ -197,7 +221,7 @@ def check_data(data: str) -> None:
 
 
 def read_examples(data: str, limit: int | None, *, data_dir: Path | None = None) -> list[Example]:
-    """The examples of a data set, read as `wherefrom run` reads them, whatever the command."""
+    """The examples of a data set, read as `wherefrom run` reads them."""
     from wherefrom.benchmark.datasets import DataSet
 
     check_data(data)
@@ -228,8 +252,29 @@ def check_open(path: Path | None, open_it: bool) -> None:
         raise BadOption("--open opens the page that --html writes: say where, as in --html page.html --open.")
 
 
+class Result(Protocol):
+    """What a command computed: it can be printed, written as JSON and shown on a page."""
+
+    def show(self) -> None: ...
+    def to_json(self) -> str: ...
+    def to_html(self) -> str: ...
+
+
+def present(result: Result, *, as_json: bool, html: Path | None, open_page: bool) -> None:
+    """Write the page that --html names, and print the result."""
+    write_page(html, result.to_html, open_it=open_page)
+    if as_json:
+        sys.stdout.write(result.to_json() + "\n")
+    else:
+        result.show()
+
+
+def print_json(record: Any) -> None:
+    sys.stdout.write(json_text(record) + "\n")
+
+
 def write_page(path: Path | None, make: Callable[[], str], *, open_it: bool) -> None:
-    """Write the page that --html asks for, say so on standard error, and open it where that is wanted."""
+    """Write the page that --html names, report it on standard error, and open it if `open_it`."""
     if path is None:
         return
     write_file(path, make())

@@ -2,62 +2,30 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Any, cast
 
 import typer
 
-from wherefrom.cli.arguments import (
-    AgainstOption,
-    CandidatesOption,
-    DeviceOption,
-    HtmlOption,
-    JsonOption,
-    LevelOption,
-    MethodsOption,
-    MetricsOption,
-    ModelOption,
-    MultiLabelOption,
-    OpenOption,
-    SpreadOption,
-    TemplateOption,
-    UnitsOption,
-    app,
-    candidate_labels,
-    check_names,
-    check_open,
-    check_second,
-    check_target,
-    examples,
-    load,
-    read_spans,
-    read_text,
-    target_of_versus,
-    write_page,
-)
+from wherefrom.cli import arguments as cli
 
 
-@app.command(
+@cli.app.command(
     rich_help_panel="Explain one text",
-    epilog=examples(
+    epilog=cli.examples(
         'wherefrom compare "A gorgeous, witty film, but the plot drags."',
         'wherefrom compare "A fine film." --methods attcat,alti:norm=l2,random --metrics all --html page.html',
     ),
 )
 def compare(
-    text: Annotated[str | None, typer.Argument(help="The text to explain; '-' reads standard input.")] = None,
-    pair: Annotated[str | None, typer.Option(help="The second text, for models that read two.")] = None,
-    model: ModelOption = "embedded",
-    methods: MethodsOption = "default",
-    metrics: MetricsOption = "default",
-    target: Annotated[
-        str | None, typer.Option(help="The label, token or answer to explain.", show_default="the predicted one")
-    ] = None,
-    versus: Annotated[
-        str | None, typer.Option(help="Another label or token: explain why the target rather than this.")
-    ] = None,
-    level: LevelOption = "token",
-    units: UnitsOption = None,
+    text: cli.TextArgument = None,
+    pair: cli.PairOption = None,
+    model: cli.ModelOption = "embedded",
+    methods: cli.MethodsOption = "default",
+    metrics: cli.MetricsOption = "default",
+    target: cli.TargetOption = None,
+    versus: cli.VersusOption = None,
+    level: cli.LevelOption = "token",
+    units: cli.UnitsOption = None,
     rationale: Annotated[
         str | None, typer.Option(help="What people marked in the text, in characters: 'start:end,start:end'.")
     ] = None,
@@ -65,32 +33,29 @@ def compare(
     answer: Annotated[
         str | None, typer.Option(help="The right answer to a question.", show_default="the predicted one")
     ] = None,
-    against: AgainstOption = None,
-    as_json: JsonOption = False,
+    against: cli.AgainstOption = None,
+    as_json: cli.JsonOption = False,
     check: Annotated[
         bool, typer.Option("--check/--no-check", help="Put every explanation to its own test, too.")
     ] = True,
-    html: HtmlOption = None,
-    open_page: OpenOption = False,
-    spread: SpreadOption = None,
-    candidates: CandidatesOption = None,
-    template: TemplateOption = None,
-    multi_label: MultiLabelOption = False,
-    device: DeviceOption = None,
+    html: cli.HtmlOption = None,
+    open_page: cli.OpenOption = False,
+    spread: cli.SpreadOption = None,
+    candidates: cli.CandidatesOption = None,
+    template: cli.TemplateOption = None,
+    multi_label: cli.MultiLabelOption = False,
+    device: cli.DeviceOption = None,
 ) -> None:
     """Explain one text by many methods, and measure how faithful each is."""
-    words, chosen = read_text(text), read_spans("unit", units)
-    marked, marked_pair = read_spans("rationale", rationale), read_spans("rationale", rationale_pair)
-    check_open(html, open_page)
-    check_names("method", methods)
-    check_names("metric", metrics)
-    check_second(metrics, against)
-    check_target(target, versus)
-    aim = target if versus is None else (target_of_versus(target), versus)
-    zero_shot = candidate_labels(candidates, template, multi_label=multi_label)
+    inputs, spans, aim = cli.read_input(text, pair), cli.read_spans("unit", units), cli.read_target(target, versus)
+    marked, marked_pair = cli.read_spans("rationale", rationale), cli.read_spans("rationale", rationale_pair)
+    cli.check_open(html, open_page)
+    cli.check_names("method", methods)
+    cli.check_names("metric", metrics)
+    cli.check_second(metrics, against)
+    zero_shot = cli.candidate_labels(candidates, template, multi_label=multi_label)
 
-    inputs: Any = words if pair is None else (words, pair)
-    comparison = load(model, device=device, spread=spread, **zero_shot).compare(
+    comparison = cli.load(model, device=device, spread=spread, **zero_shot).compare(
         inputs,
         methods,
         metrics,
@@ -100,11 +65,7 @@ def compare(
         rationale_pair=marked_pair,
         answer=answer,
         check=check,
-        units=chosen,
-        against=[load(other, device=device, **zero_shot) for other in against or ()],
+        units=spans,
+        against=[cli.load(other, device=device, **zero_shot) for other in against or ()],
     )
-    write_page(html, comparison.to_html, open_it=open_page)
-    if as_json:
-        sys.stdout.write(comparison.to_json() + "\n")
-    else:
-        comparison.show()
+    cli.present(comparison, as_json=as_json, html=html, open_page=open_page)

@@ -1,5 +1,5 @@
-"""What the shell offers when somebody presses the tab key: names of methods, metrics, levels and a model's labels.
-Nothing here loads torch: a shell waits for it.
+"""Shell completion: names of methods, metrics, levels and a model's labels. Nothing here loads torch, because the shell
+waits.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ BUILTIN = Path(__file__).parents[1] / "model" / "builtin" / "sentiment"
 
 
 def complete_method(incomplete: str) -> list[str]:
-    """One method, or the word for the one that is taken where none is named."""
+    """One method, or `auto`."""
     return _beginning(incomplete, [AUTO, *catalogue("method")])
 
 
 def complete_methods(incomplete: str) -> list[str]:
-    """Methods between commas, or a word for several."""
+    """Methods separated by commas, or the name of a set."""
     return _between_commas("method", incomplete, ("default", "fast", "all"))
 
 
 def complete_metrics(incomplete: str) -> list[str]:
-    """Metrics between commas, or a word for several."""
+    """Metrics separated by commas, or the name of a set."""
     return _between_commas("metric", incomplete, ("default", "all"))
 
 
@@ -37,9 +37,7 @@ def complete_level(incomplete: str) -> list[str]:
 
 
 def complete_label(ctx: typer.Context, incomplete: str) -> list[str]:
-    """A label of the model that is named before, where it is the embedded one or a folder; nothing for others, which
-    would have to be fetched.
-    """
+    """A label of the embedded model or of a model in a folder; none for models that would have to be downloaded."""
     model = str(ctx.params.get("model") or "embedded")
     path = (BUILTIN if model == "embedded" else Path(model)) / "config.json"
     try:
@@ -50,9 +48,9 @@ def complete_label(ctx: typer.Context, incomplete: str) -> list[str]:
     return _beginning(incomplete, names)
 
 
-def _between_commas(kind: Kind, incomplete: str, several: tuple[str, ...]) -> list[str]:
+def _between_commas(kind: Kind, incomplete: str, sets: tuple[str, ...]) -> list[str]:
     before, comma, last = incomplete.rpartition(",")
-    names = list(catalogue(kind)) if comma else [*several, *catalogue(kind)]
+    names = list(catalogue(kind)) if comma else [*sets, *catalogue(kind)]
     return [f"{before}{comma}{name}" for name in _beginning(last, names)]
 
 

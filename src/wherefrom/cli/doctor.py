@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,8 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from wherefrom.cli.arguments import DeviceOption, JsonOption, ModelOption, app, examples, load
-from wherefrom.core.files import json_text
+from wherefrom.cli.arguments import DeviceOption, JsonOption, ModelOption, app, examples, load, print_json
 
 if TYPE_CHECKING:
     from wherefrom.api import Model
@@ -37,7 +34,7 @@ def doctor(
     as_json: JsonOption = False,
     device: DeviceOption = None,
 ) -> None:
-    """Say what was found in a model, check it, and try every method on it."""
+    """Report what was found in a model, check it, and try every method on it."""
     from wherefrom.doctor import examine
     from wherefrom.progress import bar
 
@@ -48,7 +45,7 @@ def doctor(
     with bar("trying methods") as moved:
         examination = examine(loaded, progress=moved)
     if as_json:
-        sys.stdout.write(json_text(examination) + "\n")
+        print_json(examination)
     else:
         console = Console(highlight=False)
         facts = Table.grid(padding=(0, 2))
@@ -68,12 +65,12 @@ def doctor(
 
 
 def follow_relevance(model: Model, *, as_json: bool) -> None:
-    """Print the sum of relevance at every block, and the operations that lose or make any."""
+    """Print the sum of relevance at every block, and the operations that do not conserve it."""
     from wherefrom.doctor import relevance_by_layer
 
     relevance = relevance_by_layer(model)
     if as_json:
-        sys.stdout.write(json.dumps(relevance) + "\n")
+        print_json(relevance)
     else:
         console = Console(highlight=False)
         table = Table("where", "relevance", box=None, padding=(0, 2))

@@ -3,58 +3,30 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
 from wherefrom.catalogue import AUTO
-from wherefrom.cli.arguments import (
-    CandidatesOption,
-    DeviceOption,
-    HtmlOption,
-    JsonOption,
-    LevelOption,
-    ModelOption,
-    MultiLabelOption,
-    OpenOption,
-    SpreadOption,
-    TemplateOption,
-    UnitsOption,
-    app,
-    candidate_labels,
-    check_names,
-    check_open,
-    check_target,
-    examples,
-    load,
-    method_and_options,
-    read_spans,
-    read_text,
-    target_of_versus,
-    write_page,
-)
-from wherefrom.cli.completion import complete_label, complete_method
-from wherefrom.core.files import json_text
+from wherefrom.cli import arguments as cli
+from wherefrom.cli.completion import complete_method
 from wherefrom.errors import BadOption, UnknownName
 
 if TYPE_CHECKING:
-    from wherefrom.case.windows import LongTexts
-    from wherefrom.core.explanation import Explanation, Theme
-    from wherefrom.core.units import Level
+    from wherefrom.core.explanation import Theme
 
 
-@app.command(
+@cli.app.command(
     rich_help_panel="Explain one text",
-    epilog=examples(
+    epilog=cli.examples(
         'wherefrom explain "A gorgeous, witty film."',
         'wherefrom explain "A fine film." --method integrated_gradients -o steps=100 --level word --html page.html',
     ),
 )
 def explain(
-    text: Annotated[str | None, typer.Argument(help="The text to explain; '-' reads standard input.")] = None,
-    pair: Annotated[str | None, typer.Option(help="The second text, for models that read two.")] = None,
-    model: ModelOption = "embedded",
+    text: cli.TextArgument = None,
+    pair: cli.PairOption = None,
+    model: cli.ModelOption = "embedded",
     method: Annotated[
         str,
         typer.Option(
@@ -66,31 +38,20 @@ def explain(
     minus: Annotated[
         str | None, typer.Option(help="A second method: show where the first gives more (+) or less (-).")
     ] = None,
-    target: Annotated[
-        str | None,
-        typer.Option(
-            help="The label, token or answer to explain.",
-            show_default="the predicted one",
-            autocompletion=complete_label,
-        ),
-    ] = None,
-    versus: Annotated[
-        str | None, typer.Option(help="Another label or token: explain why the target rather than this.")
-    ] = None,
+    target: cli.TargetOption = None,
+    versus: cli.VersusOption = None,
     each: Annotated[
         bool, typer.Option("--each", help="One explanation for every label that a multi-label model predicts.")
     ] = False,
-    level: LevelOption = "token",
-    units: UnitsOption = None,
+    level: cli.LevelOption = "token",
+    units: cli.UnitsOption = None,
     long: Annotated[
         str, typer.Option(help="A text that is longer than the model reads: cut, or windows, which overlap.")
     ] = "cut",
-    option: Annotated[
-        list[str] | None, typer.Option("-o", help="An option of the method, as key=value; may be repeated.")
-    ] = None,
-    as_json: JsonOption = False,
-    html: HtmlOption = None,
-    open_page: OpenOption = False,
+    option: cli.MethodParamsOption = None,
+    as_json: cli.JsonOption = False,
+    html: cli.HtmlOption = None,
+    open_page: cli.OpenOption = False,
     special: Annotated[bool, typer.Option(help="Show the tokens that the tokenizer added, too.")] = False,
     check: Annotated[
         bool, typer.Option(help="Hide the strongest units, and as many at random, and say what the model did.")
@@ -98,77 +59,48 @@ def explain(
     theme: Annotated[
         str, typer.Option(help="The terminal's background: light, dark, none (no colour), or auto to find out.")
     ] = "auto",
-    spread: SpreadOption = None,
-    candidates: CandidatesOption = None,
-    template: TemplateOption = None,
-    multi_label: MultiLabelOption = False,
-    device: DeviceOption = None,
+    spread: cli.SpreadOption = None,
+    candidates: cli.CandidatesOption = None,
+    template: cli.TemplateOption = None,
+    multi_label: cli.MultiLabelOption = False,
+    device: cli.DeviceOption = None,
 ) -> None:
     """Show which tokens made the model decide so."""
-    words, chosen = read_text(text), read_spans("unit", units)
-    method, options = method_and_options(method, option)
-    check_open(html, open_page)
-    check_names("method", None if method == AUTO else method, minus)
-    check_target(target, versus)
+    inputs: Any = cli.read_input(text, pair)
+    aim: Any = cli.read_target(target, versus)
+    method, options = cli.method_and_options(method, option)
+    cli.check_open(html, open_page)
+    cli.check_names("method", None if method == AUTO else method, minus)
     from wherefrom.core.explanation import Theme as Themes
 
     if theme not in get_args(Themes):
         raise UnknownName.among("theme", theme, get_args(Themes))
     colours = cast("Theme", theme)
-    zero_shot = candidate_labels(candidates, template, multi_label=multi_label)
-
-    inputs: Any = words if pair is None else (words, pair)
-    loaded = load(model, device=device, spread=spread, **zero_shot)
-    depth = cast("Level", level)  # explain() says what is wrong with it
-    aim = target if versus is None else (target_of_versus(target), versus)
-    reading = cast("LongTexts", long)
-    if each:
-        if target is not None or minus is not None:
-            raise BadOption("--each explains every predicted label: give neither --target nor --minus with it.")
-        _present_each(
-            loaded.explain(
-                inputs, method, loaded.predicted(inputs), depth, check=check, units=chosen, long=reading, **options
-            ),
-            as_json=as_json,
-            html=html,
-            open_page=open_page,
-            special=special,
-            theme=colours,
-        )
-        return
+    zero_shot = cli.candidate_labels(candidates, template, multi_label=multi_label)
+    if each and (target is not None or minus is not None):
+        raise BadOption("--each explains every predicted label: give neither --target nor --minus with it.")
     check = check and (minus is None or html is not None)  # a difference has no check; its page shows both explanations
-    shown = [loaded.explain(inputs, method, aim, depth, check=check, units=chosen, long=reading, **options)]
-    if minus is not None:
-        shown.append(loaded.explain(inputs, minus, aim, depth, check=check, units=chosen, long=reading))
-    _present(shown, as_json=as_json, html=html, open_page=open_page, special=special, theme=colours)
-
-
-def _present_each(
-    shown: list[Explanation], *, as_json: bool, html: Path | None, open_page: bool, special: bool, theme: Theme
-) -> None:
-    _write(shown, html, special=special, open_page=open_page)
-    if as_json:
-        sys.stdout.write(json_text([explanation.to_dict() for explanation in shown]) + "\n")
-        return
-    for explanation in shown:
-        explanation.show(special=special, theme=theme)
-
-
-def _present(
-    shown: list[Explanation], *, as_json: bool, html: Path | None, open_page: bool, special: bool, theme: Theme
-) -> None:
-    result = shown[0] if len(shown) == 1 else shown[0].minus(shown[1])
-    _write(shown, html, special=special, open_page=open_page)
-    if as_json:
-        sys.stdout.write(result.to_json() + "\n")
+    # explain() raises on a level or a way with long texts that it does not know.
+    settings: Any = {"level": level, "check": check, "units": cli.read_spans("unit", units), "long": long}
+    loaded = cli.load(model, device=device, spread=spread, **zero_shot)
+    if each:
+        explanations = loaded.explain(inputs, method, loaded.predicted(inputs), **settings, **options)
     else:
-        result.show(special=special, theme=theme)
+        explanations = [loaded.explain(inputs, method, aim, **settings, **options)]
+    if minus is not None:
+        explanations.append(loaded.explain(inputs, minus, aim, **settings))
 
-
-def _write(shown: list[Explanation], html: Path | None, *, special: bool, open_page: bool) -> None:
     def page() -> str:
         from wherefrom.report.html import page
 
-        return page(shown, special=special)
+        return page(explanations, special=special)
 
-    write_page(html, page, open_it=open_page)
+    cli.write_page(html, page, open_it=open_page)
+    printed = explanations if minus is None else [explanations[0].minus(explanations[1])]
+    if not as_json:
+        for explanation in printed:
+            explanation.show(special=special, theme=colours)
+    elif each:
+        cli.print_json([explanation.to_dict() for explanation in printed])
+    else:
+        sys.stdout.write(printed[0].to_json() + "\n")

@@ -2,48 +2,24 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Any, cast
 
 import typer
 
-from wherefrom.cli.arguments import (
-    CandidatesOption,
-    DeviceOption,
-    HtmlOption,
-    JsonOption,
-    LevelOption,
-    ModelOption,
-    MultiLabelOption,
-    OpenOption,
-    TemplateOption,
-    UnitsOption,
-    app,
-    candidate_labels,
-    check_names,
-    check_open,
-    check_target,
-    examples,
-    load,
-    method_and_options,
-    read_options,
-    read_spans,
-    read_text,
-    write_page,
-)
+from wherefrom.cli import arguments as cli
 
 
-@app.command(
+@cli.app.command(
     rich_help_panel="Explain one text",
-    epilog=examples(
+    epilog=cli.examples(
         'wherefrom flip "A gorgeous, witty film, but the plot drags."',
         'wherefrom flip "A fine film, and well played." --fill mask --level token --html flip.html',
     ),
 )
 def flip(
-    text: Annotated[str | None, typer.Argument(help="The text; '-' reads standard input.")] = None,
-    pair: Annotated[str | None, typer.Option(help="The second text, for models that read two.")] = None,
-    model: ModelOption = "embedded",
+    text: cli.TextArgument = None,
+    pair: cli.PairOption = None,
+    model: cli.ModelOption = "embedded",
     to: Annotated[
         str | None, typer.Option(help="The label or token that it should become.", show_default="any other")
     ] = None,
@@ -53,33 +29,28 @@ def flip(
             help="Whose scores are followed in texts of more than 12 units.", show_default="hiding each alone"
         ),
     ] = None,
-    level: LevelOption = "word",
-    units: UnitsOption = None,
+    level: cli.LevelOption = "word",
+    units: cli.UnitsOption = None,
     fill: Annotated[str, typer.Option(help="How units are hidden: delete, mask, unk, pad or eos.")] = "delete",
-    option: Annotated[
-        list[str] | None, typer.Option("-o", help="An option of the method, as key=value; may be repeated.")
-    ] = None,
-    as_json: JsonOption = False,
-    html: HtmlOption = None,
-    open_page: OpenOption = False,
-    candidates: CandidatesOption = None,
-    template: TemplateOption = None,
-    multi_label: MultiLabelOption = False,
-    device: DeviceOption = None,
+    option: cli.MethodParamsOption = None,
+    as_json: cli.JsonOption = False,
+    html: cli.HtmlOption = None,
+    open_page: cli.OpenOption = False,
+    candidates: cli.CandidatesOption = None,
+    template: cli.TemplateOption = None,
+    multi_label: cli.MultiLabelOption = False,
+    device: cli.DeviceOption = None,
 ) -> None:
     """Find the smallest set of words whose hiding changes the decision."""
-    words, chosen = read_text(text), read_spans("unit", units)
-    name, options = (None, read_options(option or [])) if method is None else method_and_options(method, option)
-    check_open(html, open_page)
-    check_names("method", name)
-    check_target(to)
-    zero_shot = candidate_labels(candidates, template, multi_label=multi_label)
+    inputs, spans = cli.read_input(text, pair), cli.read_spans("unit", units)
+    name, options = (None, cli.read_options(option or [])) if method is None else cli.method_and_options(method, option)
+    cli.check_open(html, open_page)
+    cli.check_names("method", name)
+    cli.check_target(to)
+    zero_shot = cli.candidate_labels(candidates, template, multi_label=multi_label)
 
-    inputs: Any = words if pair is None else (words, pair)
     depth = cast("Any", level)  # flip() says what is wrong with it
-    result = load(model, device=device, **zero_shot).flip(inputs, to, name, depth, fill=fill, units=chosen, **options)
-    write_page(html, result.to_html, open_it=open_page)
-    if as_json:
-        sys.stdout.write(result.to_json() + "\n")
-    else:
-        result.show()
+    result = cli.load(model, device=device, **zero_shot).flip(
+        inputs, to, name, depth, fill=fill, units=spans, **options
+    )
+    cli.present(result, as_json=as_json, html=html, open_page=open_page)

@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
-from wherefrom.cli.arguments import (
-    DeviceOption,
-    HtmlOption,
-    JsonOption,
-    OpenOption,
-    app,
-    check_names,
-    check_open,
-    check_target,
-    examples,
-    load,
-    method_and_options,
-    read_text,
-    write_page,
-)
+from wherefrom.cli import arguments as cli
 from wherefrom.errors import BadOption
 
 
-@app.command(
+@cli.app.command(
     rich_help_panel="Explain one text",
-    epilog=examples(
+    epilog=cli.examples(
         'wherefrom generate "The keys to the cabinet" --model MODEL --tokens 10',
         'wherefrom generate "The keys to the cabinet" --model MODEL --target "are old" --versus "is old"',
         'wherefrom generate "translate English to German: The house is old." --model T5 --html page.html',
@@ -47,28 +32,22 @@ def generate(
     versus: Annotated[
         str | None, typer.Option(help="Another continuation: explain each token rather than this one's.")
     ] = None,
-    option: Annotated[
-        list[str] | None, typer.Option("-o", help="An option of the method, as key=value; may be repeated.")
-    ] = None,
-    as_json: JsonOption = False,
-    html: HtmlOption = None,
-    open_page: OpenOption = False,
-    device: DeviceOption = None,
+    option: cli.MethodParamsOption = None,
+    as_json: cli.JsonOption = False,
+    html: cli.HtmlOption = None,
+    open_page: cli.OpenOption = False,
+    device: cli.DeviceOption = None,
 ) -> None:
     """Let a language model continue or translate a text, and show what each generated token came from."""
-    words = read_text(prompt)
-    name, options = method_and_options(method, option)
-    check_open(html, open_page)
-    check_names("method", name)
-    check_target(target, versus)
+    words = cli.read_text(prompt)
+    name, options = cli.method_and_options(method, option)
+    cli.check_open(html, open_page)
+    cli.check_names("method", name)
+    cli.check_target(target, versus)
     if model is None:
         raise BadOption("Name a model that generates text: --model FOLDER. The embedded one only classifies.")
 
-    generation = load(model, device=device).generate_and_explain(
+    generation = cli.load(model, device=device).generate_and_explain(
         words, name, tokens=tokens, continuation=target, rather_than=versus, **options
     )
-    write_page(html, generation.to_html, open_it=open_page)
-    if as_json:
-        sys.stdout.write(generation.to_json() + "\n")
-    else:
-        generation.show()
+    cli.present(generation, as_json=as_json, html=html, open_page=open_page)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +11,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from wherefrom.cli.arguments import DeviceOption, JsonOption, ModelOption, app, examples, load, read_examples
+from wherefrom.cli.arguments import (
+    DeviceOption,
+    JsonOption,
+    ModelOption,
+    app,
+    examples,
+    load,
+    print_json,
+    read_examples,
+)
 from wherefrom.errors import BadOption
 from wherefrom.samples import resolve
 
@@ -101,27 +109,36 @@ def heads(
         from wherefrom.report.head_map import head_map_plot
 
         head_map_plot(head_map.kinds(), plot, title=f"{head_map.model}: heads in {head_map.texts} texts")
+    kinds, mask = head_map.kinds(), head_map.mask()
     if as_json:
-        sys.stdout.write(json.dumps({"kinds": head_map.kinds(), "mask": head_map.mask()}) + "\n")
+        print_json({"kinds": kinds, "mask": mask})
         return
     console = Console(highlight=False)
-    kinds = head_map.kinds()
-    grid = Table("layer", *(str(i + 1) for i in range(len(kinds[0]))), box=None, title="head", padding=(0, 1))
-    for layer in reversed(range(len(kinds))):
-        grid.add_row(str(layer + 1), *(Text(*STYLES[kind]) for kind in kinds[layer]))
-    console.print(grid)
+    _print_grid(console, [[Text(*STYLES[kind]) for kind in row] for row in kinds])
     console.print(
         Text.assemble(*(part for kind, (sign, style) in STYLES.items() for part in ((sign, style), f" {kind}   ")))
     )
-    console.print(Text("Layers and heads are counted from 1 here, from 0 in files and options.", "dim"))
     for name, relation in head_map.relations.items():
         best = max(max(row) for row in relation.follows)
         console.print(
             f"{name}: {relation.count} pairs; the best head finds {best:.0%},"
             f" the usual distance ({relation.distance:+d}) {relation.baseline:.0%}"
         )
-    kept = sum(1 for row in head_map.mask() for weight in row if weight)
-    console.print(f"{kept} of {len(kinds) * len(kinds[0])} heads are kept" + (f": {out}" if out else ""))
+    _print_kept(console, mask, out)
+
+
+def _print_grid(console: Console, cells: list[list[Text]]) -> None:
+    """A table with a row for each layer, the last on top, and a column for each head."""
+    grid = Table("layer", *(str(i + 1) for i in range(len(cells[0]))), box=None, title="head", padding=(0, 1))
+    for layer in reversed(range(len(cells))):
+        grid.add_row(str(layer + 1), *cells[layer])
+    console.print(grid)
+    console.print(Text("Layers and heads are counted from 1 here, from 0 in files and options.", "dim"))
+
+
+def _print_kept(console: Console, mask: Sequence[Sequence[float]], out: Path | None) -> None:
+    kept = sum(1 for row in mask for weight in row if weight)
+    console.print(f"{kept} of {len(mask) * len(mask[0])} heads are kept" + (f": {out}" if out else ""))
 
 
 def _search(
@@ -155,23 +172,12 @@ def _search(
         result.save(out)
     gain = float(np.mean(result.held_out)) if result.held_out else None
     if as_json:
-        record = {
-            "mask": result.mask,
-            "score": result.score,
-            "score_of_all": result.score_of_all,
-            "held_out_gain": gain,
-        }
-        sys.stdout.write(json.dumps(record) + "\n")
+        scores = {"score": result.score, "score_of_all": result.score_of_all, "held_out_gain": gain}
+        print_json({"mask": result.mask} | scores)
         return
     console = Console(highlight=False)
-    grid = Table("layer", *(str(i + 1) for i in range(len(result.mask[0]))), box=None, title="head", padding=(0, 1))
-    for layer in reversed(range(len(result.mask))):
-        grid.add_row(str(layer + 1), *(Text("x", "bold") if kept else Text("·", "dim") for kept in result.mask[layer]))
-    console.print(grid)
-    console.print(Text("Layers and heads are counted from 1 here, from 0 in files and options.", "dim"))
-    console.print(
-        f"{result.heads} of {len(result.mask) * len(result.mask[0])} heads are kept" + (f": {out}" if out else "")
-    )
+    _print_grid(console, [[Text("x", "bold") if kept else Text("·", "dim") for kept in row] for row in result.mask])
+    _print_kept(console, result.mask, out)
     console.print(
         f"{metric} on the {result.texts} texts searched on: {result.score:.3f}, with all heads"
         f" {result.score_of_all:.3f} (higher is better; {result.tried} masks tried)"

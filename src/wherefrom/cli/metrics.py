@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from itertools import groupby
 
-from rich.console import Console
-from rich.padding import Padding
-from rich.text import Text
-
-from wherefrom.cli.arguments import JsonOption, app, examples
-from wherefrom.core.files import json_text
+from wherefrom.cli.arguments import JsonOption, app, examples, print_json
+from wherefrom.cli.listing import print_entry, print_heading
 
 HEADINGS = {
     None: "measured on the model alone",
@@ -41,16 +36,11 @@ def metrics(as_json: JsonOption = False) -> None:
             | {"options": dict(row.options)}
             for row in rows
         ]
-        sys.stdout.write(json_text(records) + "\n")
+        print_json(records)
         return
-    console = Console(highlight=False)
     for needs, members in groupby(rows, key=lambda row: row.get("needs")):
-        console.print(Text(f"\n{HEADINGS[needs]}", "bold underline"))
+        print_heading(HEADINGS[needs])
         for row in members:
             settings = ":".join(f"{name}={value}" for name, value in row.options.items())
-            traits = f"  {row.get('better')} is better, {row.get('group', 'other')}"
-            console.print(Text.assemble((row.name, "bold cyan"), (traits, "dim")))
-            body = Text(row.summary)
-            body.append(f"\n{row.get('paper')}", "dim")
-            body.append(f"\n{row.name}:{settings}" if settings else "", "blue")
-            console.print(Padding(body, (0, 0, 0, 4)))
+            traits = f"{row.get('better')} is better, {row.get('group', 'other')}"
+            print_entry(row, traits, f"{row.name}:{settings}" if settings else "")

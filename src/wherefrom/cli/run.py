@@ -17,31 +17,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from wherefrom.cli.arguments import (
-    AgainstOption,
-    CandidatesOption,
-    DeviceOption,
-    HtmlOption,
-    LevelOption,
-    MethodsOption,
-    MetricsOption,
-    ModelOption,
-    MultiLabelOption,
-    OpenOption,
-    SpreadOption,
-    TemplateOption,
-    app,
-    candidate_labels,
-    check_data,
-    check_names,
-    check_open,
-    check_second,
-    check_target,
-    examples,
-    problems,
-    write_file,
-    write_page,
-)
+from wherefrom.cli import arguments as cli
 from wherefrom.core.files import exists
 from wherefrom.errors import BadFile, BadOption
 from wherefrom.progress import bar
@@ -53,9 +29,9 @@ if TYPE_CHECKING:
     from wherefrom.benchmark.summary import Summary
 
 
-@app.command(
+@cli.app.command(
     rich_help_panel="Whole data sets",
-    epilog=examples(
+    epilog=cli.examples(
         "wherefrom run sample:reviews --out runs/reviews --limit 20",
         "wherefrom run reviews.csv --out runs/mine --methods attcat,random --metrics aopc,rft --columns text=review",
     ),
@@ -69,10 +45,10 @@ def run(
         ),
     ] = None,
     data_option: Annotated[str | None, typer.Option("--data", help="The same.")] = None,
-    model: ModelOption = "embedded",
-    against: AgainstOption = None,
-    methods: MethodsOption = "fast",
-    metrics: MetricsOption = "all",
+    model: cli.ModelOption = "embedded",
+    against: cli.AgainstOption = None,
+    methods: cli.MethodsOption = "fast",
+    metrics: cli.MetricsOption = "all",
     target: Annotated[
         str,
         typer.Option(
@@ -80,7 +56,7 @@ def run(
             " set's, rather than its foil where it has one); or a label's name."
         ),
     ] = "predicted",
-    level: LevelOption = "token",
+    level: cli.LevelOption = "token",
     limit: Annotated[int | None, typer.Option(help="Take the first N examples.", metavar="N")] = None,
     seed: Annotated[int | None, typer.Option(help="With --limit: take N at random instead.", metavar="S")] = None,
     data_dir: Annotated[Path | None, typer.Option(help="The folder of data sets with ready names.")] = None,
@@ -88,10 +64,10 @@ def run(
     labels: Annotated[
         str | None, typer.Option(help="The data set's labels in the model's words: 0=NEGATIVE,1=POSITIVE; or 'none'.")
     ] = None,
-    spread: SpreadOption = None,
-    candidates: CandidatesOption = None,
-    template: TemplateOption = None,
-    multi_label: MultiLabelOption = False,
+    spread: cli.SpreadOption = None,
+    candidates: cli.CandidatesOption = None,
+    template: cli.TemplateOption = None,
+    multi_label: cli.MultiLabelOption = False,
     engine: Annotated[str, typer.Option(help="local, or ray.")] = "local",
     workers: Annotated[
         int | None, typer.Option(help="How many work at once.", show_default="one a core; one on a GPU")
@@ -112,20 +88,20 @@ def run(
         bool, typer.Option("--strict", help="End at the first example that cannot be explained.")
     ] = False,
     part: Annotated[int, typer.Option(help="Examples that are worked on and kept together.")] = 16,
-    device: DeviceOption = None,
+    device: cli.DeviceOption = None,
 ) -> None:
     """Explain and measure every example of a data set."""
     data = data or data_option
     if data is None:
         raise BadOption("Name the data: wherefrom run reviews.csv --out runs/reviews (or sample:reviews to try it).")
-    check_target(target)
-    check_data(data)
-    check_names("method", methods)
-    check_names("metric", metrics)
-    check_second(metrics, against)
-    zero_shot = candidate_labels(candidates, template, multi_label=multi_label)
+    cli.check_target(target)
+    cli.check_data(data)
+    cli.check_names("method", methods)
+    cli.check_names("metric", metrics)
+    cli.check_second(metrics, against)
+    zero_shot = cli.candidate_labels(candidates, template, multi_label=multi_label)
     label_names: Any = "none" if labels == "none" else _pairs(labels, "--labels")
-    with _says_what_is_kept(out) as kept:
+    with _reporting_when_stopped(out) as progress:
         _run(
             plan={
                 "data": data,
@@ -154,18 +130,18 @@ def run(
             },
             out=out,
             resume=resume,
-            kept=kept,
+            progress=progress,
         )
 
 
-class _Kept:
-    """How many examples the data set has, once it was read: before that, nothing can have been kept."""
+class _Progress:
+    """How many examples the data set has, once it was read: before that, no result can have been saved."""
 
-    everything: int | None = None
-    code: int | None = None  # the command's, once it was stopped
+    examples: int | None = None
+    code: int | None = None  # the exit code, once the command was stopped
 
     def leave(self) -> None:
-        """End without taking torch and all its libraries down one by one, which takes seconds on a busy machine."""
+        """Exit without unloading torch and its libraries, which takes seconds on a busy machine."""
         if self.code is not None:
             sys.stdout.flush()
             sys.stderr.flush()
@@ -177,10 +153,10 @@ class _Terminated(BaseException):
 
 
 @contextmanager
-def _says_what_is_kept(out: Path) -> Iterator[_Kept]:
-    """Say what was kept, and how to resume, when Ctrl-C or SIGTERM stops a run."""
-    kept = _Kept()
-    atexit.register(kept.leave)  # before others register theirs, so that it is called after them
+def _reporting_when_stopped(out: Path) -> Iterator[_Progress]:
+    """When Ctrl-C or SIGTERM stops a run, print what is saved and how to resume."""
+    progress = _Progress()
+    atexit.register(progress.leave)  # registered first, so that it is called last
 
     def terminate(*_: object) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough: ending takes a moment
@@ -189,58 +165,58 @@ def _says_what_is_kept(out: Path) -> Iterator[_Kept]:
     in_main = threading.current_thread() is threading.main_thread()  # only this thread may set signal handlers
     previous = signal.signal(signal.SIGTERM, terminate) if in_main else None
     try:
-        yield kept
+        yield progress
     except (KeyboardInterrupt, _Terminated) as stop:
         text = "stopped before the first example; the same command starts again."
-        if kept.everything is not None:
+        if progress.examples is not None:
             from wherefrom.benchmark.receipts import examples_kept
 
             count = examples_kept(out)
-            text = f"stopped: {count} of {kept.everything} examples are kept in {out}; the same command resumes."
-        problems.print(Text(text), soft_wrap=True)
-        kept.code = 130 if isinstance(stop, KeyboardInterrupt) else 143
-        raise typer.Exit(kept.code) from stop
+            text = f"stopped: {count} of {progress.examples} examples are kept in {out}; the same command resumes."
+        cli.problems.print(Text(text), soft_wrap=True)
+        progress.code = 130 if isinstance(stop, KeyboardInterrupt) else 143
+        raise typer.Exit(progress.code) from stop
     finally:
         if in_main:
             signal.signal(signal.SIGTERM, previous)
 
 
-def _run(plan: dict[str, Any], out: Path, *, resume: bool, kept: _Kept) -> None:
+def _run(plan: dict[str, Any], out: Path, *, resume: bool, progress: _Progress) -> None:
     from wherefrom.benchmark.plan import RunPlan
     from wherefrom.benchmark.run import run as run_plan
 
     with bar("examples") as show:
 
-        def on_progress(_: int, everything: int) -> None:
-            kept.everything = everything
+        def on_progress(_: int, total: int) -> None:
+            progress.examples = total
 
-        done = run_plan(
+        result = run_plan(
             RunPlan(**plan),  # raises on an invalid plan
             out,
             resume=resume,
             on_progress=on_progress,
-            on_damage=_warn_of_damage,
+            on_damage=_print_damage,
             on_work=show,
-            on_estimate=_tell_cost,
+            on_estimate=_print_estimate,
         )
-    console, counts = Console(highlight=False), done.costs.sum()
-    bad = done.errors["example"].nunique()
+    console, counts = Console(highlight=False), result.costs.sum()
+    failed = result.errors["example"].nunique()
     console.print(
         f"{int(counts['examples']):,} examples, {int(counts['asked']):,} questions, {int(counts['rows']):,} rows;"
-        f" {bad} example{'' if bad == 1 else 's'} with errors.{_left_out(counts)}\n"
+        f" {failed} example{'' if failed == 1 else 's'} with errors.{_omissions(counts)}\n"
         f"The page: wherefrom report {out} --html report.html",
         soft_wrap=True,
     )
 
 
-def _tell_cost(estimate: CostEstimate) -> None:
-    # A bar on the screen moves out of its way. In one piece, so that an interrupt does not part it from its end.
+def _print_estimate(estimate: CostEstimate) -> None:
+    # One write, so that an interrupt cannot separate the line from its end; a progress bar moves out of its way.
     sys.stderr.write(f"{estimate}\n")
     sys.stderr.flush()
 
 
-def _left_out(counts: Any) -> str:
-    """What was left out and is no error, in words."""
+def _omissions(counts: Any) -> str:
+    """What was omitted without being an error, in words."""
     lines = ""
     if counts.get("nothing_predicted"):
         lines += f"\n{int(counts['nothing_predicted'])} texts for which no label is predicted: nothing to explain."
@@ -251,8 +227,8 @@ def _left_out(counts: Any) -> str:
     return lines
 
 
-def _warn_of_damage(damage: Damage) -> None:
-    problems.print(
+def _print_damage(damage: Damage) -> None:
+    cli.problems.print(
         Text.assemble(
             ("warning: ", "yellow"),
             f"{damage.why}. It was set aside, and"
@@ -274,9 +250,9 @@ def _pairs(text: str | None, option: str) -> dict[str, str] | None:
     return pairs
 
 
-@app.command(
+@cli.app.command(
     rich_help_panel="Whole data sets",
-    epilog=examples(
+    epilog=cli.examples(
         "wherefrom report runs/reviews",
         "wherefrom report runs/reviews runs/mine --html report.html --open",
         "wherefrom report runs/reviews --words best --stop-words english",
@@ -284,8 +260,8 @@ def _pairs(text: str | None, option: str) -> dict[str, str] | None:
 )
 def report(
     folders: Annotated[list[Path], typer.Argument(help="Folders that 'wherefrom run' made.", metavar="DIR...")],
-    html: HtmlOption = None,
-    open_page: OpenOption = False,
+    html: cli.HtmlOption = None,
+    open_page: cli.OpenOption = False,
     csv: Annotated[Path | None, typer.Option(help="Write the leaderboards to this file, for other programs.")] = None,
     latex: Annotated[Path | None, typer.Option(help="Write the leaderboards to this file, for papers.")] = None,
     thermostat: Annotated[
@@ -327,7 +303,7 @@ def report(
     if watts is not None and not 0 < watts < inf:
         raise BadOption(f"--watts takes what the machine draws, more than 0, not {watts:g}.")
     energy = None if watts is None else Energy(watts, pue, intensity)
-    check_open(html, open_page)
+    cli.check_open(html, open_page)
     for folder in folders:
         check_run(folder)
     runs = [Run.load(folder) for folder in folders]
@@ -344,11 +320,11 @@ def report(
 
         return report_page(summaries, energy)
 
-    write_page(html, page, open_it=open_page)
+    cli.write_page(html, page, open_it=open_page)
     if csv is not None:
-        write_file(csv, as_csv(summaries))
+        cli.write_file(csv, as_csv(summaries))
     if latex is not None:
-        write_file(latex, as_latex(summaries))
+        cli.write_file(latex, as_latex(summaries))
     if thermostat is not None:
         write_thermostat(runs[0], thermostat)
     _show(summaries, words=words is not None)
@@ -390,7 +366,7 @@ def _mean(standing: Standing | None) -> Text:
 
 
 def _show(summaries: list[Summary], *, words: bool) -> None:
-    """A table for every run, folded where the terminal is too narrow for it: no number is ever cut off."""
+    """A table for every run, in several blocks where the terminal is narrow: no number is ever cut off."""
     from wherefrom.benchmark.recommendation import recommend
     from wherefrom.report.columns import TerminalColumn, heading, print_columns
     from wherefrom.report.leaderboard_files import metric_title

@@ -11,23 +11,15 @@ from typing import Annotated
 
 import typer
 
-from wherefrom.cli.arguments import (
-    CandidatesOption,
-    MultiLabelOption,
-    TemplateOption,
-    app,
-    candidate_labels,
-    examples,
-    problems,
-)
+from wherefrom.cli import arguments as cli
 from wherefrom.errors import BadFile, BadOption
 
 PATIENCE = 1.5  # seconds in which a browser that is open already shows the page
 
 
-@app.command(
+@cli.app.command(
     rich_help_panel="Explain one text",
-    epilog=examples(
+    epilog=cli.examples(
         "wherefrom serve",
         "wherefrom serve ./my-model --port 9000 --no-open",
         "wherefrom serve embedded ./my-model",
@@ -51,12 +43,12 @@ def serve(
         str,
         typer.Option(help="Where to listen. Others than this machine reach it only by the token in its address."),
     ] = "127.0.0.1",
-    candidates: CandidatesOption = None,
-    template: TemplateOption = None,
-    multi_label: MultiLabelOption = False,
+    candidates: cli.CandidatesOption = None,
+    template: cli.TemplateOption = None,
+    multi_label: cli.MultiLabelOption = False,
 ) -> None:
     """Open a page on which you try a text: hide words, compare methods, look inside."""
-    zero_shot = candidate_labels(candidates, template, multi_label=multi_label)
+    zero_shot = cli.candidate_labels(candidates, template, multi_label=multi_label)
     from wherefrom.explorer.loading import load_source
     from wherefrom.explorer.serve import ExplorerServer
 
@@ -65,7 +57,7 @@ def serve(
     server = ExplorerServer(models, runs, host=host, port=port, load=load, patience=PATIENCE)
     sys.stdout.write(f"The explorer: {server.address}\n")
     sys.stdout.flush()
-    problems.print("Ctrl-C ends it.", style="dim")
+    cli.problems.print("Ctrl-C ends it.", style="dim")
     if not no_open:
         threading.Thread(target=webbrowser.open, args=(server.address,), daemon=True).start()
     server.run()

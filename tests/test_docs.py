@@ -23,7 +23,7 @@ import tiny_models
 import torch
 from rich.console import Console
 from tiny_models import make_model, make_network, tokenizer
-from toys import additive_model, case_of
+from toys import additive_model
 
 import wherefrom
 from wherefrom import registry
@@ -31,6 +31,7 @@ from wherefrom.cli import main as cli
 from wherefrom.model import anatomy
 from wherefrom.model.families import Family, known_types
 from wherefrom.registry import all_families, all_methods, all_metrics, all_readers, options_of
+from wherefrom.testing import check_family, check_method
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -119,12 +120,13 @@ def test_the_table_lists_every_metric_as_the_registry_knows_it() -> None:
 
 def test_the_metric_that_is_added_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(registry._found, "metric", dict(registry._found["metric"]))
-    written, flips, test = blocks("docs/add-a-metric.md")
+    written, flips, test, laws = blocks("docs/add-a-metric.md")
     imported(written, tmp_path / "top_half.py", monkeypatch)
     assert registry.find_metric("top_half").summary.startswith("Top half: how far")
     names: dict[str, Any] = {}
-    exec(test, names)
+    exec(test + laws, names)
     names["test_top_half_by_hand"]()
+    names["test_top_half_obeys_the_laws"]()
     imported(flips, tmp_path / "decision_flip.py", monkeypatch)
     model = wherefrom.Model(additive_model(good=2.0, bad=1.5, film=-1.0))  # without "good" 0.5, without "bad" too -1.0
     (grades,) = model.compare("good bad film", ["input_x_gradient"], ["decision_flip:fill=unk"], target=1).grades
@@ -406,28 +408,30 @@ def test_the_walk_runs(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_method_that_is_added_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(registry._found, "method", dict(registry._found["method"]))
-    written, second, test = blocks("docs/add-a-method.md")
+    written, second, test, laws = blocks("docs/add-a-method.md")
     for number, source in enumerate((written, second)):
         imported(source, tmp_path / f"added_{number}.py", monkeypatch)
     assert registry.find_method("alone").summary.startswith("Alone: what the score gains")
     names: dict[str, Any] = {}
-    exec(test, names)
+    exec(test + laws, names)
     names["test_alone_recovers_known_weights"]()
+    names["test_alone_obeys_the_laws"]()
+    check_method("attention_received")
     received = wherefrom.load((make_network("bert"), tokenizer())).explain("a fine film", "attention_received")
     assert received.layers is not None
     assert [sum(layer) for layer in received.layers] == pytest.approx([1, 1, 1], rel=1e-5)
 
 
 def test_the_family_that_is_added_is_right(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    names: dict[str, Any] = {}
+    exec(blocks("docs/add-a-family.md")[-1], names)
+    names["test_the_row_is_right"]()
     row: Family = eval(blocks("docs/add-a-family.md")[1], {"Family": Family})
     line = re.search(r'`"phi": (.*),`', read("docs/add-a-family.md"))
     assert line is not None
     monkeypatch.setitem(tiny_models.CONFIGS, "phi", eval(line[1], {"SIZES": tiny_models.SIZES}))
     monkeypatch.setattr(anatomy, "family_of", {"phi": row}.get)
-    case = case_of(make_model("phi", dtype=torch.float64), "the film was not bad")
-    assert case.rebuild_error() < 1e-12
-    slopes = case.gradients.hidden[-1].norm(dim=-1)
-    torch.testing.assert_close((slopes > 0).double(), case.read(torch.eye(len(slopes), dtype=torch.float64)))
+    check_family(wherefrom.Model(make_model("phi", dtype=torch.float64)), tolerance=1e-12)
     monkeypatch.chdir(tmp_path)
     exec(blocks("docs/add-a-family.md")[2], {})  # saves the tiny model
     (command,) = [source for _, source in steps(ROOT / "docs/add-a-family.md")]

@@ -30,6 +30,7 @@ ORDER = [
     "methods",
     "api",
     "doctor",
+    "testing",
     "benchmark",
     "statistics",
     "report",

@@ -22,6 +22,7 @@ PUBLIC = (
     "wherefrom.report.plots",
     "wherefrom.samples",
     "wherefrom.statistics",
+    "wherefrom.testing",
     "wherefrom.typing",
 )
 NAMES = [(module, name) for module in PUBLIC for name in import_module(module).__all__ if name != "__version__"]

@@ -1,158 +1,97 @@
-"""Laws that hold for every method on every family, from one table."""
+"""Laws that hold for every method: `wherefrom.testing.check_method` over families, precision and threads."""
 
 from __future__ import annotations
 
-import copy
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from functools import cache
 
 import pytest
 import torch
 from tiny_models import CHEAP, FAMILIES, make_model, tiny
 from tolerances import SINGLE_AGAINST_DOUBLE, STABLE, assert_close, assert_ranked_alike, tolerance_of
-from torch import nn
 
 from wherefrom.api import Model
 from wherefrom.core.explanation import Explanation
-from wherefrom.model.text_model import TextModel
-from wherefrom.registry import all_methods
+from wherefrom.model.tasks import TargetSpec
+from wherefrom.registry import Method, all_methods
+from wherefrom.testing import TEXTS, check_method, model_state
 
 METHODS = [row.name for row in all_methods()]
-TEXTS = [
-    "the film was not bad, but dull!",
-    "a great film",
-    "never a good plot and the acting was very bad . a fine xyz",
-    "dull",
+# Every method on an encoder, a decoder, an encoder with a decoder, and an encoder with relative positions. On the other
+# families, which share these methods' code, one method for each kind of need.
+EVERY_METHOD = ("bert", "gpt2", "t5", "deberta-v2")
+NEEDS = sorted({need for row in all_methods() for need in row.needs()})
+ONE_FOR_EACH_NEED = sorted(
+    {
+        min((row for row in all_methods() if need in row.needs()), key=lambda row: len(row.needs())).name
+        for need in NEEDS
+    }
+)
+SETTINGS = [
+    (family, name) for family in FAMILIES for name in (METHODS if family in EVERY_METHOD else ONE_FOR_EACH_NEED)
 ]
 
 
-def explain_all(
-    model: TextModel, texts: list[Any], options: dict[str, dict[str, Any]] = CHEAP
-) -> dict[str, list[Explanation]]:
-    return {name: Model(model).explain(texts, name, **options.get(name, {})) for name in METHODS}
+@cache
+def partly_frozen(family: str) -> tuple[Model, float]:
+    """A model of which not all weights require gradients, so that it is noticed if that is changed; its tolerance."""
+    model = make_model(family, dtype=torch.float64)
+    next(iter(model.network.module.parameters())).requires_grad_(False)
+    return Model(model), tolerance_of(model)
 
 
-def chose_alike(one: Explanation, other: Explanation, *, tolerance: float) -> bool:
-    """Whether methods that choose (`optimus`, `best`) chose the same. Where they did not, the two must tie: then either
-    may be shown, and their scores have nothing in common.
-    """
-    alike = True
-    for first, second in zip(one.selection, other.selection, strict=True):
-        if first["chosen"] != second["chosen"]:
-            alike = False
-            assert_close(second["score"], first["score"], tolerance=tolerance, what=one.method)
-    return alike
+@pytest.mark.parametrize(("family", "name"), SETTINGS)
+def test_the_laws_of_methods(family: str, name: str) -> None:
+    model, tolerance = partly_frozen(family)
+    check_method(name, model, options=CHEAP.get(name), tolerance=tolerance)
 
 
-def assert_same(one: Explanation, other: Explanation, *, tolerance: float) -> None:
-    assert one.tokens == other.tokens
-    if chose_alike(one, other, tolerance=tolerance):
-        assert_close(other.scores, one.scores, tolerance=tolerance, what=one.method)
+@pytest.mark.parametrize("method", all_methods(), ids=METHODS)
+def test_signed_methods_have_negative_scores(method: Method) -> None:
+    model, classes = Model(tiny("bert", torch.float64)), list[TargetSpec](range(3))
+    explanations = [row for text in TEXTS[:3] for row in model.explain(text, method.name, target=classes)]
+    assert method.signed == any(score < -1e-12 for row in explanations for score in row.scores)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_batching_padding_and_order_change_nothing(family: str) -> None:
-    model = tiny(family, torch.float64)
-    tolerance = tolerance_of(model)
-    alone = {name: [Model(model).explain(text, name, **CHEAP.get(name, {})) for text in TEXTS] for name in METHODS}
-    together, backwards = explain_all(model, TEXTS), explain_all(model, TEXTS[::-1])
-    for name in METHODS:
-        for i in range(len(TEXTS)):
-            assert_same(alone[name][i], together[name][i], tolerance=tolerance)
-            assert_same(alone[name][i], backwards[name][-1 - i], tolerance=tolerance)
+def chosen(explanation: Explanation) -> list[object]:
+    return [row["chosen"] for row in explanation.selection]
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_float32_and_float64_rank_alike(family: str) -> None:
+@pytest.mark.parametrize(("family", "name"), SETTINGS)
+def test_float32_and_float64_rank_alike(family: str, name: str) -> None:
+    options = (CHEAP | STABLE).get(name, {})
     exact, single = (
-        explain_all(tiny(family, dtype), TEXTS, CHEAP | STABLE) for dtype in (torch.float64, torch.float32)
+        Model(tiny(family, dtype)).explain(list(TEXTS), name, **options) for dtype in (torch.float64, torch.float32)
     )
-    for name in METHODS:
-        for precise, rough in zip(exact[name], single[name], strict=True):
-            if chose_alike(precise, rough, tolerance=SINGLE_AGAINST_DOUBLE):
-                assert_ranked_alike(rough.scores, precise.scores, tolerance=SINGLE_AGAINST_DOUBLE, what=name)
+    for precise, rough in zip(exact, single, strict=True):
+        if chosen(precise) == chosen(rough):
+            assert_ranked_alike(rough.scores, precise.scores, tolerance=SINGLE_AGAINST_DOUBLE, what=name)
+        for choice, other in zip(precise.selection, rough.selection, strict=True):  # different choices tie
+            assert_close(other["score"], choice["score"], tolerance=SINGLE_AGAINST_DOUBLE, what=name)
 
 
-@pytest.mark.parametrize("family", ["bert", "roberta", "gpt2", "t5"])
+@pytest.mark.parametrize("family", EVERY_METHOD)
 def test_threads_change_nothing(family: str) -> None:
-    model = tiny(family, torch.float64)
-    alone = explain_all(model, TEXTS[:2])
-    ready = threading.Barrier(4)
+    model = Model(tiny(family, torch.float64))
+    before, ready = model_state(model), threading.Barrier(4)
 
-    def work(_: int) -> dict[str, list[Explanation]]:
+    def explain_all() -> list[Explanation]:
+        return [row for name in METHODS for row in model.explain(list(TEXTS[:2]), name, **CHEAP.get(name, {}))]
+
+    def work(_: int) -> Sequence[Explanation]:
         ready.wait()
-        return explain_all(model, TEXTS[:2])
+        return explain_all()
 
+    alone = explain_all()
     with ThreadPoolExecutor(4) as pool:
-        for found in pool.map(work, range(4)):
-            for name in METHODS:
-                for one, other in zip(alone[name], found[name], strict=True):
-                    assert_same(one, other, tolerance=tolerance_of(model))
-    assert hooks_of(model.network.module) == 0
-
-
-def hooks_of(network: nn.Module) -> int:
-    kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-    return sum(len(getattr(module, kind)) for module in network.modules() for kind in kinds)
-
-
-def trace(model: TextModel) -> dict[str, Any]:
-    """Everything a method might leave behind."""
-    network = model.network.module
-    return {
-        "hooks": hooks_of(network),
-        "config": copy.deepcopy(network.config.to_dict()),
-        "implementation": network.config._attn_implementation,
-        "requires_grad": [p.requires_grad for p in network.parameters()],
-        "grad": [p.grad is None for p in network.parameters()],
-        "training": [m.training for m in network.modules()],
-        "dtype": [p.dtype for p in network.parameters()],
-        "weights": [p.detach().clone().sum().item() for p in network.parameters()],
-        "forward": ["forward" in vars(m) for m in network.modules()],
-        "tokenizer": (
-            len(model.reading.tokenizer),
-            model.reading.tokenizer.padding_side,
-            model.reading.tokenizer.truncation_side,
-            repr(model.reading.tokenizer),
-        ),
-        "tokenizer state": model.reading.tokenizer.backend_tokenizer.to_str(),
-    }
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_the_model_is_left_as_found(family: str) -> None:
-    model = make_model(family)
-    next(iter(model.network.module.parameters())).requires_grad_(False)  # as found also means: not all alike
-    before = trace(model)
-    explain_all(model, TEXTS[:2])
-    assert trace(model) == before
-
-
-class Stumble(RuntimeError):
-    pass
-
-
-@pytest.mark.parametrize("family", ["bert", "albert", "deberta-v2", "gpt2", "llama", "t5", "bart"])
-def test_also_after_an_exception_inside_the_pass(family: str) -> None:
-    model = make_model(family)
-    before = trace(model)
-    inner = model.network.anatomy.blocks[-1].attention_out
-
-    def stumble(*_: Any) -> None:
-        raise Stumble
-
-    handle = inner.register_forward_pre_hook(stumble)
-    for name in METHODS:
-        if name != "random":
-            with pytest.raises(Stumble):
-                Model(model).explain(TEXTS[0], name)
-    with pytest.raises(Stumble):  # random only asks for the prediction, which stumbles too
-        Model(model).explain(TEXTS[0], "random")
-    handle.remove()
-    assert trace(model) == before
-    assert torch.overrides._get_current_function_mode() is None
-    Model(model).explain(TEXTS[0])
+        for explanations in pool.map(work, range(4)):
+            for expected, explanation in zip(alone, explanations, strict=True):
+                if chosen(explanation) == chosen(expected):
+                    tolerance = tolerance_of(model.text_model)
+                    assert_close(explanation.scores, expected.scores, tolerance=tolerance, what=expected.method)
+    assert model_state(model) == before
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -161,20 +100,3 @@ def test_every_token_has_a_score_and_special_ones_are_flagged(method: str) -> No
     assert explanation.tokens == ("[CLS]", "a", "great", "film", "[SEP]", "very", "dull", "[SEP]")
     assert explanation.special == (True, False, False, False, True, False, False, True)
     assert len(explanation.scores) == 8
-
-
-@pytest.mark.parametrize("row", all_methods(), ids=METHODS)
-def test_what_the_registry_says_of_signs_and_classes(row: Any) -> None:
-    model = Model(tiny("bert", torch.float64))
-    by_class = [model.explain(text, row.name, target=label).scores for text in TEXTS[:3] for label in (0, 1, 2)]
-    assert row.signed == any(score < -1e-12 for scores in by_class for score in scores)
-    assert row.per_class == (by_class[0] != pytest.approx(by_class[1], rel=tolerance_of(model.text_model)))
-
-
-@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
-def test_callers_may_have_gradients_switched_off(mode: Any) -> None:
-    model = Model(tiny("bert", torch.float64))
-    with mode():
-        inside = {name: model.explain(TEXTS[0], name) for name in METHODS}
-    for name in METHODS:
-        assert_same(model.explain(TEXTS[0], name), inside[name], tolerance=tolerance_of(model.text_model))

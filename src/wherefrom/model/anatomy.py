@@ -153,7 +153,9 @@ def dissect(network: PreTrainedModel) -> Anatomy:
             )
     order = _order(family, config)
     reads: DecisionPosition = (
-        "every" if family.reads_option and getattr(config, family.reads_option) == "mean" else family.reads
+        "every"
+        if family.reads_option and getattr(config, family.reads_option) in ("mean", "late")  # "late": of all answers
+        else family.reads
     )
     nothing, backbone = nn.Identity(), network.base_model
 

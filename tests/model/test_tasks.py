@@ -18,8 +18,7 @@ from wherefrom.api import Model
 from wherefrom.core.target import Boundary, SavedTarget, Target
 from wherefrom.errors import BadOption, UnknownName, WherefromError, WrongModel
 from wherefrom.model.loading import quiet
-from wherefrom.model.network import ModuleNetwork, inputs_of
-from wherefrom.model.tasks.call import plain_call
+from wherefrom.model.network import ModuleNetwork, NetworkCall, inputs_of
 from wherefrom.model.text_model import PassCount, TextModel
 from wherefrom.registry import all_methods
 from wherefrom.report.flow import labels as flow_labels
@@ -70,7 +69,8 @@ def test_batching_changes_nothing_for_any_method(family: str, task: str, texts: 
 def raw_logits(model: TextModel, text: Any, embeddings: Tensor | None = None) -> Any:
     """The network's own output for one text, alone."""
     encoding = model.encode(*(text if isinstance(text, tuple) else (text,)))
-    call = plain_call(inputs_of(model.network, [encoding]), embeddings)
+    inputs = inputs_of(model.network, [encoding])
+    call = NetworkCall(inputs, ((inputs["input_ids"], embeddings),))
     return ModuleNetwork(model.network.module).run(call)[0]
 
 

@@ -13,8 +13,7 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 
 from wherefrom.model.anatomy import Anatomy
-from wherefrom.model.network import Facts, Network
-from wherefrom.model.tasks.call import NetworkCall
+from wherefrom.model.network import Facts, Network, NetworkCall
 
 # A long computation waits for its turn before every pass, so that a pass is as long as a click has to wait.
 BATCH_TOKENS = 1024

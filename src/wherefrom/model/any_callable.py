@@ -25,9 +25,8 @@ from wherefrom.core.units import Span, words
 from wherefrom.errors import BadOption, EmptyText, NotSeen, UnknownName, WrongModel
 from wherefrom.model.anatomy import Anatomy
 from wherefrom.model.hiding import FILLS
-from wherefrom.model.network import Facts
+from wherefrom.model.network import Facts, NetworkCall
 from wherefrom.model.tasks import TASKS
-from wherefrom.model.tasks.call import NetworkCall
 from wherefrom.model.text_model import TextModel
 
 # What the numbers of an answer are: probabilities of classes that exclude each other; of labels that do not; scores of

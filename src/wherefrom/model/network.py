@@ -19,7 +19,16 @@ from wherefrom.core.family import DecisionPosition
 from wherefrom.errors import ModelIsTraining, NotSeen, WrongModel
 from wherefrom.model.anatomy import Anatomy, Block, dissect
 from wherefrom.model.device import put
-from wherefrom.model.tasks.call import NetworkCall
+
+
+@dataclass(frozen=True)
+class NetworkCall:
+    """The arguments of one forward pass, and its lookups: the ids, and the word vectors that replace theirs, in the
+    order in which the network looks them up. Without vectors, the network looks up its own.
+    """
+
+    arguments: dict[str, Any]
+    lookups: tuple[tuple[Tensor, Tensor | None], ...]
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import SavedTarget, Target, resolve_target
 from wherefrom.core.units import Span
 from wherefrom.errors import BadOption, NotDefined
+from wherefrom.model.network import pad_id
 from wherefrom.model.tasks.task import SingleRow, TargetSpec
 from wherefrom.registry import Reference
 
@@ -64,9 +65,7 @@ class Classification(SingleRow):
             return None
         if reads == "first":
             return torch.zeros(len(ids), dtype=torch.long, device=ids.device)
-        pad = (
-            model.network.module.config.get_text_config().pad_token_id
-        )  # decoders take the last token that is not padding
+        pad = pad_id(model.network)  # decoders take the last token that is not padding
         order = torch.arange(ids.shape[1], device=ids.device)
         return (order * (ids != (-1 if pad is None else pad))).argmax(-1)
 

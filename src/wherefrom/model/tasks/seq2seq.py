@@ -18,7 +18,7 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import GeneratedToken, SavedTarget, Target
 from wherefrom.core.units import Span
 from wherefrom.errors import MissingToken, WherefromError, WrongModel
-from wherefrom.model.tasks.call import NetworkCall
+from wherefrom.model.network import NetworkCall
 from wherefrom.model.tasks.continuation import (
     decided_output,
     kept_logits,

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from wherefrom.model.network import pad_id
+
 if TYPE_CHECKING:
     from wherefrom.model.text_model import TextModel
 
@@ -32,7 +34,7 @@ def gathered(
     chosen: of every new row the row it is made of, and the places of its tokens there. types: the network's own token
         type for a code of the encoding, where it has token types.
     """
-    pad = model.network.module.config.get_text_config().pad_token_id or 0
+    pad = pad_id(model.network) or 0
     device, longest = inputs["input_ids"].device, max(1, *(len(places) for _, places in chosen))
     rows = torch.tensor([row for row, _ in chosen], device=device)[:, None]
     index = torch.tensor([[*places, *[0] * (longest - len(places))] for _, places in chosen], device=device)
@@ -42,7 +44,16 @@ def gathered(
         codes = inputs["token_type_ids"][rows, index]
         known = torch.tensor([types(code) for code in range(int(codes.max()) + 1)], device=device)
         found["token_type_ids"] = known[codes] * there
-    return found, None if embeddings is None else embeddings[rows, index]
+    return found, None if embeddings is None else with_padding(model, found, embeddings[rows, index])
+
+
+def with_padding(model: TextModel, inputs: dict[str, Tensor], embeddings: Tensor) -> Tensor:
+    """The same word vectors, at padding that of the padding id: a network that convolves padding with its neighbours
+    would otherwise answer word vectors unlike ids.
+    """
+    with torch.no_grad():
+        padding = model.network.embed(torch.tensor([pad_id(model.network) or 0], device=embeddings.device))
+    return torch.where(inputs["attention_mask"][..., None] == 1, embeddings, padding.to(embeddings.dtype))
 
 
 def has_types(model: TextModel) -> bool:

@@ -14,7 +14,7 @@ from torch import Tensor
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import SavedTarget, Target
 from wherefrom.core.units import Span
-from wherefrom.model.tasks.call import NetworkCall
+from wherefrom.model.network import NetworkCall
 from wherefrom.registry import Reference
 
 if TYPE_CHECKING:

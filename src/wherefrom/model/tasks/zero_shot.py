@@ -13,7 +13,9 @@ from torch.nn.functional import pad
 
 from wherefrom.core.encoding import Encoding
 from wherefrom.errors import BadOption, WherefromError, WrongModel
+from wherefrom.model.network import pad_id
 from wherefrom.model.tasks.classification import Classification
+from wherefrom.model.tasks.several_rows import with_padding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,7 +94,7 @@ class ZeroShot(Classification):
         self, model: TextModel, inputs: dict[str, Tensor], embeddings: Tensor | None
     ) -> tuple[dict[str, Tensor], Tensor | None]:
         """A row for every text and label, the labels of a text one after the other."""
-        padding = model.network.module.config.get_text_config().pad_token_id or 0
+        padding = pad_id(model.network) or 0
         lengths, device = inputs["attention_mask"].sum(-1).tolist(), inputs["input_ids"].device
         tails = [[torch.tensor(part, device=device) for part in both] for both in self._hypotheses(model)]
         ids, types, vectors = list[Tensor](), list[Tensor](), list[Tensor]()
@@ -111,7 +113,7 @@ class ZeroShot(Classification):
         }
         if types:
             found["token_type_ids"] = _stacked(types, 0)
-        return found, _stacked(vectors, 0) if vectors else None
+        return found, with_padding(model, found, _stacked(vectors, 0)) if vectors else None
 
     def logits(self, output: Any, inputs: dict[str, Tensor], positions: Tensor | None) -> Tensor:
         """Of every label how far it is entailed; less how far it is contradicted, where labels do not compete. (row,

@@ -37,7 +37,7 @@ TESTS = {
     "grading": "grading/test_compare grading/test_stability core/test_comparison metrics/test_by_hand",
     "case": "case/test_case case/test_asking case/test_check case/test_flip case/test_generation case/test_windows "
     "case/test_passes case/test_prefix case/test_memory case/test_lists_and_names case/test_seq2seq",
-    "model/relevance": "methods/test_relevance methods/test_relevance_of_answers methods/test_slow methods/test_golden",
+    "model/relevance": "model/relevance/test_rules methods/test_relevance methods/test_relevance_of_answers",
 }
 POINTLESS = re.compile(r"_(BitAnd|BitOr|BitXor|RShift|LShift|Is|IsNot)$")  # put for another kind of operator
 SWITCHES = ("frozen=", "kw_only=", "strict=", "slots=")

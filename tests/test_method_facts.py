@@ -12,7 +12,7 @@ from test_imports import ORDER, modules, package
 from wherefrom.catalogue import catalogue, floor_method
 from wherefrom.core.names import join_names, read_names
 from wherefrom.errors import BadOption
-from wherefrom.registry import auto_methods, find_method, methods_in, methods_reading
+from wherefrom.registry import all_methods, auto_methods, find_method, methods_in, methods_reading
 
 BELOW = ORDER[: ORDER.index("methods")]
 # The same word for something else: torch.cat, a block's norms, and the thresholds of the ALTI paper.
@@ -35,6 +35,16 @@ def test_the_sets_of_methods() -> None:
     )
     assert methods_in("light") == ("saliency", "integrated_gradients", "attn_lrp", "occlusion")
     assert methods_in("no such set") == ()
+
+
+def test_what_a_method_costs() -> None:
+    rows = {row.name: row for row in all_methods() if row.function.__module__.startswith("wherefrom.")}
+    several_passes = {"attcat", "cam", "gradcam", "optimus", "best"}
+    assert {name for name, row in rows.items() if not row.one_pass} == several_passes
+    assert {name for name, row in rows.items() if row.slow} == {"attention_flow", "kernel_shap", "lime", "best"}
+    assert {name for name, row in rows.items() if row.scores_units} == {
+        *("occlusion", "kernel_shap", "lime", "optimus", "best")
+    }
 
 
 def test_what_explains_where_no_method_is_named() -> None:

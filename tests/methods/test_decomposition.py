@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from toys import additive_model
 from transformers import AutoConfig, AutoTokenizer, BertForSequenceClassification
 
 from wherefrom.api import Model
-from wherefrom.case.case import make_cases
+from wherefrom.case.case import Attribution, make_cases
 from wherefrom.errors import BadOption, NotSeen
 from wherefrom.methods.contributions import shared_out
 from wherefrom.model.decomposition import decompose
@@ -210,6 +211,20 @@ def test_no_trace_is_left_on_the_model() -> None:
     assert before == [len(m._forward_hooks) + len(m._forward_pre_hooks) for m in network.modules()]
     assert grads == [p.requires_grad for p in network.parameters()]
     assert all(p.grad is None for p in network.parameters())
+
+
+@pytest.mark.parametrize(
+    ("scores", "noted"), [([0.995, 0.003, 0.002], True), ([0.985, 0.01, 0.005], False), ([1.0], False)]
+)
+def test_globenc_says_where_one_token_has_it_all(
+    scores: list[float], noted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row, tokens = torch.tensor(scores), ["a", "b", "c"][: len(scores)]
+    monkeypatch.setattr("wherefrom.methods.globenc.carried", lambda *_: Attribution(torch.stack([row, row])))
+    layer = SimpleNamespace(scale=torch.ones(len(scores), 1))
+    case: Any = SimpleNamespace(parts=lambda second_norm: [layer], encoding=SimpleNamespace(tokens=tokens))
+    notes = find_method("globenc")(case).notes
+    assert [note.split(":")[0] for note in notes] == (["99.5% of the scores is at token 1 (a)"] if noted else [])
 
 
 @pytest.mark.parametrize("family", ["bert", "albert", "distilbert"])

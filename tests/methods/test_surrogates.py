@@ -260,6 +260,19 @@ def test_the_weights_of_a_draw_are_those_of_all_coalitions() -> None:
     assert pairs.left_out[sizes == 4].unique().item() == pytest.approx(1 - 171 / (32 * rest) / comb(12, 4))
 
 
+def test_a_long_text_has_more_coalitions_than_can_be_counted() -> None:
+    """Of 130 units all 130 of size one are in, since their share of 2,000 pairs is larger; of 60 units and more, none
+    to speak of.
+    """
+    pairs = draw_pairs(130, 4002, seed=0)
+    sizes = pairs.chosen.sum(1)
+    assert len(sizes) == 2000
+    assert (sizes == 1).sum() == 130
+    assert set(sizes.tolist()) >= {2, 30, 60, 64}
+    assert pairs.left_out[sizes == 1].tolist() == [0.0] * 130
+    assert pairs.left_out[sizes >= 60].tolist() == pytest.approx([1.0] * int((sizes >= 60).sum()), abs=1e-9)
+
+
 def test_every_coalition_of_a_size_is_as_likely_as_any_other() -> None:
     generator, seen = torch.Generator().manual_seed(0), torch.zeros(6)
     for _ in range(600):

@@ -16,6 +16,7 @@ from wherefrom.core.comparison import Comparison
 from wherefrom.errors import BadOption, NotDefined
 from wherefrom.grading.compare import chosen_metrics
 from wherefrom.grading.evidence import Answers, Evidence, Measured
+from wherefrom.metrics.rft import Rft
 from wherefrom.registry import all_metrics
 
 WEIGHTS = {"good": 2.0, "bad": -3.0, "film": 0.5}
@@ -202,3 +203,15 @@ def test_a_probability_of_zero_has_no_logarithm() -> None:
 def test_an_option_that_does_not_fit_is_an_error(metric: str) -> None:
     with pytest.raises(BadOption):
         chosen_metrics([metric])
+
+
+@pytest.mark.parametrize("normalise", [True, False])
+def test_slopes_of_rft_add_up_to_it(normalise: bool) -> None:
+    """Row by row: each unit's effect, times its slope for a fall or for a rise of the probability."""
+    metric = Rft(normalise=normalise)
+    scores, drops = np.array([[3.0, -1.0, 0.5], [0.0, 2.0, -2.0]]), np.array([0.4, -0.2, 0.1])
+    falls, rises = metric.slopes(scores)
+    units = 3 if normalise else 1
+    np.testing.assert_allclose(falls * units, [[1, -1 / 2, 1 / 3], [-1 / 3, 1 / 2, -1 / 2]])
+    total = (falls * drops.clip(min=0) + rises * -drops.clip(max=0)).sum(-1)
+    np.testing.assert_allclose(total * units, [0.4 + 0.2 / 2 + 0.1 / 3, -0.4 / 3 - 0.2 / 2 - 0.1 / 2])

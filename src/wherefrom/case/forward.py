@@ -107,8 +107,11 @@ class TextBatch:
         """The forward pass that relevance is propagated back through."""
         gradient_rules = kind.made_by == "gradient_rules"
         to_words = gradient_rules and self.words_only  # whatever is between, no layer of it is recorded
-        routers = () if self.model.task.two_stacks else self.model.network.anatomy.routers
-        mode_of = partial(relevance_mode, self.model.network.module, len(self.encodings), routers=routers)
+        layout: dict[str, Any] = {}
+        if not self.model.task.two_stacks:
+            anatomy = self.model.network.anatomy
+            layout = {"routers": anatomy.routers, "tokens_first": anatomy.family.tokens_first}
+        mode_of = partial(relevance_mode, self.model.network.module, len(self.encodings), **layout)
         with torch.enable_grad(), mode_of(double=kind.double, gradient_rules=gradient_rules) as mode:
             if to_words:
                 logits = graph_tensor(self.model.run(self.inputs, self.count, self.leaf))

@@ -18,7 +18,7 @@ from wherefrom.model.recording import recording
 from wherefrom.model.relevance.double import graph_tensor, in_double, paired
 from wherefrom.model.relevance.mode import relevance_mode
 from wherefrom.model.relevance.propagation import Operation, Propagation, PropagationState, RuleSet
-from wherefrom.model.relevance.rules import BY_KIND, RULES, gradient
+from wherefrom.model.relevance.rules import BY_KIND, RULES, BackwardCall, gradient
 from wherefrom.model.relevance.zplus import zplus_add, zplus_linear, zplus_product, zplus_sum
 
 
@@ -411,3 +411,21 @@ class FunctionNames(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.called.add(getattr(func, "__name__", ""))
         return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("kind", ["add", "subtract"])
+def test_summands_row_by_row_where_tokens_come_first(kind: str) -> None:
+    """Hidden states of XLNet are (token, row, size): what a row receives depends on no other row."""
+    a, b, relevance = random(5, 2, 4), random(5, 2, 4, seed=1), random(5, 2, 4, seed=2)
+    result, share = a + b if kind == "add" else a - b, BY_KIND[kind].share("zplus")
+
+    def received(rows: slice) -> list[Tensor]:
+        tensors = [tensor[:, rows] for tensor in (relevance, result, a, b)]
+        state = PropagationState(tensors[0].shape[1], tokens_first=True)
+        parts = share(BackwardCall(tensors[0], [tensors[0].shape] * 2, tensors[1:], state, (0, kind)))[1:]
+        return [part for part in parts if part is not None]
+
+    both = received(slice(0, 2))
+    for row in range(2):
+        for part, alone in zip(both, received(slice(row, row + 1)), strict=True):
+            torch.testing.assert_close(part[:, row : row + 1], alone)

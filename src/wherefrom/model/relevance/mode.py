@@ -421,12 +421,21 @@ def _is_norm(module: nn.Module) -> bool:
 
 @contextmanager
 def relevance_mode(
-    network: nn.Module, rows: int, *, double: bool, gradient_rules: bool = False, routers: Sequence[nn.Module] = ()
+    network: nn.Module,
+    rows: int,
+    *,
+    double: bool,
+    gradient_rules: bool = False,
+    routers: Sequence[nn.Module] = (),
+    tokens_first: bool = False,
 ) -> Iterator[RelevanceMode]:
     """Within this context the network's operations put steps with their rules into the graph. What `routers` give is
-    held fixed. gradient_rules: only those of attn_lrp and cp_lrp, which takes less time and far less memory.
+    held fixed.
+
+    gradient_rules: only those of attn_lrp and cp_lrp, which takes less time and far less memory.
+    tokens_first: whether hidden states are (token, row, size).
     """
-    state, thread = PropagationState(rows, gradient_rules), threading.get_ident()
+    state, thread = PropagationState(rows, tokens_first, gradient_rules), threading.get_ident()
     mode = RelevanceMode(state, double=double)
 
     def enter(*_: Any) -> None:

@@ -55,6 +55,7 @@ class PropagationState:
     """
 
     rows: int  # of the batch
+    tokens_first: bool = False  # whether hidden states are (token, row, size), as XLNet's are
     # Whether only the gradient and its modifications (attn_lrp, cp_lrp) will be asked for: they need less of the
     # forward pass than z+ does.
     gradient_rules: bool = False

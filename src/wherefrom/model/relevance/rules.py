@@ -161,8 +161,13 @@ def halves(call: BackwardCall) -> Sequence[Tensor | None]:
 
 
 def summands(call: BackwardCall) -> Sequence[Tensor | None]:
-    """In proportion to the two summands; the rescaling cancels the sign of a summand, so also of a difference."""
-    return [None, *zplus_add(call.state.rows, call.relevance, *call.saved)]
+    """In proportion to the two summands; the rescaling cancels the sign of a summand, so also of a difference. It is
+    done row by row, so rows come first.
+    """
+    turned = call.state.tokens_first and call.relevance.ndim == 3
+    tensors = [tensor.transpose(0, 1) if turned else tensor for tensor in (call.relevance, *call.saved)]
+    parts = zplus_add(call.state.rows, *tensors)
+    return [None, *(part.transpose(0, 1) if turned else part for part in parts)]
 
 
 def products(call: BackwardCall) -> Sequence[Tensor | None]:

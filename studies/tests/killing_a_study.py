@@ -18,11 +18,11 @@ import torch
 import wherefrom.progress
 from wherefrom.cli import main as cli
 from wherefrom.progress import OnProgress
-from wherefrom_studies import fine_tuning
+from wherefrom_studies import training
 from wherefrom_studies.attcat import study  # noqa: F401  # before any process is forked
 
 TRAINING, MEASURING = "steps of training", "texts of"
-RESUMABLE = {TRAINING: f"models/*/{fine_tuning.CHECKPOINT}", MEASURING: "runs/*/receipts/*.json"}
+RESUMABLE = {TRAINING: f"models/*/{training.CHECKPOINT}", MEASURING: "runs/*/receipts/*.json"}
 
 
 def attempt(arguments: list[str], out: Path, killed_while: str | None) -> None:
@@ -66,7 +66,7 @@ def attempt(arguments: list[str], out: Path, killed_while: str | None) -> None:
 
 def main() -> None:
     torch.set_num_threads(1)
-    fine_tuning.SECONDS_BETWEEN_CHECKPOINTS = -1.0  # one after every step
+    training.SECONDS_BETWEEN_CHECKPOINTS = -1.0  # one after every step
     root, *arguments = sys.argv[1:]
     attempt(arguments, Path(root) / "whole", None)
     for moment in (TRAINING, MEASURING, None):

@@ -19,7 +19,8 @@ from study_data import base, sentences
 import wherefrom
 from wherefrom.errors import BadFile, BadOption, UnknownName, WrongModel
 from wherefrom_studies import fine_tuning
-from wherefrom_studies.fine_tuning import CHECKPOINT, FineTuning, TrainedModel, TrainingTask, fine_tune, measure
+from wherefrom_studies.fine_tuning import FineTuning, TrainedModel, TrainingTask, fine_tune, measure
+from wherefrom_studies.training import CHECKPOINT
 
 LABELS = ("negative", "positive")
 RECIPE = FineTuning(epochs=6, rate=2e-3, batch=8, longest=32)
@@ -115,9 +116,9 @@ def test_a_training_that_was_killed_ends_as_one_that_was_not(tmp_path: Path) -> 
     whole = fine_tune(start, rows, "one_label", LABELS, 0, tmp_path / "whole", recipe=RECIPE)
     program = (
         "import json, os, signal, sys, torch\n"
-        "from wherefrom_studies import fine_tuning\n"
+        "from wherefrom_studies import fine_tuning, training\n"
         "torch.set_num_threads(1)\n"
-        "fine_tuning.SECONDS_BETWEEN_CHECKPOINTS = 0.0\n"
+        "training.SECONDS_BETWEEN_CHECKPOINTS = 0.0\n"
         "start, out, rows = json.loads(sys.stdin.read())\n"
         "def stop(done, everything):\n"
         "    if done == 8:\n"

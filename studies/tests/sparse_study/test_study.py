@@ -7,6 +7,8 @@ import math
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,41 +19,54 @@ from typer.testing import CliRunner
 
 from sparse_study.toys import write_dataset
 from wherefrom.errors import BadFile, BadOption, UnknownName
+from wherefrom.typing import OnProgress
+from wherefrom_studies.bench import SIZES, StudyBench
 from wherefrom_studies.commands import study as app
-from wherefrom_studies.pages import as_plain, markdown_tables
+from wherefrom_studies.pages import as_plain, html_page, markdown_tables
+from wherefrom_studies.progress import Watch, unwatched
 from wherefrom_studies.sparse import paper
 from wherefrom_studies.sparse.data import read_dataset
-from wherefrom_studies.sparse.judging import CLAIMS, judged, of_training, pooled, sparse_page
-from wherefrom_studies.sparse.page import study_page
-from wherefrom_studies.sparse.study import (
+from wherefrom_studies.sparse.judging import judged, of_training, pooled
+from wherefrom_studies.sparse.measuring import (
     ENCODERS,
     LAMBDAS,
     PROJECTIONS,
     SPREADS,
     TrainingRun,
+    measured,
     plan,
     seeds_by_dataset,
-    study,
     texts_within,
 )
+from wherefrom_studies.sparse.paper import CLAIMS
+from wherefrom_studies.sparse.study import page_of
 from wherefrom_studies.sparse.tables import lambda_and_entropy, over_seeds, tables
 
 CHILD = """
 import os, signal, sys
 from pathlib import Path
-from wherefrom_studies.sparse.study import study
+from contextlib import nullcontext
+from wherefrom_studies.bench import SIZES, StudyBench
+from wherefrom_studies.sparse.measuring import measured
 import torch
 torch.set_num_threads(int(sys.argv[4]))  # as many as the parent has: only then numbers are added up alike
 left = int(sys.argv[3])
-def until_killed(items, doing):
+def report(done, total):
     global left
-    for item in items:
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        yield item
-study(Path(sys.argv[1]), Path(sys.argv[2]), datasets=["sst"], quick=True, epochs=2, size=6, track=until_killed)
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+bench = StudyBench(Path(sys.argv[1]), Path(sys.argv[2]), SIZES["quick"], watch=lambda _: nullcontext(report))
+measured(bench, ["sst"], epochs=2, size=6)
 """
+
+
+def measured_on(
+    data: Path, out: Path, datasets: Sequence[str] = ("sst",), *, quick: bool = False, watch: Watch = unwatched,
+    seeds: int = 1, epochs: int = 6, size: int = 128,
+) -> dict[str, Any]:  # fmt: skip
+    bench = StudyBench(data, out, SIZES["quick" if quick else "standard"], watch=watch)
+    return measured(bench, datasets, seeds, epochs=epochs, size=size)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +81,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Everything, small, with two seeds."""
     data = tmp_path_factory.mktemp("few")
     write_dataset(data, texts=10)
-    return study(data, tmp_path_factory.mktemp("whole"), datasets=["sst"], seeds=2, epochs=1, size=6)
+    return measured_on(data, tmp_path_factory.mktemp("whole"), seeds=2, epochs=1, size=6)
 
 
 def numbers(results: dict[str, Any]) -> list[dict[str, Any]]:
@@ -74,31 +89,29 @@ def numbers(results: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_a_killed_study_goes_on_to_the_same_numbers(data: Path, tmp_path: Path) -> None:
-    untouched = study(data, tmp_path / "whole", datasets=["sst"], quick=True, epochs=2, size=6)
-    # Two batches an epoch: killed in the second epoch of the third training, with two classifiers done and one
-    # half-way.
-    command = [sys.executable, "-c", CHILD, str(data), str(tmp_path / "killed"), "11", str(torch.get_num_threads())]
+    untouched = measured_on(data, tmp_path / "whole", quick=True, epochs=2, size=6)
+    # Two batches an epoch, so five reports a training: killed in the second epoch of the third one, with two
+    # classifiers done and one half-way.
+    command = [sys.executable, "-c", CHILD, str(data), str(tmp_path / "killed"), "14", str(torch.get_num_threads())]
     assert subprocess.run(command, check=False, timeout=300).returncode == -signal.SIGKILL
     files = sorted(path.name for path in (tmp_path / "killed").rglob("*") if path.is_file())
-    assert "unfinished.safetensors" in files
+    assert "checkpoint.pt" in files
     assert "results.json" not in files
-    started: list[str] = []
+    started: dict[str, tuple[int, int]] = {}
 
-    def note(items: Any, doing: str) -> Any:
-        started.append(doing)
-        return items
+    def note(what: str) -> AbstractContextManager[OnProgress]:
+        return nullcontext(lambda done, total: started.setdefault(what, (done, total)) and None)
 
-    resumed = study(data, tmp_path / "killed", datasets=["sst"], quick=True, epochs=2, size=6, track=note)
+    resumed = measured_on(data, tmp_path / "killed", quick=True, epochs=2, size=6, watch=note)
     assert numbers(resumed) == numbers(untouched)
-    first, second = (f"sst bilstm {name} spread {SPREADS[0]:g}: epoch 1 of at most 2" for name in PROJECTIONS)
+    steps = "steps of training, at most 2 epochs"
+    first, second = (f"sst bilstm {name} spread {SPREADS[0]:g}: {steps}" for name in PROJECTIONS)
     assert first not in started
     assert second not in started
-    third = f"sst bilstm softmax spread {SPREADS[1]:g}: epoch"
-    assert f"{third} 1 of at most 2" not in started
-    assert f"{third} 2 of at most 2" in started
+    assert started[f"sst bilstm softmax spread {SPREADS[1]:g}: {steps}"] == (2, 4)  # the first epoch was kept
     started.clear()
-    study(data, tmp_path / "killed", datasets=["sst"], quick=True, epochs=2, size=6, track=note)
-    assert started == []
+    measured_on(data, tmp_path / "killed", quick=True, epochs=2, size=6, watch=note)
+    assert started == {}
 
 
 def test_everything_is_measured(whole: dict[str, Any]) -> None:
@@ -120,7 +133,7 @@ def test_everything_is_measured(whole: dict[str, Any]) -> None:
     json.dumps(whole, allow_nan=False)
 
 
-def test_tables_and_page_show_measured_numbers_beside_the_papers(whole: dict[str, Any]) -> None:
+def test_tables_and_page_show_measured_numbers_beside_the_papers(whole: dict[str, Any], tmp_path: Path) -> None:
     text = markdown_tables(tables(whole))
     row = next(
         row
@@ -135,21 +148,21 @@ def test_tables_and_page_show_measured_numbers_beside_the_papers(whole: dict[str
     assert row["accuracy"] in both
     assert f"| SST · BiLSTM softmax | {over_seeds(both)} (0.82) |" in text
     assert "(0.25 ± 0.28)" in text
-    page = study_page(whole)
+    page = html_page(page_of(whole, tmp_path), tmp_path)
     for words in (
         "Fig. 1",
         "Fig. 2",
         "Fig. 3",
         "Fig. 4",
         "paper 0.25 ± 0.28",
-        "95% intervals",
+        "95% interval",
         *(title for title, _ in paper.CONTRADICTIONS),
     ):
         assert words in page
-    assert page.count("<svg") == 4
-    assert "http://" not in page.replace("http://www.w3.org", "").replace("http://purl.org", "")
+    assert page.count('<img src="data:image/png;base64,') == 4
+    assert "http://" not in page
     assert "quick study" not in page
-    assert study_page(whole) == page  # nothing random in it
+    assert html_page(page_of(whole, tmp_path), tmp_path) == page  # nothing random in it
 
 
 def test_intervals_by_hand() -> None:
@@ -255,8 +268,8 @@ def test_intervals_over_seeds_by_hand() -> None:
     assert pooled([[], [math.nan]]) is None
 
 
-def test_the_page_has_claims_and_spreads(whole: dict[str, Any]) -> None:
-    page = sparse_page(whole)
+def test_the_page_has_claims_and_spreads(whole: dict[str, Any], tmp_path: Path) -> None:
+    page = page_of(whole, tmp_path)
     assert page.facts[0].endswith("to measure on; 2 seeds.")
     assert page.tables[0].title == "The spread of the initial word vectors"
     assert len(page.claims) == len(CLAIMS)
@@ -311,15 +324,15 @@ def test_texts_within_a_budget(data: Path) -> None:
 
 def test_mistakes(data: Path, tmp_path: Path) -> None:
     with pytest.raises(BadFile, match=r"lacks jw_imdb_train\.jsonl, jw_imdb_dev\.jsonl, jw_imdb_test\.jsonl"):
-        study(data, tmp_path, datasets=["sst", "imdb"])
+        measured_on(data, tmp_path, ["sst", "imdb"])
     with pytest.raises(UnknownName, match="Did you mean 'sst'"):
-        study(data, tmp_path, datasets=["ssst"])
+        measured_on(data, tmp_path, ["ssst"])
     with pytest.raises(BadOption, match="at least one seed"):
-        study(data, tmp_path, datasets=["sst"], seeds=0)
+        measured_on(data, tmp_path, seeds=0)
     assert list(tmp_path.iterdir()) == []  # said before anything was done
     (tmp_path / "file").write_text("")
     with pytest.raises(BadFile, match="could not be made"):
-        study(data, tmp_path / "file" / "out", datasets=["sst"], quick=True)
+        measured_on(data, tmp_path / "file" / "out", quick=True)
 
 
 def test_the_command(tmp_path: Path) -> None:
@@ -330,9 +343,9 @@ def test_the_command(tmp_path: Path) -> None:
         app, ["sparse", "--data-dir", str(data), "--out", str(out), "--datasets", "SST", "--quick"]
     )
     assert result.exit_code == 0, result.output
-    assert str(out / "index.html") in result.stdout.replace("\n", "")
-    assert "This is the quick study" in (out / "index.html").read_text(encoding="utf-8")
-    assert "Table 3" in (out / "tables.md").read_text(encoding="utf-8")
+    assert str(out / "sparse.html") in result.stdout.replace("\n", "")
+    assert "This is the quick study" in (out / "sparse.html").read_text(encoding="utf-8")
+    assert "Table 3" in (out / "sparse.md").read_text(encoding="utf-8")
 
     make_network("bert", labels=2).save_pretrained(tmp_path / "model")
     tokenizer().save_pretrained(tmp_path / "model")
@@ -340,10 +353,9 @@ def test_the_command(tmp_path: Path) -> None:
     texts.write_text(
         '{"text": "a good film", "label": 1}\n{"text": "the plot was bad, very bad", "label": 0}\n', encoding="utf-8"
     )
-    arguments = ["sparse", "--data-dir", str(tmp_path), "--out", str(out), "--model", str(tmp_path / "model")]
-    assert CliRunner().invoke(app, arguments).exit_code == 0
-    page = (out / "index.html").read_text(encoding="utf-8")
-    assert "This is the quick study" in page  # both are on the page
+    arguments = ["sparse", "--data-dir", str(tmp_path), "--out", str(out), "-m", str(tmp_path / "model")]
+    assert CliRunner().invoke(app, [*arguments, "--device", "cpu"]).exit_code == 0
+    page = (out / "sparse-at-inference.html").read_text(encoding="utf-8")
     assert "attention projected at inference" in page
     found = json.loads((out / "at-inference.json").read_text(encoding="utf-8"))
     by_name = {one["projection"]: one for one in found["projections"]}

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+import re
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
 from sparse_study.toys import ENCODERS, write_dataset
 from wherefrom.errors import BadFile
+from wherefrom.typing import OnProgress
+from wherefrom_studies import training
 from wherefrom_studies.sparse.adversary import divergence, measure_adversary, train_adversary
 from wherefrom_studies.sparse.data import StudyDataset, read_dataset
 from wherefrom_studies.sparse.models import Alignment, Architecture, EncoderKind, build
-from wherefrom_studies.sparse.training import Epoch, Recipe, _stalled, accuracy, optimiser, train
+from wherefrom_studies.sparse.training import Recipe, accuracy, optimiser, train
+from wherefrom_studies.training import Epoch, stalled
 
 RECIPE = Recipe(0.03, epochs=8, patience=8, batch=8)
 
@@ -54,34 +57,41 @@ class Killed(Exception):
     pass
 
 
-def test_goes_on_where_it_stopped(dataset: StudyDataset, tmp_path: Path) -> None:
+@pytest.mark.parametrize("often", ["by epoch", "by step"])
+def test_resumes_where_it_stopped(
+    dataset: StudyDataset, tmp_path: Path, often: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shape = Architecture("transformer", "softmax", "dot", size=8)
     whole, history = train(dataset, shape, RECIPE, tmp_path / "whole")
-    epochs = []
+    monkeypatch.setattr(training, "SECONDS_BETWEEN_CHECKPOINTS", 1e9 if often == "by epoch" else -1.0)
+    reported: list[int] = []
 
-    def third_epoch_breaks(items: Sequence[Any], doing: str) -> Iterator[Any]:
-        epochs.append(doing)
-        yield items[0]
-        if len(epochs) == 3:
+    def third_epoch_breaks(done: int, total: int) -> None:
+        assert total == 8 * 5  # epochs, batches
+        reported.append(done)
+        if len(reported) == 14:  # after the third step of the third epoch; the first report is before any step
             raise Killed
-        yield from items[1:]
+
+    def watch(_: str) -> AbstractContextManager[OnProgress]:
+        return nullcontext(third_epoch_breaks)
 
     with pytest.raises(Killed):
-        train(dataset, shape, RECIPE, tmp_path / "parts", track=third_epoch_breaks)
-    assert [path.name for path in (tmp_path / "parts").iterdir()] == ["unfinished.safetensors"]
-    resumed, found = train(dataset, shape, RECIPE, tmp_path / "parts", track=third_epoch_breaks)
-    assert len(epochs) == 3 + 6  # two epochs were not done again
+        train(dataset, shape, RECIPE, tmp_path / "parts", watch=watch)
+    assert [path.name for path in (tmp_path / "parts").iterdir()] == ["checkpoint.pt"]
+    resumed, found = train(dataset, shape, RECIPE, tmp_path / "parts", watch=watch)
+    assert reported[14] == {"by epoch": 10, "by step": 12}[often]  # from there on
     assert weights(resumed) == weights(whole)
     assert without_seconds(found) == without_seconds(history)
     assert [path.name for path in (tmp_path / "parts").iterdir()] == ["model.safetensors"]
-    train(dataset, shape, RECIPE, tmp_path / "parts", track=third_epoch_breaks)
-    assert len(epochs) == 9  # and a finished training is only read
+    count = len(reported)
+    train(dataset, shape, RECIPE, tmp_path / "parts", watch=watch)
+    assert len(reported) == count  # a finished training is only read
 
 
-@pytest.mark.parametrize("name", ["model", "unfinished"])
+@pytest.mark.parametrize("name", ["model.safetensors", "checkpoint.pt"])
 def test_a_damaged_file_is_named(dataset: StudyDataset, tmp_path: Path, name: str) -> None:
-    (tmp_path / f"{name}.safetensors").write_bytes(b"not tensors")
-    with pytest.raises(BadFile, match=rf"{name}\.safetensors is not .* Delete it"):
+    (tmp_path / name).write_bytes(b"not tensors")
+    with pytest.raises(BadFile, match=rf"{re.escape(name)} is not (.|\n)* Delete it"):
         train(dataset, Architecture("bilstm", size=8), RECIPE, tmp_path)
 
 
@@ -94,10 +104,11 @@ def test_stops_when_dev_no_longer_improves() -> None:
     def past(*scores: float) -> list[Epoch]:
         return [Epoch(0.0, score, 0.0, 0.0) for score in scores]
 
-    assert not _stalled([], 2)
-    assert not _stalled(past(0.5, 0.6, 0.6), 2)
-    assert _stalled(past(0.5, 0.6, 0.6, 0.5), 2)
-    assert not _stalled(past(0.5, 0.6, 0.5, 0.7), 2)
+    assert not stalled([], 2)
+    assert not stalled(past(0.5, 0.4, 0.3, 0.2), None)
+    assert not stalled(past(0.5, 0.6, 0.6), 2)
+    assert stalled(past(0.5, 0.6, 0.6, 0.5), 2)
+    assert not stalled(past(0.5, 0.6, 0.5, 0.7), 2)
 
 
 def test_attention_has_no_weight_decay() -> None:

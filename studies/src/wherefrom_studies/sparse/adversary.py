@@ -13,16 +13,19 @@ The Jensen-Shannon divergence is used because Kullback-Leibler's is infinite whe
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from wherefrom_studies.progress import Watch, unwatched
 from wherefrom_studies.sparse.data import LabelledText, StudyDataset
 from wherefrom_studies.sparse.models import Classifier, ClassifierOutput, build
-from wherefrom_studies.sparse.training import Epoch, Recipe, Track, answers, fit, load_finished, optimiser, silently
+from wherefrom_studies.sparse.training import Recipe, answers, fit
+from wherefrom_studies.training import DevResult, Epoch
 
 AdversaryMode = Literal["frozen", "unfrozen"]
 LEAST = 1e-12  # keeps logarithms finite where a sparse projection gives zero
@@ -47,7 +50,7 @@ def train_adversary(
     *,
     mode: AdversaryMode,
     weight: float = 1.0,
-    track: Track[Any] = silently,
+    watch: Watch = unwatched,
 ) -> tuple[Classifier, list[Epoch]]:
     """The adversary with the lowest loss on dev, and its epochs (whose dev score is minus that loss)."""
     # Another seed than the base's: from the same start it would begin where the base began.
@@ -60,31 +63,22 @@ def train_adversary(
         ):
             part.load_state_dict(other.state_dict())
             part.requires_grad_(False)
-    done = load_finished(model, folder)
-    if done is not None:
-        return model, done
-    of_train, of_dev = answers(base, dataset.train), answers(base, dataset.dev)
 
-    def loss_of(rows: Sequence[int], answer: ClassifierOutput) -> Tensor:
-        own = pad_sequence([of_train[1][i] for i in rows], batch_first=True)
-        return (distance(answer.logit, of_train[0][rows]) - weight * divergence(answer.attention, own)).mean()
+    @cache
+    def base_outputs() -> tuple[tuple[Tensor, list[Tensor]], tuple[Tensor, list[Tensor]]]:
+        return answers(base, dataset.train), answers(base, dataset.dev)  # not needed where the adversary is there
 
-    def dev_score() -> tuple[float, float]:
-        far, apart = compare(answers(model, dataset.dev), of_dev)
+    def loss_of(rows: Sequence[int], output: ClassifierOutput) -> Tensor:
+        logits, attention = base_outputs()[0]
+        attended = pad_sequence([attention[i] for i in rows], batch_first=True)
+        return (distance(output.logit, logits[rows]) - weight * divergence(output.attention, attended)).mean()
+
+    def measure() -> DevResult:
+        far, apart = compare(answers(model, dataset.dev), base_outputs()[1])
         loss = (far - weight * apart).mean().item()
-        return -loss, loss
+        return DevResult(-loss, loss)
 
-    history = fit(
-        model,
-        optimiser(model, recipe.rate, recipe.decay),
-        dataset.train,
-        recipe,
-        folder,
-        loss_of,
-        dev_score,
-        track=track,
-    )
-    return model, history
+    return model, fit(model, dataset.train, recipe, folder, loss_of, measure, watch=watch)
 
 
 def compare(one: tuple[Tensor, list[Tensor]], other: tuple[Tensor, list[Tensor]]) -> tuple[Tensor, Tensor]:

@@ -18,18 +18,22 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wherefrom import Case
+from wherefrom import Case, load
 from wherefrom.case.case import make_cases
 from wherefrom.errors import BadFile, BadOption
 from wherefrom.methods.saliency import saliency
 from wherefrom.model.text_model import TextModel
+from wherefrom_studies.bench import StudyBench, make_folder, provenance, read_measured, write_measured
 from wherefrom_studies.decomposition import scores_of
+from wherefrom_studies.pages import StudyPage
+from wherefrom_studies.progress import Watch, unwatched, watched
 from wherefrom_studies.sparse.data import by_length, labelled_texts
 from wherefrom_studies.sparse.measures import agreement, normalised_entropy
+from wherefrom_studies.sparse.measuring import number
+from wherefrom_studies.sparse.pictures import inference_picture
 from wherefrom_studies.sparse.projected_attention import projected
 from wherefrom_studies.sparse.projections import Projection
-from wherefrom_studies.sparse.study import make_folder, number, provenance, read_json, write_json
-from wherefrom_studies.sparse.training import Track, silently
+from wherefrom_studies.sparse.tables import inference_table
 
 VERSION = 1
 TEXTS = "sst2_dev.jsonl"
@@ -61,13 +65,37 @@ def read_texts(path: Path, limit: int | None, labels: Sequence[str] = ()) -> lis
     return rows
 
 
+def study(bench: StudyBench, source: str, path: Path | None, limit: int | None, device: str | None) -> StudyPage:
+    """Project a model's attention on texts, and put together the page."""
+    model = load(source, device=device)
+    count = limit or (100 if bench.size.quick else 300)
+    rows = read_texts(bench.data_dir / TEXTS if path is None else path, count, model.labels)
+    results = project_at_inference(model.text_model, rows, bench.out, watch=bench.watch)
+    made = results["made"]
+    return StudyPage(
+        name="sparse-at-inference",
+        title=f"Attention of {results['model']}, projected at inference",
+        about="Beyond Meister et al. (2021): a trained model's softmax is replaced by other projections, without"
+        " another training.",
+        facts=[
+            f"{results['texts']} texts.",
+            f"{made['seconds'] / 60:.0f} minutes of one processor on {made['machine']}, {made['date']}.",
+        ],
+        tables=[inference_table(results)],
+        claims=[],
+        pictures=[inference_picture(results, bench.out)],
+        made=made,
+        intervals="± the standard deviation over texts",
+    )
+
+
 def project_at_inference(
     model: TextModel,
     rows: Sequence[tuple[str, int]],
     out: Path,
     *,
     projections: Sequence[str] = PROJECTIONS,
-    track: Track[Any] = silently,
+    watch: Watch = unwatched,
 ) -> dict[str, Any]:
     """Run the model with every projection; plain numbers, stored in `out/at-inference.json`. What is stored already is
     not computed again.
@@ -87,8 +115,8 @@ def project_at_inference(
     for written in projections:
         kept = folder / f"{written.replace(':', '')}.json"
         if not kept.is_file():
-            write_json(kept, {"projection": written} | run_with(model, rows, Projection.parse(written), track))
-        found.append(read_json(kept))
+            write_measured(kept, {"projection": written} | run_with(model, rows, Projection.parse(written), watch))
+        found.append(read_measured(kept))
     for one in found:
         one["same"] = sum(a == b for a, b in zip(one["answers"], found[0]["answers"], strict=True)) / len(rows)
     results = {
@@ -97,21 +125,18 @@ def project_at_inference(
         "made": provenance(sum(one["seconds"] for one in found)),
         "projections": found,
     }
-    write_json(out / "at-inference.json", results)
+    write_measured(out / "at-inference.json", results)
     return results
 
 
-def run_with(
-    model: TextModel, rows: Sequence[tuple[str, int]], projection: Projection, track: Track[Any]
-) -> dict[str, Any]:
+def run_with(model: TextModel, rows: Sequence[tuple[str, int]], projection: Projection, watch: Watch) -> dict[str, Any]:
     """Run the model with one projection on all texts; lists have one number for each text."""
     started = time.process_time()
     encodings = [model.encode(text) for text, _ in rows]
     answers, by_text = [0] * len(rows), [dict[str, float | None]()] * len(rows)
     with projected(model, projection):
-        for places in track(
-            by_length([len(one) for one in encodings], tokens=model.batch_tokens), f"{model.name} with {projection}"
-        ):
+        batches = by_length([len(one) for one in encodings], tokens=model.batch_tokens)
+        for places in watched(batches, watch, f"batches of {model.name} with {projection}"):
             texts = [encodings[i] for i in places]
             for cases in make_cases(model, texts, [None] * len(texts), reads=["gradients", "answers"]):
                 for row, case in cases.items():

@@ -14,73 +14,13 @@ from typing import Any
 
 from scipy.stats import kendalltau, t
 
-from wherefrom_studies.claims import Claim, Estimate, JudgedClaim
-from wherefrom_studies.pages import StudyCell, StudyPage, StudyTable
+from wherefrom_studies.claims import Estimate, JudgedClaim
+from wherefrom_studies.pages import StudyCell, StudyTable
 from wherefrom_studies.sparse import paper
-from wherefrom_studies.sparse.tables import lambda_of, present, select, sweep, tables
+from wherefrom_studies.sparse.paper import CLAIMS
+from wherefrom_studies.sparse.tables import lambda_of, present, select, sweep
 
 ClassifierNumbers = Mapping[str, Any]  # a classifier's numbers
-# Claims and margins were written down before any number was looked at; "above" is what the paper says.
-_LEAST = "in the model (data set, encoder, softmax or sparsemax) where it is least"
-CLAIMS = {
-    claim.name: claim
-    for claim in (
-        Claim(
-            "S1",
-            "attention agrees more with the importance of intermediate representations than with that of inputs, for"
-            " every model",
-            f"tau-b with g(I) less that with g(x), {_LEAST}",
-        ),
-        Claim(
-            "S2 lambda",
-            "agreement with inputs falls as attention gets sparser",
-            "Kendall's tau-b of lambda with the mean agreement with g(x), with the sign turned",
-        ),
-        Claim(
-            "S2 sparsemax",
-            "agreement with inputs falls as attention gets sparser",
-            "mean tau-b with g(x) of softmax less that of sparsemax",
-        ),
-        Claim(
-            "S3 text",
-            "the entropy of the inputs' importance grows with sparsity (the paper's text)",
-            "Kendall's tau-b of lambda with the mean entropy of g(x)",
-        ),
-        Claim(
-            "S3 table",
-            "it falls with sparsity (the sign of the paper's Table 2)",
-            "Kendall's tau-b of lambda with the mean entropy of g(x)",
-            side="below",
-        ),
-        Claim(
-            "S4",
-            "the influence of inputs on one intermediate representation is spread out, under every projection",
-            f"normalised entropy of g_h(x) less one half, {_LEAST}",
-        ),
-        Claim(
-            "S5 frozen",
-            "the frozen adversary loses accuracy",
-            "the base's accuracy less the adversary's",
-        ),
-        Claim(
-            "S5 unfrozen",
-            "the adversary that is trained anew loses none",
-            "the base's accuracy less the adversary's",
-            side=None,
-            margin=0.02,
-        ),
-        Claim(
-            "S6 places",
-            "the same as S1 for leave-one-out",
-            f"tau-b with D(I) less that with D(x), {_LEAST}",
-        ),
-        Claim(
-            "S6 sparsemax",
-            "the same as S2 for leave-one-out",
-            "mean tau-b with D(x) of softmax less that of sparsemax",
-        ),
-    )
-}
 
 
 def pooled(cells: Sequence[Sequence[float]], *, least: bool = False) -> Estimate | None:
@@ -218,43 +158,3 @@ def of_training(row: ClassifierNumbers) -> dict[str, Any]:
         if kind in row
     }
     return plain | means
-
-
-def sparse_page(results: Mapping[str, Any]) -> StudyPage:
-    """The study as a page like the others', beside the page with its pictures."""
-    made = dict(results["made"])
-    seeds = {
-        name: len({row["seed"] for row in results["runs"] if row["dataset"] == name}) for name in results["datasets"]
-    }
-    facts = [
-        *(
-            f"{paper.DATASETS[name]}: {sizes['train']:,} texts to train on, {sizes['dev']:,} to choose by, and"
-            f" {sizes['test']:,} to measure on; {seeds[name]} seed{'' if seeds[name] == 1 else 's'}."
-            for name, sizes in results["datasets"].items()
-        ),
-        f"{made['cpu_seconds'] / 60:.0f} minutes of one processor on {made['machine']}, {made['date']}.",
-        "Word vectors are learned from random values; the paper starts from pretrained ones. The frozen Transformer's"
-        " adversary learns at ten times the rate of the classifier.",
-    ]
-    shown = tables(dict(results))
-    if results.get("spreads"):
-        shown.insert(0, spreads_table(results))
-    return StudyPage(
-        name="sparse",
-        title="Is sparse attention more interpretable? measured again",
-        about=(
-            'Meister, Lazov, Augenstein and Cotterell, "Is Sparse Attention more Interpretable?" (2021): its tables,'
-            " measured again."
-        ),
-        facts=facts,
-        tables=shown,
-        claims=judged(results),
-        contradictions=[f"{title} {words}" for title, words in paper.CONTRADICTIONS],
-        missing=[
-            *(f"{title}: not measured." for name, title in paper.DATASETS.items() if name not in results["datasets"]),
-            "Projections other than softmax, sparsemax and sparsegen; pretrained word vectors.",
-        ],
-        made=made,
-        intervals="Student's 95% interval over seeds in square brackets, and ± the standard deviation over texts",
-        trainings=[of_training(row) for row in results["runs"]],
-    )

@@ -15,15 +15,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from scipy.stats import kendalltau
 from torch import Tensor
 
+from wherefrom_studies.progress import Watch, unwatched, watched
 from wherefrom_studies.sparse.data import LabelledText, by_length, is_word, padded
 from wherefrom_studies.sparse.models import Classifier
-from wherefrom_studies.sparse.training import BATCH_TOKENS, Track, silently
+from wherefrom_studies.sparse.training import BATCH_TOKENS
 
 ImportanceSubject = Literal["inputs", "intermediates"]
 ImportanceDefinition = Literal["norm", "jacobian"]
@@ -92,7 +93,7 @@ def importance_for_intermediates(
     definition: ImportanceDefinition = "norm",
     probes: int = 2,
     seed: int = 0,
-    track: Track[Any] = silently,
+    watch: Watch = unwatched,
 ) -> list[Tensor]:
     """g_h of every word, for the representation of every word. [(representation, word)]
 
@@ -100,9 +101,8 @@ def importance_for_intermediates(
     """
     chance = torch.Generator().manual_seed(seed)
     found = [torch.empty(0)] * len(texts)
-    for rows in track(
-        by_length([len(text) for text in texts], tokens=BATCH_TOKENS), f"inputs for intermediates, by {definition}"
-    ):
+    batches = by_length([len(text) for text in texts], tokens=BATCH_TOKENS)
+    for rows in watched(batches, watch, f"inputs for intermediates, by {definition}"):
         ids = padded([texts[i].ids for i in rows])
         leaf = model.embedding(ids).detach().requires_grad_()
         hidden = model.read(leaf, ids).hidden  # (row, place, m)
@@ -124,18 +124,19 @@ def importance_for_intermediates(
 
 @torch.no_grad()
 def leave_one_out(
-    model: Classifier, texts: Sequence[LabelledText], *, of: ImportanceSubject = "inputs", track: Track[Any] = silently
+    model: Classifier, texts: Sequence[LabelledText], *, of: ImportanceSubject = "inputs", watch: Watch = unwatched
 ) -> list[Tensor]:
     """D_y of every word of every text. [(word,)]"""
-    return _without_inputs(model, texts, track) if of == "inputs" else _without_intermediates(model, texts)
+    return _without_inputs(model, texts, watch) if of == "inputs" else _without_intermediates(model, texts)
 
 
-def _without_inputs(model: Classifier, texts: Sequence[LabelledText], track: Track[Any]) -> list[Tensor]:
+def _without_inputs(model: Classifier, texts: Sequence[LabelledText], watch: Watch) -> list[Tensor]:
     whole = torch.empty(len(texts), dtype=torch.double)
     left = [torch.empty(len(text) - 2, dtype=torch.double) for text in texts]
     # Row 0 is the whole text, row i the text without its i-th word (place 0 is START).
     asked = [(number, place) for number, text in enumerate(texts) for place in range(len(text) - 1)]
-    for batch in track(by_length([len(texts[number]) for number, _ in asked], tokens=BATCH_TOKENS), "leave one out"):
+    batches = by_length([len(texts[number]) for number, _ in asked], tokens=BATCH_TOKENS)
+    for batch in watched(batches, watch, "leave one out"):
         ids = padded([_without(texts[asked[i][0]].ids, asked[i][1]) for i in batch])
         for i, y in zip(batch, model(ids).logit.double().sigmoid(), strict=True):
             number, place = asked[i]

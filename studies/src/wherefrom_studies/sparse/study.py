@@ -1,345 +1,72 @@
-"""The study of "Is Sparse Attention more Interpretable?" (Meister et al. 2021, arXiv:2106.01087): train, measure, keep.
-
-Every classifier has its own folder under `out/runs`, named after everything that decides its numbers. What is there is
-not computed again, so that a study that was stopped continues where it was, and a larger study reuses the results of
-a smaller one.
+"""The study of "Is Sparse Attention more Interpretable?" (Meister et al. 2021): train, measure, and put together the
+page.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-import platform
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
+from wherefrom_studies.bench import StudyBench
+from wherefrom_studies.pages import StudyPage
+from wherefrom_studies.sparse import paper
+from wherefrom_studies.sparse.judging import judged, of_training, spreads_table
+from wherefrom_studies.sparse.measuring import measured
+from wherefrom_studies.sparse.pictures import pictures
+from wherefrom_studies.sparse.tables import tables
 
-from wherefrom.errors import BadFile, BadOption
-from wherefrom.files import write_atomically
-from wherefrom_studies.sparse.adversary import AdversaryMode, measure_adversary, train_adversary
-from wherefrom_studies.sparse.data import LENGTH_FILTERS, LabelledText, StudyDataset, read_dataset
-from wherefrom_studies.sparse.measures import (
-    agreement,
-    attention_over_words,
-    gradient_importance,
-    importance_for_intermediates,
-    leave_one_out,
-    normalised_entropy,
+QUICK = (
+    "This is the quick study: λ was not swept and no adversary was trained, so Tables 2 and 5 and Fig. 3 are missing."
+    " Run it without --quick to get them."
 )
-from wherefrom_studies.sparse.models import Alignment, Architecture, Classifier, EncoderKind
-from wherefrom_studies.sparse.training import RATES, Recipe, Track, accuracy, answers, silently, train
-
-VERSION = 1  # part of every run's name: raise it when what is computed changes
-ENCODERS: dict[EncoderKind, Alignment] = {"bilstm": "additive", "transformer": "dot"}
-# The paper starts from pretrained word vectors, which are not at hand: words are learned from random values. How far
-# these are spread matters more than one would like, so it is chosen by accuracy on dev texts: for each data set and
-# encoder the one of these with which softmax and sparsemax together are best, and then the same for every projection.
-SPREADS = (0.03, 0.1, 0.3, 0.6)
-Spreads = Mapping[tuple[str, EncoderKind], float]  # (dataset, encoder) -> the chosen one
-# The attention of a frozen Transformer hardly moves at the rate of the whole classifier; the paper allows it tenfold.
-FASTER: dict[tuple[EncoderKind, AdversaryMode], float] = {("transformer", "frozen"): 10.0}
-PROJECTIONS = ("softmax", "sparsemax")
-LAMBDAS = (-10.0, -3.0, -1.0, 0.0, 0.5, 0.9)
-MODES: tuple[AdversaryMode, ...] = ("frozen", "unfrozen")
-# Leaving out each of n words costs n encodings of n words, so texts are added until the sum of n * n reaches this.
-LEFT_OUT, LEFT_OUT_SWEEP, FOR_INTERMEDIATES = 4_000_000, 400_000, 60_000
 
 
-@dataclass(frozen=True)
-class TrainingRun:
-    """One classifier of the study."""
+def study(bench: StudyBench, datasets: Sequence[str], seeds: int = 1) -> StudyPage:
+    """Train, measure, and put together the page.
 
-    dataset: str
-    architecture: Architecture
-    recipe: Recipe
-    adversary: AdversaryMode | None = None
-    weight: float = 1.0  # of the divergence in an adversary's loss
-    faster: float = 1.0  # an adversary's rate, in that of the recipe
-    left_out: int = LEFT_OUT
-    for_intermediates: int = FOR_INTERMEDIATES
-
-    @property
-    def title(self) -> str:
-        shape = self.architecture
-        return (
-            f"{self.dataset} {shape.encoder} {shape.projection} {self.adversary or ''} seed {self.recipe.seed}".replace(
-                "  ", " "
-            )
-        )
-
-    def folder(self, runs: Path, fingerprint: str) -> Path:
-        """A readable name, and a digest of everything that decides the trained weights."""
-        trained = [VERSION, fingerprint, asdict(self.architecture), asdict(self.recipe), self.adversary, self.weight]
-        trained += [self.faster] if self.faster != 1 else []
-        digest = hashlib.sha256(json.dumps(trained, sort_keys=True).encode()).hexdigest()[:10]
-        return runs / f"{self.title.replace(' ', '-').replace(':', '')}-{digest}"
-
-
-def choose_spreads(
-    loaded: Mapping[str, StudyDataset], runs: Path, *, epochs: int = 6, size: int = 128, track: Track[Any] = silently
-) -> tuple[dict[tuple[str, EncoderKind], float], list[dict[str, Any]]]:
-    """For each data set and encoder the spread with the highest mean accuracy on dev texts of softmax and sparsemax,
-    both trained with the first seed (of equal ones, that with the lower loss); and every score as plain data.
+    datasets: names; `imdb:1` is trained with that many seeds.
     """
-    chosen: dict[tuple[str, EncoderKind], float] = {}
-    rows: list[dict[str, Any]] = []
-    for name, dataset in loaded.items():
-        for encoder, alignment in ENCODERS.items():
-            recipe, scores = Recipe(RATES[encoder], epochs=epochs), dict[float, list[tuple[float, float]]]()
-            for spread in SPREADS:
-                for projection in PROJECTIONS:
-                    architecture = Architecture(encoder, projection, alignment, size=size, spread=spread)
-                    folder = TrainingRun(name, architecture, recipe).folder(runs, dataset.fingerprint)
-                    with_title = titled(track, f"{name} {encoder} {projection} spread {spread:g}")
-                    _, history = train(dataset, architecture, recipe, folder, track=with_title)
-                    scores.setdefault(spread, []).append(max(epoch.rank for epoch in history))
-            best = max(scores, key=lambda spread: [sum(part) for part in zip(*scores[spread], strict=True)])
-            chosen[name, encoder] = best
-            for spread, ranks in scores.items():
-                dev = [round(score, 5) for score, _ in ranks]
-                rows.append(
-                    {"dataset": name, "encoder": encoder, "spread": spread, "dev": dev, "chosen": spread == best}
-                )
-    return chosen, rows
+    return page_of(measured(bench, datasets, seeds), bench.out)
 
 
-def seeds_by_dataset(asked: Sequence[str], usual: int) -> dict[str, int]:
-    """Data sets and how many seeds each is trained with: `imdb` with as many as is usual, `imdb:1` with one."""
-    found = {}
-    for one in asked:
-        name, colon, own = one.partition(":")
-        if colon and not own.isdecimal():
-            raise BadOption(f"{one}: behind the colon stands how many seeds {name} is trained with, a number.")
-        found[name] = int(own) if colon else usual
-    if min(found.values(), default=1) < 1:
-        raise BadOption("A study needs at least one seed.")
-    return found
-
-
-def plan(
-    seeds: Mapping[str, int], spreads: Spreads, *, quick: bool, epochs: int = 6, size: int = 128
-) -> list[TrainingRun]:
-    """All classifiers of a study; those that others depend on come first.
-
-    seeds: how many of every data set.
-    """
-    runs = []
-    for dataset, count in seeds.items():
-        for seed in range(count):
-            for encoder, alignment in ENCODERS.items():
-                recipe = Recipe(RATES[encoder], epochs=epochs, seed=seed)
-
-                def architecture(
-                    projection: str,
-                    encoder: EncoderKind = encoder,
-                    alignment: Alignment = alignment,
-                    spread: float = spreads[dataset, encoder],
-                ) -> Architecture:
-                    return Architecture(encoder, projection, alignment, size=size, spread=spread)
-
-                runs += [TrainingRun(dataset, architecture(projection), recipe) for projection in PROJECTIONS]
-                if not quick:
-                    runs += [
-                        TrainingRun(
-                            dataset,
-                            architecture("softmax"),
-                            recipe,
-                            adversary=mode,
-                            faster=FASTER.get((encoder, mode), 1.0),
-                        )
-                        for mode in MODES
-                    ]
-                    runs += [
-                        TrainingRun(
-                            dataset,
-                            architecture(f"sparsegen:{lam:g}"),
-                            recipe,
-                            left_out=LEFT_OUT_SWEEP,
-                            for_intermediates=0,
-                        )
-                        for lam in LAMBDAS
-                        if lam != 0  # that is sparsemax
-                    ]
-    return sorted(runs, key=lambda run: run.adversary is not None or run.architecture.projection not in PROJECTIONS)
-
-
-def study(
-    data: Path,
-    out: Path,
-    *,
-    datasets: Sequence[str] = tuple(LENGTH_FILTERS),
-    seeds: int = 1,
-    quick: bool = False,
-    epochs: int = 6,
-    size: int = 128,
-    track: Track[Any] = silently,
-) -> dict[str, Any]:
-    """Train what is missing, measure it, and give back all numbers as plain data (also kept in `out/results.json`).
-
-    datasets: names; `imdb:1` has that many seeds of its own.
-    """
-    if epochs < 1:
-        raise BadOption("A study needs at least one epoch.")
-    if not datasets:
-        raise BadOption(f"Name at least one dataset: {', '.join(LENGTH_FILTERS)}.")
-    by_dataset = seeds_by_dataset(datasets, seeds)
-    loaded = {
-        name: read_dataset(data, name) for name in by_dataset
-    }  # all of them first, so that a missing file is reported before hours of work
-    make_folder(out / "runs")
-    spreads, tried = choose_spreads(loaded, out / "runs", epochs=epochs, size=size, track=track)
-    rows = []
-    planned = plan(by_dataset, spreads, quick=quick, epochs=epochs, size=size)
-    for count, run in enumerate(planned, start=1):
-        counted = titled(track, f"classifier {count} of {len(planned)}")
-        rows.append(perform(run, loaded[run.dataset], out / "runs", counted))
-    results = {
-        "quick": quick,
-        "seeds": max(by_dataset.values()),
-        "datasets": {
-            name: {"train": len(d.train), "dev": len(d.dev), "test": len(d.test)} for name, d in loaded.items()
-        },
-        "lambdas": list(LAMBDAS),
-        "spreads": tried,
-        "made": provenance(sum(row["seconds"] for row in rows)),
-        "runs": rows,
+def page_of(results: Mapping[str, Any], out: Path) -> StudyPage:
+    """The page of all numbers; its pictures are drawn into a folder."""
+    made = dict(results["made"])
+    seeds = {
+        name: len({row["seed"] for row in results["runs"] if row["dataset"] == name}) for name in results["datasets"]
     }
-    write_json(out / "results.json", results)
-    return results
-
-
-def titled(track: Track[Any], title: str) -> Track[Any]:
-    """The same track, which says first what the work belongs to."""
-    return lambda items, doing: track(items, f"{title}: {doing}")
-
-
-def provenance(seconds: float) -> dict[str, Any]:
-    """When and on which machine the numbers were made."""
-    return {
-        "date": datetime.now(UTC).date().isoformat(),
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-        "machine": f"{platform.machine()}, {os.cpu_count()} processors, torch threads {torch.get_num_threads()}",
-        "cpu_seconds": round(seconds, 1),
-    }
-
-
-def perform(run: TrainingRun, dataset: StudyDataset, runs: Path, track: Track[Any]) -> dict[str, Any]:
-    """The numbers of one classifier: trained and measured, or read if that was done before."""
-    folder = run.folder(runs, dataset.fingerprint)
-    kept = folder / f"measures-{run.left_out}-{run.for_intermediates}.json"
-    if kept.is_file():
-        return read_json(kept)
-    with_title = titled(track, run.title)
-    if run.adversary is None:
-        model, history = train(dataset, run.architecture, run.recipe, folder, track=with_title)
-    else:
-        base_folder = TrainingRun(run.dataset, run.architecture, run.recipe).folder(runs, dataset.fingerprint)
-        base, _ = train(dataset, run.architecture, run.recipe, base_folder, track=with_title)
-        recipe = replace(run.recipe, rate=run.recipe.rate * run.faster)
-        model, history = train_adversary(
-            dataset, base, recipe, folder, mode=run.adversary, weight=run.weight, track=with_title
-        )
-    started = time.process_time()
-    measured = (
-        measure(run, model, dataset.test, with_title)
-        if run.adversary is None
-        else measure_adversary(model, base, dataset.test)
+    facts = [
+        *(
+            f"{paper.DATASETS[name]}: {sizes['train']:,} texts to train on, {sizes['dev']:,} to choose by, and"
+            f" {sizes['test']:,} to measure on; {seeds[name]} seed{'' if seeds[name] == 1 else 's'}."
+            for name, sizes in results["datasets"].items()
+        ),
+        f"{made['seconds'] / 60:.0f} minutes of one processor on {made['machine']}, {made['date']}.",
+        "Word vectors are learned from random values; the paper starts from pretrained ones. The frozen Transformer's"
+        " adversary learns at ten times the rate of the classifier.",
+    ]
+    shown = tables(dict(results))
+    if results.get("spreads"):
+        shown.insert(0, spreads_table(results))
+    return StudyPage(
+        name="sparse",
+        title="Is sparse attention more interpretable? measured again",
+        about=(
+            'Meister, Lazov, Augenstein and Cotterell, "Is Sparse Attention more Interpretable?" (2021): its tables,'
+            " measured again."
+        ),
+        facts=facts,
+        tables=shown,
+        claims=judged(results),
+        pictures=pictures(dict(results), out),
+        contradictions=[f"{title} {words}" for title, words in paper.CONTRADICTIONS],
+        missing=[
+            *([QUICK] if results["quick"] else []),
+            *(f"{title}: not measured." for name, title in paper.DATASETS.items() if name not in results["datasets"]),
+            "Projections other than softmax, sparsemax and sparsegen; pretrained word vectors.",
+        ],
+        made=made,
+        intervals="Student's 95% interval over seeds in square brackets, and ± the standard deviation over texts",
+        trainings=[of_training(row) for row in results["runs"]],
     )
-    measuring = time.process_time() - started
-    row = {
-        "dataset": run.dataset,
-        "encoder": run.architecture.encoder,
-        "projection": run.architecture.projection,
-        "seed": run.recipe.seed,
-        "spread": run.architecture.spread,
-        "adversary": run.adversary,
-        "epochs": len(history),
-        "dev": max(history, key=lambda epoch: epoch.rank).dev_score,
-        "seconds": sum(epoch.seconds for epoch in history) + measuring,
-        "measuring_seconds": measuring,
-    } | measured
-    write_json(kept, row)
-    return row
-
-
-def texts_within(texts: Sequence[LabelledText], budget: int) -> list[LabelledText]:
-    """As many texts, in a fixed random order, as the budget allows; the sum of their squared lengths is what they
-    cost.
-    """
-    chosen, spent = [], 0
-    order: list[int] = torch.randperm(len(texts), generator=torch.Generator().manual_seed(0)).tolist()
-    for i in order:
-        spent += len(texts[i]) ** 2
-        if spent > budget:
-            break
-        chosen.append(i)
-    return [texts[i] for i in sorted(chosen)]
-
-
-def measure(run: TrainingRun, model: Classifier, test: Sequence[LabelledText], track: Track[Any]) -> dict[str, Any]:
-    """Lists are one number a text; `tau` and `p` are attention's agreement with an importance, `entropy` is an
-    importance's own.
-    """
-    some, few = texts_within(test, run.left_out), texts_within(test, run.for_intermediates)
-    own, own_of_some = (attention_over_words(answers(model, texts)[1], texts) for texts in (test, some))
-    importances = {
-        "g(x)": (gradient_importance(model, test), own),
-        "g(I)": (gradient_importance(model, test, of="intermediates"), own),
-        "D(x)": (leave_one_out(model, some, track=track), own_of_some),
-        "D(I)": (leave_one_out(model, test, of="intermediates"), own),
-    }
-    agreements = {
-        name: [agreement(a, b) for a, b in zip(attention, given, strict=True)]
-        for name, (given, attention) in importances.items()
-    }
-    entropy = {name: _entropies(given) for name, (given, _) in importances.items()} | {"attention": _entropies(own)}
-    if few:
-        entropy["g_h(x)"] = _entropies(importance_for_intermediates(model, few, track=track))
-        entropy["J_h(x)"] = _entropies(importance_for_intermediates(model, few, definition="jacobian", track=track))
-    return {
-        "accuracy": accuracy(model, test),
-        "tau": {name: [number(one.tau) for one in found] for name, found in agreements.items()},
-        "p": {name: [number(one.p) for one in found] for name, found in agreements.items()},
-        "entropy": entropy,
-        "zeros": torch.cat(own).eq(0).double().mean().item(),
-    }
-
-
-def _entropies(given: list[Tensor]) -> list[float | None]:
-    return [number(normalised_entropy(one).mean().item()) for one in given]
-
-
-def number(value: float) -> float | None:
-    """A number for JSON, which has no NaN: None where the correlation is not defined."""
-    return None if value != value else round(value, 5)
-
-
-# Files
-
-
-def make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadFile(f"The folder {folder} could not be made: {error.strerror or error}.") from error
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Wholly or not at all, so that a killed study never leaves half a file."""
-    write_atomically(path, json.dumps(content, allow_nan=False), "study's result")
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    try:
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise BadFile(f"{path} is damaged: {error}. Delete it to measure again.") from error
-    return content

@@ -1,97 +1,88 @@
-"""The sparse-attention study as a page that stands alone: tables and figures, measured beside the paper's numbers."""
+"""The figures of "Is Sparse Attention more Interpretable?" (Meister et al. 2021), drawn again."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from wherefrom.errors import MissingExtra
-from wherefrom.report.document import render_page
-from wherefrom.report.figure import BLUE, GREEN, INK, ORANGE, PURPLE, label, new_axes, svg_of
+from wherefrom_studies.pages import StudyPicture
 from wherefrom_studies.sparse import paper
-from wherefrom_studies.sparse.tables import (
-    PROJECTIONS,
-    inference_table,
-    lambda_of,
-    of_texts,
-    present,
-    select,
-    sweep,
-    tables,
-)
+from wherefrom_studies.sparse.tables import PROJECTIONS, lambda_of, of_texts, present, select, sweep
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-PAPER = "D"  # the mark of the paper's numbers
+INK, BLUE, ORANGE, GREEN, PURPLE = "#1b1f24", "#3b82d6", "#e07b39", "#2f9e77", "#a05fc0"
+PAPER = "D"  # the marker of the paper's numbers
+LONGEST_NAME = 48  # characters: a longer name would leave no room to draw in
 
 
-def check_extra() -> None:
-    """Raise where a package is missing: before hours of work, not after."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as missing:
-        raise MissingExtra("The study's page", "report") from missing
-
-
-def study_page(results: dict[str, Any] | None, inference: dict[str, Any] | None = None) -> str:
-    """A page of what has been measured: the trained classifiers, a model's projected attention, or both."""
-    check_extra()
-    figures = [] if results is None else _figures(results)
-    return render_page(
-        "sparse_study.html",
-        title="Is sparse attention more interpretable?",
-        styles=("text.css", "page.css", "sparse_study.css"),
-        results=results,
-        tables=[] if results is None else tables(results),
-        figures=figures,
-        contradictions=paper.CONTRADICTIONS,
-        datasets=paper.DATASETS,
-        inference=inference,
-        inference_table=None if inference is None else inference_table(inference),
-        inference_figure=None if inference is None else _inference_figure(inference),
-    )
-
-
-def _figures(results: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """(title, what it shows, svg)"""
-    shown = [
-        (
+def pictures(results: dict[str, Any], out: Path) -> list[StudyPicture]:
+    """Draw Figures 1 to 4 into a folder; Figure 3 where lambda was swept."""
+    drawn = [
+        StudyPicture(
+            "sparse-figure1.png",
             "Fig. 1: attention and gradient importance",
-            "Kendall's tau-b of attention with gradient importance, text by text:"
-            " boxes are quartiles, diamonds the paper's means.",
-            _agreement_figure(results, "g(x)", "g(I)"),
+            "Kendall's tau-b of attention with gradient importance, text by text: boxes are quartiles, diamonds the"
+            " paper's means.",
         ),
-        (
+        StudyPicture(
+            "sparse-figure2.png",
             "Fig. 2: entropy of input importance",
-            "How spread out the importance of inputs is, for every projection measured,"
-            " from dense to sparse (1 = all words matter alike).",
-            _entropy_figure(results),
+            "How spread out the importance of inputs is, for every projection measured, from dense to sparse (1 = all"
+            " words matter alike).",
+        ),
+        StudyPicture(
+            "sparse-figure4.png",
+            "Fig. 4: attention and leave-one-out importance",
+            "The same as Fig. 1 with leave-one-out importance.",
         ),
     ]
+    _agreement_figure(results, "g(x)", "g(I)", out / drawn[0].file)
+    _entropy_figure(results, out / drawn[1].file)
+    _agreement_figure(results, "D(x)", "D(I)", out / drawn[2].file)
     if any(
         len({row["projection"] for row in sweep(results, name, encoder)}) > 2
         for name in results["datasets"]
         for encoder in paper.ENCODERS
     ):
-        shown.append(
-            (
-                "Fig. 3: agreement with input importance as attention gets sparser",
-                "Mean tau-b of attention with input importance for sparsegen's λ; 0 is"
-                " sparsemax. Evenly spaced: λ goes from −∞ to 1.",
-                _lambda_figure(results),
-            )
+        swept = StudyPicture(
+            "sparse-figure3.png",
+            "Fig. 3: agreement with input importance as attention gets sparser",
+            "Mean tau-b of attention with input importance for sparsegen's λ; 0 is sparsemax. Evenly spaced: λ goes"
+            " from −∞ to 1.",
         )
-    shown.append(
-        (
-            "Fig. 4: attention and leave-one-out importance",
-            "The same with leave-one-out importance.",
-            _agreement_figure(results, "D(x)", "D(I)"),
-        )
+        _lambda_figure(results, out / swept.file)
+        drawn.insert(2, swept)
+    return drawn
+
+
+def inference_picture(inference: dict[str, Any], out: Path) -> StudyPicture:
+    """Draw the numbers of a model's projected attention as curves."""
+    picture = StudyPicture(
+        "sparse-at-inference.png",
+        f"{inference['model']}: from dense to sparse",
+        "The same numbers as curves. The paper does not ask this question.",
     )
-    return shown
+    _inference_figure(inference, out / picture.file)
+    return picture
+
+
+def _new_axes(
+    rows: int, columns: int, *, width: float, height: float, share_y: bool = True
+) -> tuple[Figure, list[Axes]]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    flat: list[Axes] = list(figure.subplots(rows, columns, squeeze=False, sharey=share_y).flat)
+    for axes in flat:
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(axis="both", color=INK, alpha=0.12, linewidth=0.6)
+        axes.set_axisbelow(True)
+    return figure, flat
 
 
 def _boxes(
@@ -99,7 +90,7 @@ def _boxes(
 ) -> None:
     line = {"color": INK, "linewidth": 0.8}
     drawn = axes.boxplot(
-        [one or [float("nan")] for one in values],
+        [column or [float("nan")] for column in values],
         positions=list(places),
         widths=width,
         patch_artist=True,
@@ -127,11 +118,11 @@ def _legend(figure: Figure, entries: Sequence[tuple[str, str, str]]) -> None:
     figure.legend(handles=marks, loc="outside upper center", ncols=len(marks), frameon=False, labelcolor=INK)
 
 
-def _agreement_figure(results: dict[str, Any], inputs: str, intermediates: str) -> str:
+def _agreement_figure(results: dict[str, Any], inputs: str, intermediates: str, path: Path) -> None:
     names = list(results["datasets"])
-    figure, axes = new_axes(1, len(names), width=max(9.0, 4.4 * len(names)), height=3.6)
+    figure, axes = _new_axes(1, len(names), width=max(9.0, 4.4 * len(names)), height=3.6)
     models = [(encoder, projection) for encoder in paper.ENCODERS for projection in PROJECTIONS]
-    for one, dataset in zip(axes, names, strict=True):
+    for plot, dataset in zip(axes, names, strict=True):
         for offset, kind, colour in ((-0.19, inputs, ORANGE), (0.19, intermediates, BLUE)):
             places = [place + offset for place in range(len(models))]
             values = [
@@ -142,19 +133,19 @@ def _agreement_figure(results: dict[str, Any], inputs: str, intermediates: str) 
                 )
                 for encoder, projection in models
             ]
-            _boxes(one, values, places, colour)
-            said = [paper.AGREEMENT[kind][encoder, projection, dataset][0] for encoder, projection in models]
-            one.plot(
-                places, said, linestyle="", marker=PAPER, markersize=5, color=INK, markerfacecolor="white", zorder=5
+            _boxes(plot, values, places, colour)
+            printed = [paper.AGREEMENT[kind][encoder, projection, dataset][0] for encoder, projection in models]
+            plot.plot(
+                places, printed, linestyle="", marker=PAPER, markersize=5, color=INK, markerfacecolor="white", zorder=5
             )
-        one.axhline(0, color=INK, linewidth=0.8, alpha=0.6)
-        one.set_xticks(
+        plot.axhline(0, color=INK, linewidth=0.8, alpha=0.6)
+        plot.set_xticks(
             range(len(models)),
             [f"{paper.ENCODERS[encoder]}\n{projection}" for encoder, projection in models],
             fontsize=8.5,
         )
-        one.set_title(paper.DATASETS[dataset])
-        one.set_ylim(-1.05, 1.05)
+        plot.set_title(paper.DATASETS[dataset])
+        plot.set_ylim(-1.05, 1.05)
     axes[0].set_ylabel("tau-b with attention")
     _legend(
         figure,
@@ -164,7 +155,7 @@ def _agreement_figure(results: dict[str, Any], inputs: str, intermediates: str) 
             ("the paper's mean", INK, PAPER),
         ],
     )
-    return svg_of(figure)
+    figure.savefig(path, dpi=150)
 
 
 def _order(projection: str) -> float:
@@ -173,13 +164,13 @@ def _order(projection: str) -> float:
 
 
 def _short(projection: str) -> str:
-    return projection.replace("sparsegen:", "λ ").replace("-", "−")
+    return projection.replace("sparsegen:", "λ ").replace("-", "−")[:LONGEST_NAME]
 
 
-def _entropy_figure(results: dict[str, Any]) -> str:
+def _entropy_figure(results: dict[str, Any], path: Path) -> None:
     names = list(results["datasets"])
-    figure, axes = new_axes(len(names), 2, width=8.6, height=0.5 + 2.9 * len(names))
-    for place, one in enumerate(axes):
+    figure, axes = _new_axes(len(names), 2, width=8.6, height=0.5 + 2.9 * len(names))
+    for place, plot in enumerate(axes):
         dataset, encoder = names[place // 2], list(paper.ENCODERS)[place % 2]
         rows = select(results, dataset=dataset, encoder=encoder, adversary=None)
         projections = sorted({row["projection"] for row in rows}, key=_order)
@@ -188,28 +179,28 @@ def _entropy_figure(results: dict[str, Any]) -> str:
                 present(h for row in rows if row["projection"] == name for h in row["entropy"][kind])
                 for name in projections
             ]
-            _boxes(one, values, [i + offset for i in range(len(projections))], colour)
-        one.set_xticks(
+            _boxes(plot, values, [i + offset for i in range(len(projections))], colour)
+        plot.set_xticks(
             range(len(projections)),
             [_short(name) for name in projections],
             fontsize=8.5,
             rotation=0 if len(projections) < 5 else 30,
         )
-        one.set_title(f"{paper.DATASETS[dataset]} · {paper.ENCODERS[encoder]}")
-        one.set_ylim(0, 1.03)
+        plot.set_title(f"{paper.DATASETS[dataset]} · {paper.ENCODERS[encoder]}")
+        plot.set_ylim(0, 1.03)
         if place % 2 == 0:
-            one.set_ylabel("normalised entropy")
+            plot.set_ylabel("normalised entropy")
     _legend(figure, [("g(x): gradient", ORANGE, "s"), ("D(x): leave-one-out", GREEN, "s")])
-    return svg_of(figure)
+    figure.savefig(path, dpi=150)
 
 
-def _lambda_figure(results: dict[str, Any]) -> str:
+def _lambda_figure(results: dict[str, Any], path: Path) -> None:
     names = list(results["datasets"])
-    figure, axes = new_axes(1, len(names), width=max(9.0, 4.2 * len(names)), height=3.6)
+    figure, axes = _new_axes(1, len(names), width=max(9.0, 4.2 * len(names)), height=3.6)
     lines = [("bilstm", "g(x)", BLUE, "o", "-"), ("bilstm", "D(x)", BLUE, "s", "--")]
     lines += [("transformer", "g(x)", PURPLE, "o", "-"), ("transformer", "D(x)", PURPLE, "s", "--")]
     reached: list[float] = []
-    for one, dataset in zip(axes, names, strict=True):
+    for plot, dataset in zip(axes, names, strict=True):
         projections: list[str] = []
         for encoder, kind, colour, marker, style in lines:
             rows = sweep(results, dataset, encoder)
@@ -219,7 +210,7 @@ def _lambda_figure(results: dict[str, Any]) -> str:
             widths = [mean.interval or 0.0 if mean else 0.0 for mean in means]
             label = f"{paper.ENCODERS[encoder]}, {kind}"
             reached += values
-            one.errorbar(
+            plot.errorbar(
                 range(len(projections)),
                 values,
                 yerr=widths if any(widths) else None,
@@ -228,27 +219,27 @@ def _lambda_figure(results: dict[str, Any]) -> str:
                 linestyle=style,
                 label=label,
             )
-        one.set_xticks(range(len(projections)), [f"{lambda_of(name):g}".replace("-", "−") for name in projections])
-        one.set_xlabel("λ (sparser to the right)")
-        one.set_title(paper.DATASETS[dataset])
+        plot.set_xticks(range(len(projections)), [f"{lambda_of(name):g}".replace("-", "−") for name in projections])
+        plot.set_xlabel("λ (sparser to the right)")
+        plot.set_title(paper.DATASETS[dataset])
     # All data sets on one scale, which does not go as far as intervals of two seeds reach.
     axes[0].set_ylim(max(-1.0, min(reached) - 0.15), min(1.0, max(reached) + 0.15))
     axes[0].set_ylabel("mean tau-b with attention")
     figure.legend(
         *axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False, labelcolor=INK
     )
-    return svg_of(figure)
+    figure.savefig(path, dpi=150)
 
 
-def _inference_figure(inference: dict[str, Any]) -> str:
-    found = inference["projections"]
-    figure, axes = new_axes(1, 2, width=8.6, height=3.6, share_y=False)
-    places = range(len(found))
+def _inference_figure(inference: dict[str, Any], path: Path) -> None:
+    rows = inference["projections"]
+    figure, axes = _new_axes(1, 2, width=8.6, height=3.6, share_y=False)
+    places = range(len(rows))
 
     def means(key: str) -> list[float]:
-        return [fmean(values) if (values := present(one["measures"][key])) else float("nan") for one in found]
+        return [fmean(values) if (values := present(row["measures"][key])) else float("nan") for row in rows]
 
-    axes[0].plot(places, [one["accuracy"] for one in found], color=INK, marker="D", label="accuracy")
+    axes[0].plot(places, [row["accuracy"] for row in rows], color=INK, marker="D", label="accuracy")
     for key, colour in (("entropy", BLUE), ("zeros", ORANGE), ("on special tokens", GREEN)):
         axes[0].plot(
             places,
@@ -267,9 +258,8 @@ def _inference_figure(inference: dict[str, Any]) -> str:
     axes[0].set_title("the model and its attention")
     axes[1].set_title("mean tau-b of explanation and importance")
     axes[0].set_ylim(-0.02, 1.02)
-    for one in axes:
-        one.set_xticks(
-            places, [label(_short(row["projection"])) for row in found], rotation=30, fontsize=8.5, parse_math=False
-        )
-        one.legend(frameon=False, fontsize=8.5, labelcolor=INK)
-    return svg_of(figure)
+    for plot in axes:
+        names = [_short(row["projection"]) for row in rows]
+        plot.set_xticks(places, names, rotation=30, fontsize=8.5, parse_math=False)
+        plot.legend(frameon=False, fontsize=8.5, labelcolor=INK)
+    figure.savefig(path, dpi=150)

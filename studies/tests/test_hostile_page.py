@@ -40,7 +40,7 @@ def test_everything_is_escaped_and_the_policy_allows_no_script(tmp_path: Path) -
     assert page.count("&lt;script&gt;") > 12
     assert "<script" not in page
     assert "<img src=x" not in page
-    assert not re.search(r"<[^>]*\bonclick=", page)
+    assert not re.search(r"<[^>]*\bonclick=", re.sub(r'"[^"]*"', '""', page))  # but in a quoted attribute
     (policy,) = re.findall(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', page)
     assert re.sub(r"sha256-[A-Za-z0-9+/]{43}=", "sha256-#", policy) == (
         "default-src 'none'; style-src 'sha256-#'; img-src data:; base-uri 'none'; form-action 'none'"

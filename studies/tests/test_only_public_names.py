@@ -38,8 +38,6 @@ STILL_INTERNAL = {
     "wherefrom.model.text_model",
     "wherefrom.optimus.search",
     "wherefrom.registry",
-    "wherefrom.report.document",
-    "wherefrom.report.figure",
     "wherefrom.report.head_map",
     "wherefrom.report.pieces",
 }

@@ -210,7 +210,7 @@ def perform(run: TrainingRun, dataset: StudyDataset, runs: Path, watch: Watch) -
     folder = run.folder(runs, dataset.fingerprint)
     kept = folder / f"measures-{run.left_out}-{run.for_intermediates}.json"
     if kept.is_file():
-        return read_measured(kept)
+        return dict(read_measured(kept))
     with_title = titled(watch, run.title)
     if run.adversary is None:
         model, history = train(dataset, run.architecture, run.recipe, folder, watch=with_title)

@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from wherefrom.report.plots import new_figure, save_figure
 from wherefrom_studies.pages import StudyPicture
 from wherefrom_studies.sparse import paper
 from wherefrom_studies.sparse.tables import PROJECTIONS, lambda_of, of_texts, present, select, sweep
@@ -74,9 +75,7 @@ def inference_picture(inference: dict[str, Any], out: Path) -> StudyPicture:
 def _new_axes(
     rows: int, columns: int, *, width: float, height: float, share_y: bool = True
 ) -> tuple[Figure, list[Axes]]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = new_figure(width, height)
     flat: list[Axes] = list(figure.subplots(rows, columns, squeeze=False, sharey=share_y).flat)
     for axes in flat:
         axes.spines[["top", "right"]].set_visible(False)
@@ -155,7 +154,7 @@ def _agreement_figure(results: dict[str, Any], inputs: str, intermediates: str, 
             ("the paper's mean", INK, PAPER),
         ],
     )
-    figure.savefig(path, dpi=150)
+    save_figure(figure, path)
 
 
 def _order(projection: str) -> float:
@@ -191,7 +190,7 @@ def _entropy_figure(results: dict[str, Any], path: Path) -> None:
         if place % 2 == 0:
             plot.set_ylabel("normalised entropy")
     _legend(figure, [("g(x): gradient", ORANGE, "s"), ("D(x): leave-one-out", GREEN, "s")])
-    figure.savefig(path, dpi=150)
+    save_figure(figure, path)
 
 
 def _lambda_figure(results: dict[str, Any], path: Path) -> None:
@@ -228,7 +227,7 @@ def _lambda_figure(results: dict[str, Any], path: Path) -> None:
     figure.legend(
         *axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False, labelcolor=INK
     )
-    figure.savefig(path, dpi=150)
+    save_figure(figure, path)
 
 
 def _inference_figure(inference: dict[str, Any], path: Path) -> None:
@@ -262,4 +261,4 @@ def _inference_figure(inference: dict[str, Any], path: Path) -> None:
         names = [_short(row["projection"]) for row in rows]
         plot.set_xticks(places, names, rotation=30, fontsize=8.5, parse_math=False)
         plot.legend(frameon=False, fontsize=8.5, labelcolor=INK)
-    figure.savefig(path, dpi=150)
+    save_figure(figure, path)

@@ -34,9 +34,9 @@ def weights(case: Case, raw: Raw) -> Numbers:
     return found.weights[[place[one] for one in configurations(raw)]][:, 1:-1].numpy()
 
 
-def effects(case: Case, aims: list[TargetComponents]) -> Numbers:
+def effects(case: Case, targets: list[TargetComponents]) -> Numbers:
     """How far each aim's probability falls when one token is replaced by [UNK]. (aim, token)"""
-    return np.stack([answers.drops for answers in shared_answers(case, aims, ConfiguredMetric.read("rft"))])
+    return np.stack([answers.drops for answers in shared_answers(case, targets, ConfiguredMetric.read("rft"))])
 
 
 def assert_wins(theirs: Combination, scores: Numbers) -> None:

@@ -38,7 +38,7 @@ def raced(weights: Numbers, effects: Numbers, whole: Sequence[float], stop: Stop
 
 
 def score(weights: Numbers, effects: Numbers) -> Numbers:
-    """By the metric itself, the mean over aims."""
+    """By the metric itself, the mean over targets."""
     found: Numbers = np.mean([rft(weights, one, normalise=False) for one in effects], 0)
     return found
 
@@ -53,7 +53,7 @@ def test_the_bound_by_hand() -> None:
     assert slopes.least_lead(0, [0.9], second).tolist() == pytest.approx([0, -0.45])
     assert slopes.least_lead(1, [0.9], second).tolist() == pytest.approx([-0.05, 0])
     assert slopes.least_lead(0, [0.9], np.array([False, True, True])).tolist() == pytest.approx([0, -0.45])
-    # Of two aims each has its own probability: the mean of 0.45 and 0.1.
+    # Of two targets each has its own probability: the mean of 0.45 and 0.1.
     assert slopes.least_lead(0, [0.9, 0.2], second).tolist() == pytest.approx([0, -0.275])
 
 
@@ -83,14 +83,14 @@ def test_ties_by_hand() -> None:
 def test_the_certain_rule_finds_the_winner_of_the_whole_search(signed: bool, step: int) -> None:
     rng, saved = np.random.default_rng(step + 2 * signed), 0
     for number in range(150):
-        units, aims = int(rng.integers(2, 9)), int(rng.integers(1, 4))
+        units, targets = int(rng.integers(2, 9)), int(rng.integers(1, 4))
         weights = rng.normal(size=(int(rng.integers(2, 6)), units))
         weights = weights if signed else np.abs(weights)
         weights[rng.random(weights.shape) < 0.1] = 0  # counts against, whatever the effect
         weights = weights.round(1)  # some tie
-        whole = rng.random(aims)
+        whole = rng.random(targets)
         # Mostly one unit decides, as in real texts: then there is something to save.
-        answers = np.where(rng.random((aims, units)) < 0.4, rng.random((aims, units)), whole[:, None])
+        answers = np.where(rng.random((targets, units)) < 0.4, rng.random((targets, units)), whole[:, None])
         effects = whole[:, None] - answers
         found = raced(weights, effects, whole.tolist(), "certain", step)
         expected = score(weights, effects)

@@ -71,5 +71,6 @@ class Check:
     def effect(self) -> float:
         """The farthest that hiding the named units moved the probability, in either direction."""
         return max(
-            (abs(self.whole - one.hidden) for one in (self.strongest, self.against) if one is not None), default=0.0
+            (abs(self.whole - hiding.hidden) for hiding in (self.strongest, self.against) if hiding is not None),
+            default=0.0,
         )

@@ -172,15 +172,15 @@ class Comparison:
         Returns:
             Of every explanation its mean place; None where no metric that counts has a value.
         """
-        found = []
+        averages = []
         for ranks, grades in zip(self.ranks(), self.grades, strict=True):
             groups: dict[str, list[int]] = {}
             for rank, grade in zip(ranks, grades, strict=True):
                 if rank is not None and grade.group != SHAPE:
                     groups.setdefault(grade.metric if grade.group == "other" else grade.group, []).append(rank)
             means = [sum(group) / len(group) for group in groups.values()]
-            found.append(sum(means) / len(means) if means else None)
-        return found
+            averages.append(sum(means) / len(means) if means else None)
+        return averages
 
     def conclusion(self) -> Conclusion:
         """Which methods are supported on this text, which are no better than random, and where they disagree.
@@ -200,7 +200,7 @@ class Comparison:
         """
         basis, verdicts = self._verdicts()
         names = {
-            verdict: tuple(name for name, own in verdicts.items() if own == verdict)
+            verdict: tuple(name for name, reached in verdicts.items() if reached == verdict)
             for verdict in ("supported", "weak", "not supported")
         }
         several = [name for name in self.names if self._explanation(name).method != floor_method()]
@@ -219,35 +219,43 @@ class Comparison:
         if judged and len(checks) == len(judged) and set(checks.values()) != {"too short"}:
             return "checks", dict(checks)
         floor = next(
-            (row for one, row in zip(self.explanations, self.grades, strict=True) if one.method == floor_method()), None
+            (
+                row
+                for explanation, row in zip(self.explanations, self.grades, strict=True)
+                if explanation.method == floor_method()
+            ),
+            None,
         )
         groups = sorted({grade.group for grade in self.grades[0] if grade.group in ASKING}) if self.grades else []
         if floor is None or not groups:
             return "nothing", {}
-        found = {}
+        verdicts = {}
         for name in judged:
-            own = self.grades[self.names.index(name)]
+            grades = self.grades[self.names.index(name)]
             better = [
-                sum(_better(a, b) for a, b in zip(own, floor, strict=True) if a.group == group) > 0 for group in groups
+                sum(_better(a, b) for a, b in zip(grades, floor, strict=True) if a.group == group) > 0
+                for group in groups
             ]
-            found[name] = "supported" if all(better) else "weak" if any(better) else "not supported"
-        return "floor", found
+            verdicts[name] = "supported" if all(better) else "weak" if any(better) else "not supported"
+        return "floor", verdicts
 
     def _disagreement(self, names: Sequence[str]) -> tuple[int | None, Disagreement | None]:
         """The strongest unit of all methods, where it is one; else where they differ most."""
         shown = [self._explanation(name) for name in names]
-        shares = {name: _shares(one) for name, one in zip(names, shown, strict=True)}
-        shares = {name: own for name, own in shares.items() if any(own.values())}
-        if len(shares) < 2 or len({tuple(own) for own in shares.values()}) > 1:  # levels that differ cannot be compared
+        shares = {name: _shares(explanation) for name, explanation in zip(names, shown, strict=True)}
+        shares = {name: units for name, units in shares.items() if any(units.values())}
+        if (
+            len(shares) < 2 or len({tuple(units) for units in shares.values()}) > 1
+        ):  # levels that differ cannot be compared
             return None, None
         signed = {name: shares[name] for name in shares if self._explanation(name).signed}
         disputed = _disputed(signed)
-        tops = {max(own, key=lambda unit: abs(own[unit])) for own in shares.values()}
+        tops = {max(units, key=lambda unit: abs(units[unit])) for units in shares.values()}
         if disputed is not None:
             return None, disputed
         if len(tops) == 1:
             return tops.pop(), None
-        places = {name: _places(own) for name, own in shares.items()}
+        places = {name: _places(units) for name, units in shares.items()}
         spread = []
         for unit in sorted(tops):
             first = min(places, key=lambda name: places[name][unit])
@@ -310,7 +318,7 @@ class Comparison:
         return {
             "wherefrom_comparison": FORMAT,
             **asdict(self),
-            "explanations": [one.to_dict() for one in self.explanations],
+            "explanations": [explanation.to_dict() for explanation in self.explanations],
         }
 
     def to_json(self, *, indent: int | None = None) -> str:
@@ -332,9 +340,9 @@ class Comparison:
         # Explanations look at themselves; the rest is plain.
         inner = data.get("explanations")
         rest = from_plain(cls, {**data, "explanations": []}, "comparison", finite=False)
-        if not isinstance(inner, (list, tuple)) or not all(isinstance(one, Mapping) for one in inner):
+        if not isinstance(inner, (list, tuple)) or not all(isinstance(plain, Mapping) for plain in inner):
             raise BadFile("This comparison is damaged: its explanations are not a list of explanations.")
-        comparison = replace(rest, explanations=tuple(Explanation.from_dict(one) for one in inner))
+        comparison = replace(rest, explanations=tuple(Explanation.from_dict(plain) for plain in inner))
         if not len(comparison.explanations) == len(comparison.grades) == len(comparison.names):
             raise BadFile("This comparison is damaged: it does not have as many grades and names as explanations.")
         metrics = {tuple((grade.metric, grade.better) for grade in grades) for grades in comparison.grades}
@@ -380,8 +388,8 @@ def _check_rationale(comparison: Comparison) -> None:
     """Raise where a span of a comparison that was read lies outside of its text."""
     if comparison.rationale is None or not comparison.explanations:
         return
-    one = comparison.explanations[0]
-    for spans, text in zip(comparison.rationale, (one.text, one.pair or ""), strict=True):
+    explanation = comparison.explanations[0]
+    for spans, text in zip(comparison.rationale, (explanation.text, explanation.pair or ""), strict=True):
         for start, end in spans:
             if not 0 <= start < end <= len(text):
                 raise BadFile(
@@ -394,11 +402,11 @@ def _sign(grade: Grade) -> int:
     return -1 if grade.better == "higher" else 1
 
 
-def _better(one: Grade, other: Grade) -> int:
+def _better(first_grade: Grade, second_grade: Grade) -> int:
     """1 where the first grade is better, -1 where it is worse, 0 where they are printed alike or there is none."""
-    if one.value is None or other.value is None:
+    if first_grade.value is None or second_grade.value is None:
         return 0
-    first, second = (_sign(grade) * float(printed(grade.value or 0.0)) for grade in (one, other))
+    first, second = (_sign(grade) * float(printed(grade.value or 0.0)) for grade in (first_grade, second_grade))
     return (first < second) - (first > second)
 
 
@@ -418,11 +426,11 @@ def _places(shares: Mapping[int, float]) -> dict[int, int]:
 def _disputed(shares: Mapping[str, Mapping[int, float]]) -> Disagreement | None:
     """The unit that weighs most for the target by one method, and against it by another."""
     units = next(iter(shares.values()), {})
-    found = []
+    disputed = []
     for unit in units:
         up = max(shares, key=lambda name: shares[name][unit])
         down = min(shares, key=lambda name: shares[name][unit])
         strength = min(shares[up][unit], -shares[down][unit])
         if strength >= STRONG:
-            found.append((strength, Disagreement(unit, up, down)))
-    return max(found, key=lambda row: row[0])[1] if found else None
+            disputed.append((strength, Disagreement(unit, up, down)))
+    return max(disputed, key=lambda row: row[0])[1] if disputed else None

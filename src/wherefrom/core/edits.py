@@ -34,7 +34,7 @@ def _joined(text: str, parts: Sequence[Span | str]) -> EditedText:
 
 def _by_character(text: str, change: Callable[[str], str]) -> EditedText:
     """Each character changed by itself; one that would become two, as the German sharp s in capitals, stays."""
-    made = "".join(new if len(new := change(one)) == 1 else one for one in text)
+    made = "".join(new if len(new := change(character)) == 1 else character for character in text)
     return EditedText(made, tuple(range(len(text))))
 
 
@@ -45,7 +45,7 @@ def lower_case(text: str) -> EditedText:
 
 def first_letter(text: str) -> EditedText:
     """The first letter small where it is large, and the other way round."""
-    place = next((number for number, one in enumerate(text) if one.isalpha()), len(text))
+    place = next((number for number, character in enumerate(text) if character.isalpha()), len(text))
     changed = _by_character(text[place : place + 1], str.swapcase).text
     return EditedText(text[:place] + changed + text[place + 1 :], tuple(range(len(text))))
 
@@ -97,7 +97,7 @@ def list_order(text: str) -> EditedText:
     parts: list[Span | str] = []
     before = 0
     for match in _LIST.finditer(text):
-        words = [one.span() for one in re.finditer(_WORD, match.group())]
+        words = [word.span() for word in re.finditer(_WORD, match.group())]
         items = [(match.start() + a, match.start() + b) for a, b in (*words[:-2], words[-1])]  # without "and"
         if any(text[slice(*item)].lower() in NO_ITEMS for item in items):
             continue
@@ -146,9 +146,9 @@ def same_units(before: TextUnits, after: TextUnits, edits: Sequence[EditedText])
         {origin for character, origin in zip(*edit, strict=True) if origin != ADDED and character.isspace()}
         for edit in edits
     ]
-    found: list[int | None] = []
+    numbers: list[int | None] = []
     for span, part in zip(*before, strict=True):
         key = frozenset() if part < 0 else old(span, part) - blanks[part]
         same = places.get((part, key), []) if key else []
-        found.append(same[0] if len(same) == 1 else None)  # two that share their characters cannot be told apart
-    return found
+        numbers.append(same[0] if len(same) == 1 else None)  # two that share their characters cannot be told apart
+    return numbers

@@ -102,24 +102,24 @@ class Encoding:
         for one, two in pairwise(spans):
             if one[2] == two[2] and two[0] < one[1]:
                 raise BadOption(f"The units {one[0]}:{one[1]} and {two[0]}:{two[1]} share characters.")
-        found = replace(self, spans=tuple(spans))
-        owned = set(found._span_of_tokens())
+        encoding = replace(self, spans=tuple(spans))
+        owned = set(encoding._span_of_tokens())
         for number, (start, end, segment) in enumerate(spans):
             if number not in owned:
                 written = (self.text, self.pair or "")[segment][start:end]
                 raise BadOption(f"No token that the model read begins within the unit {start}:{end} ({written!r}).")
-        return found
+        return encoding
 
     def _span_of_tokens(self) -> list[int]:
         """The number of each token's chosen span; -1 for those in none."""
-        found = [-1] * len(self)
+        spans = [-1] * len(self)
         for segment, text in enumerate((self.text, self.pair or "")):
             numbers = [number for number, span in enumerate(self.spans) if span[2] == segment]
             places = [i for i, part in enumerate(self.segment) if part == segment]
             inside = unit_of([self.offsets[i] for i in places], [self.spans[number][:2] for number in numbers], text)
             for place, number in zip(places, inside, strict=True):
-                found[place] = numbers[number] if number >= 0 else -1
-        return found
+                spans[place] = numbers[number] if number >= 0 else -1
+        return spans
 
     def _span_members(self) -> tuple[tuple[int, ...], ...]:
         """Chosen spans are units; so is every word, or rest of a word, that lies in none of them."""
@@ -130,13 +130,13 @@ class Encoding:
         return tuple(tuple(group) for _, group in groupby(range(len(self)), key=keys.__getitem__))
 
 
-def _span_of(given: Any) -> tuple[int, int, int]:
+def _span_of(value: Any) -> tuple[int, int, int]:
     try:
-        start, end, segment = (int(part) for part in (*given, 0)[:3])
+        start, end, segment = (int(part) for part in (*value, 0)[:3])
     except (TypeError, ValueError) as error:
         raise BadOption(
-            f"A unit is (start, end) in characters of the text, or (start, end, 1) of its pair, not {given!r}."
+            f"A unit is (start, end) in characters of the text, or (start, end, 1) of its pair, not {value!r}."
         ) from error
-    if segment not in (0, 1) or len(given) > 3:
-        raise BadOption(f"A unit of the text is (start, end), of its pair (start, end, 1), not {given!r}.")
+    if segment not in (0, 1) or len(value) > 3:
+        raise BadOption(f"A unit of the text is (start, end), of its pair (start, end, 1), not {value!r}.")
     return start, end, segment

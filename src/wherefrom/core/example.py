@@ -57,8 +57,8 @@ def example_of(row: Mapping[str, Any], *, where: str, number: int) -> Example:
         if text is None:
             raise BadFile(f"{where}: there is no text (its fields: {fields}). Name its field: --columns text=NAME.")
         raise BadFile(f"{where}: the text is empty or not a text.")
-    if isinstance(pair, list) and pair and all(isinstance(one, str) and one.strip() for one in pair):
-        pair = "\n".join(" ".join(one.split()) for one in pair)  # choices, one a line
+    if isinstance(pair, list) and pair and all(isinstance(choice, str) and choice.strip() for choice in pair):
+        pair = "\n".join(" ".join(choice.split()) for choice in pair)  # choices, one a line
     if pair is not None and (not isinstance(pair, str) or not pair.strip()):
         raise BadFile(f"{where}: the second text is empty or not a text.")
     for name, value in (("text", text), ("second text", pair), ("id", row.get("id")), ("label", row.get("label"))):
@@ -67,9 +67,9 @@ def example_of(row: Mapping[str, Any], *, where: str, number: int) -> Example:
     rationale = _marks(row.get("rationale"), text, 0, where, "rationale")
     beside = _marks(row.get("pair_rationale"), pair, 1, where, "rationale of the second text")
     both = None if rationale is None and beside is None else (rationale or ()) + (beside or ())
-    given = row.get("id")
+    identifier = row.get("id")
     return Example(
-        id=str(number) if given is None or given == "" else str(given),
+        id=str(number) if identifier is None or identifier == "" else str(identifier),
         text=text,
         pair=pair,
         label=_label(row.get("label"), where),
@@ -82,31 +82,31 @@ def example_of(row: Mapping[str, Any], *, where: str, number: int) -> Example:
     )
 
 
-def _label(given: Any, where: str) -> str | int | tuple[str, ...] | None:
-    if given is None or isinstance(given, str):
-        return given or None
-    if isinstance(given, bool):
-        return int(given)
-    if isinstance(given, int | np.integer):
-        return int(given)
-    if isinstance(given, float | np.floating) and math.isfinite(given):
+def _label(label: Any, where: str) -> str | int | tuple[str, ...] | None:
+    if label is None or isinstance(label, str):
+        return label or None
+    if isinstance(label, bool):
+        return int(label)
+    if isinstance(label, int | np.integer):
+        return int(label)
+    if isinstance(label, float | np.floating) and math.isfinite(label):
         # Files have 1.0 for a class. 0.5 is no class's number: an error later on, unless --labels says what it is.
-        return int(given) if given == int(given) else f"{given:g}"
-    if isinstance(given, Mapping) and not any(
-        isinstance(one, float) and not math.isfinite(one) for one in given.values()
+        return int(label) if label == int(label) else f"{label:g}"
+    if isinstance(label, Mapping) and not any(
+        isinstance(item, float) and not math.isfinite(item) for item in label.values()
     ):
-        return tuple(str(name) for name, value in given.items() if value)  # each label with 1 or 0
-    if isinstance(given, Sequence) and all(isinstance(one, str | int) for one in given):
-        return tuple(map(str, given))
-    raise BadFile(f"{where}: the label is {given!r}; it must be a name, a whole number, or a list of names.")
+        return tuple(str(name) for name, value in label.items() if value)  # each label with 1 or 0
+    if isinstance(label, Sequence) and all(isinstance(item, str | int) for item in label):
+        return tuple(map(str, label))
+    raise BadFile(f"{where}: the label is {label!r}; it must be a name, a whole number, or a list of names.")
 
 
-def _target(given: Any, foil: Any, where: str) -> str | int | tuple[str | int, str | int] | None:
+def _target(value: Any, foil: Any, where: str) -> str | int | tuple[str | int, str | int] | None:
     """A label or token by its name or number, and its foil: in a field of its own, or as the second of two."""
-    if isinstance(given, Sequence) and not isinstance(given, str) and len(given) == 2 and foil is None:
-        given, foil = given
-    given, foil = (None if one == "" else one for one in (given, foil))  # an empty cell of a table
-    named = [_name_of_target(one, where) for one in (given, foil) if one is not None]
+    if isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 2 and foil is None:
+        value, foil = value
+    value, foil = (None if name == "" else name for name in (value, foil))  # an empty cell of a table
+    named = [_name_of_target(name, where) for name in (value, foil) if name is not None]
     if foil is None:
         return named[0] if named else None
     if len(named) < 2:
@@ -116,36 +116,36 @@ def _target(given: Any, foil: Any, where: str) -> str | int | tuple[str | int, s
     return named[0], named[1]
 
 
-def _name_of_target(given: Any, where: str) -> str | int:
-    if isinstance(given, np.integer | int) and not isinstance(given, bool):
-        return int(given)
-    if isinstance(given, str) and given:
-        return given
+def _name_of_target(value: Any, where: str) -> str | int:
+    if isinstance(value, np.integer | int) and not isinstance(value, bool):
+        return int(value)
+    if isinstance(value, str) and value:
+        return value
     raise BadFile(
-        f"{where}: what is to be explained, or its foil, is {given!r}; it must be a label or token, by name or number."
+        f"{where}: what is to be explained, or its foil, is {value!r}; it must be a label or token, by name or number."
     )
 
 
-def _mask_span(given: Any, text: str, where: str) -> tuple[int, int] | None:
-    if given is None or given == "":
+def _mask_span(value: Any, text: str, where: str) -> tuple[int, int] | None:
+    if value is None or value == "":
         return None
-    found = _marks([given], text, 0, where, "mask_span")
-    assert found is not None
-    return found[0].start, found[0].end
+    marks = _marks([value], text, 0, where, "mask_span")
+    assert marks is not None
+    return marks[0].start, marks[0].end
 
 
 def _marks(
-    given: Any, text: str | None, segment: int, where: str, what: str, label: str | None = None
+    entries: Any, text: str | None, segment: int, where: str, what: str, label: str | None = None
 ) -> tuple[Mark, ...] | None:
-    if given is None:
+    if entries is None:
         return None
-    if isinstance(given, Mapping):  # by label
-        parts = [_marks(spans, text, segment, where, what, str(name)) or () for name, spans in given.items()]
+    if isinstance(entries, Mapping):  # by label
+        parts = [_marks(spans, text, segment, where, what, str(name)) or () for name, spans in entries.items()]
         return tuple(mark for part in parts for mark in part)
-    if not isinstance(given, Sequence) or isinstance(given, str):
-        raise BadFile(f"{where}: the {what} is {given!r}; it must be a list of [start, end] character positions.")
-    found = []
-    for span in given:
+    if not isinstance(entries, Sequence) or isinstance(entries, str):
+        raise BadFile(f"{where}: the {what} is {entries!r}; it must be a list of [start, end] character positions.")
+    marks = []
+    for span in entries:
         if not (
             isinstance(span, Sequence) and len(span) == 2 and all(isinstance(place, int | np.integer) for place in span)
         ):
@@ -157,61 +157,61 @@ def _marks(
             raise BadFile(
                 f"{where}: the {what} has [{start}, {end}], which does not fit a text of {len(text)} characters."
             )
-        found.append(Mark(start, end, segment, label))
-    return tuple(found)
+        marks.append(Mark(start, end, segment, label))
+    return tuple(marks)
 
 
-def _answer(given: Any, context: str | None, where: str) -> tuple[Mark, ...] | None:
+def _answer(value: Any, context: str | None, where: str) -> tuple[Mark, ...] | None:
     """Answers stand in the second text: as the words themselves, as spans, or as SQuAD has them."""
-    if given is None:
+    if value is None:
         return None
     if context is None:
         raise BadFile(f"{where}: there is an answer, but no second text that it could be in.")
-    if isinstance(given, str):
-        start = context.find(given)
-        if start < 0 or not given:
-            raise BadFile(f"{where}: the answer {given!r} is not in the second text.")
-        return (Mark(start, start + len(given), 1),)
-    spans = _answer_spans(given, where) if isinstance(given, Mapping) else given
-    if isinstance(spans, Sequence) and spans and all(isinstance(one, Mapping) for one in spans):
-        spans = [_with_end(one, where) for one in spans]
-        for one in spans:
-            if {"start", "end"} - one.keys():
-                raise BadFile(f"{where}: the answer {dict(one)!r} lacks its start or end.")
-            if not all(type(one[name]) is int for name in ("start", "end")):
-                raise BadFile(f"{where}: the start and end of the answer {dict(one)!r} must be whole numbers.")
-            text = one.get("text")
-            if text is not None and context[one["start"] : one["end"]] != text:
+    if isinstance(value, str):
+        start = context.find(value)
+        if start < 0 or not value:
+            raise BadFile(f"{where}: the answer {value!r} is not in the second text.")
+        return (Mark(start, start + len(value), 1),)
+    spans = _answer_spans(value, where) if isinstance(value, Mapping) else value
+    if isinstance(spans, Sequence) and spans and all(isinstance(span, Mapping) for span in spans):
+        spans = [_with_end(span, where) for span in spans]
+        for span in spans:
+            if {"start", "end"} - span.keys():
+                raise BadFile(f"{where}: the answer {dict(span)!r} lacks its start or end.")
+            if not all(type(span[name]) is int for name in ("start", "end")):
+                raise BadFile(f"{where}: the start and end of the answer {dict(span)!r} must be whole numbers.")
+            text = span.get("text")
+            if text is not None and context[span["start"] : span["end"]] != text:
                 raise BadFile(
-                    f"{where}: the answer is {text!r}, but at [{one['start']}, {one['end']}]"
-                    f" is {context[one['start'] : one['end']]!r}."
+                    f"{where}: the answer is {text!r}, but at [{span['start']}, {span['end']}]"
+                    f" is {context[span['start'] : span['end']]!r}."
                 )
-        spans = [[one["start"], one["end"]] for one in spans]
+        spans = [[span["start"], span["end"]] for span in spans]
     return _marks(spans, context, 1, where, "answer")
 
 
-def _answer_spans(given: Mapping[str, Any], where: str) -> Any:
+def _answer_spans(answers: Mapping[str, Any], where: str) -> Any:
     """Answers in an object: a list `spans`, or two lists `text` and `answer_start`, as `datasets` has SQuAD."""
-    if "spans" in given:
-        return given["spans"] if given["spans"] is not None else ()
-    texts, starts = given.get("text"), given.get("answer_start")
+    if "spans" in answers:
+        return answers["spans"] if answers["spans"] is not None else ()
+    texts, starts = answers.get("text"), answers.get("answer_start")
     if isinstance(texts, Sequence) and isinstance(starts, Sequence) and not isinstance(texts, str):
         if len(texts) != len(starts):
             raise BadFile(f"{where}: the answer has {len(texts)} texts and {len(starts)} starts.")
         return [{"answer_start": start, "text": text} for start, text in zip(starts, texts, strict=True)]
-    if "answer_start" in given or {"start", "end"} <= given.keys():
-        return [given]
+    if "answer_start" in answers or {"start", "end"} <= answers.keys():
+        return [answers]
     raise BadFile(
-        f"{where}: the answer is an object with {', '.join(map(str, given)) or 'nothing'} in it; it needs"
+        f"{where}: the answer is an object with {', '.join(map(str, answers)) or 'nothing'} in it; it needs"
         " text and answer_start, or spans."
     )
 
 
-def _with_end(one: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+def _with_end(answer: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     """An answer by its start and text as one with an end."""
-    if "answer_start" not in one:
-        return one
-    start, text = one["answer_start"], one.get("text")
+    if "answer_start" not in answer:
+        return answer
+    start, text = answer["answer_start"], answer.get("text")
     if type(start) is not int or not isinstance(text, str):
-        raise BadFile(f"{where}: the answer {dict(one)!r} needs a text, and a whole number where it starts.")
+        raise BadFile(f"{where}: the answer {dict(answer)!r} needs a text, and a whole number where it starts.")
     return {"start": start, "end": start + len(text), "text": text}

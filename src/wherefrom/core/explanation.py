@@ -436,7 +436,7 @@ class Explanation:
             yield "a layer has not as many scores as there are tokens"
         if self.standard_errors is not None and len(self.standard_errors) != count:
             yield "it has not as many standard errors as scores"
-        places = [place for one in _hidings(self.check) for place in one.units]
+        places = [place for hiding in _hidings(self.check) for place in hiding.units]
         if any(not 0 <= place < count for place in places):
             yield "its check names units that it does not have"
         for chosen in self.selection:
@@ -493,10 +493,10 @@ class ExplanationList(list[Explanation]):
 
         if not special and shown_in_notebook(self):
             return
-        for number, one in enumerate(self):
+        for number, explanation in enumerate(self):
             if number:
                 print()
-            one.show(special=special, theme=theme)
+            explanation.show(special=special, theme=theme)
 
     def to_html(self, *, special: bool = False) -> str:
         """One page of all of them, which needs nothing else.
@@ -518,4 +518,4 @@ class ExplanationList(list[Explanation]):
 
 
 def _hidings(check: Check | None) -> list[Hiding]:
-    return [] if check is None else [one for one in (check.strongest, check.against) if one is not None]
+    return [] if check is None else [hiding for hiding in (check.strongest, check.against) if hiding is not None]

@@ -82,7 +82,7 @@ class Family:
     def __post_init__(self) -> None:
         for field in ("model_types", "mlp"):
             value = getattr(self, field)
-            if not isinstance(value, tuple) or not value or not all(isinstance(one, str) for one in value):
+            if not isinstance(value, tuple) or not value or not all(isinstance(item, str) for item in value):
                 raise BadOption(f"{field} of a family is a tuple of names, such as ('mlp',), not {value!r}.")
         for field, known in (("order", get_args(BlockOrder)), ("reads", get_args(DecisionPosition))):
             if getattr(self, field) not in known:

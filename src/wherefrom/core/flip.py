@@ -134,12 +134,12 @@ class Flip:
         Returns:
             The flip as it was.
         """
-        found = load_plain(cls, path, "flip", FORMAT)
-        texts = {0: found.text, 1: found.pair}
-        for unit in found.hidden:
+        flip = load_plain(cls, path, "flip", FORMAT)
+        texts = {0: flip.text, 1: flip.pair}
+        for unit in flip.hidden:
             text = texts.get(unit.segment)
             if text is None or not 0 <= unit.start <= unit.end <= len(text):
                 raise BadFile(
                     f"{path} is damaged: its text {unit.segment} has no characters {unit.start} to {unit.end}."
                 )
-        return found
+        return flip

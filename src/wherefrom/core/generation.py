@@ -122,7 +122,7 @@ class Generation:
         summed = [sum(row[place] for row in self.scores) for place in range(len(self.tokens) + count)]
         pairs = zip(self.generated, self.versus, strict=True)
         label, other = self.continuation.strip(), "".join(a if b is None else b for a, b in pairs).strip()
-        found = self._explanation(
+        explanation = self._explanation(
             tuple(summed),
             f"{label} rather than {other}" if any(self.versus) else label,
             exp(sum(map(log, self.probabilities)) / count) if min(self.probabilities) > 0 else 0.0,
@@ -131,7 +131,7 @@ class Generation:
         added = summed_note(count)
         others = self.versus_ids or (None,) * count
         return replace(
-            found,
+            explanation,
             components=tuple(
                 SavedTarget(token, other, step=step)
                 for step, (token, other) in enumerate(zip(self.token_ids, others, strict=True))
@@ -203,16 +203,18 @@ class Generation:
         Returns:
             The generation as it was.
         """
-        found = load_plain(cls, path, "generation", FORMAT)
-        prompt, count = len(found.tokens), len(found.generated)
-        of_prompt = {len(found.offsets), len(found.segment)}
-        of_each = {len(part) for part in (found.token_ids, found.scores, found.probabilities, found.versus)}
-        widths = {len(row) for row in found.scores}
+        generation = load_plain(cls, path, "generation", FORMAT)
+        prompt, count = len(generation.tokens), len(generation.generated)
+        of_prompt = {len(generation.offsets), len(generation.segment)}
+        of_each = {
+            len(part) for part in (generation.token_ids, generation.scores, generation.probabilities, generation.versus)
+        }
+        widths = {len(row) for row in generation.scores}
         if of_prompt != {prompt} or of_each != {count} or not widths <= {prompt + count}:
             raise BadFile(f"{path} is damaged: its tokens and scores are not equally many.")
-        if found.versus_ids and len(found.versus_ids) != count:
+        if generation.versus_ids and len(generation.versus_ids) != count:
             raise BadFile(f"{path} is damaged: its tokens and those they are compared with are not equally many.")
-        for start, end in found.offsets:
-            if not 0 <= start <= end <= len(found.text):
+        for start, end in generation.offsets:
+            if not 0 <= start <= end <= len(generation.text):
                 raise BadFile(f"{path} is damaged: its text has no characters {start} to {end}.")
-        return found
+        return generation

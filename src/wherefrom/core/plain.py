@@ -61,14 +61,14 @@ class _Reader:
     def instance(self, kind: Any, data: object, where: str) -> Any:
         if not isinstance(data, Mapping):
             raise _Unfit(f"{where or 'it'} is {_shown(data)}, not an object with fields")
-        hints, given = _hints(kind), dict[str, Any]()
+        hints, values = _hints(kind), dict[str, Any]()
         for field in fields(kind):
             place = f"{where}.{field.name}" if where else field.name
             if field.name in data:
-                given[field.name] = self.value(hints[field.name], data[field.name], place)
+                values[field.name] = self.value(hints[field.name], data[field.name], place)
             elif field.default is MISSING and field.default_factory is MISSING:
                 raise _Unfit(f"{place} is missing")
-        return kind(**given)
+        return kind(**values)
 
     def value(self, hint: Any, value: object, where: str) -> Any:
         origin, inner = get_origin(hint), get_args(hint)
@@ -85,7 +85,7 @@ class _Reader:
         if origin is not None and issubclass(origin, Mapping):
             if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
                 raise _Unfit(f"{where} is {_shown(value)}, not an object with fields")
-            return {key: self.value(inner[1], one, f"{where}[{_shown(key)}]") for key, one in value.items()}
+            return {key: self.value(inner[1], item, f"{where}[{_shown(key)}]") for key, item in value.items()}
         return self.instance(hint, value, where) if is_dataclass(hint) else self._single(hint, value, where)
 
     def _one_of(self, choices: tuple[Any, ...], value: object, where: str) -> Any:
@@ -104,7 +104,7 @@ class _Reader:
         if len(value) != len(hints):
             raise _Unfit(f"{where} has {len(value)} entries, not {len(hints)}")
         pairs = enumerate(zip(hints, value, strict=True))
-        return tuple(self.value(hint, one, f"{where}[{place}]") for place, (hint, one) in pairs)
+        return tuple(self.value(hint, item, f"{where}[{place}]") for place, (hint, item) in pairs)
 
     def _single(self, hint: Any, value: object, where: str) -> Any:
         kinds = (int, float) if hint is float else hint

@@ -48,8 +48,8 @@ def selection_problems(selection: Mapping[str, Any]) -> Iterator[str]:
             if heads - {len(table.heads)} or {len(row) for row in rows} - {len(table.layers)}:
                 yield "a map of its selection has not as many scores as heads and layers"
         if "grades" in selection:
-            found = from_plain(_Candidates, selection, "selection", finite=False)
-            if {len(found.better), *map(len, found.grades.values())} != {len(found.metrics)}:
+            candidates = from_plain(_Candidates, selection, "selection", finite=False)
+            if {len(candidates.better), *map(len, candidates.grades.values())} != {len(candidates.metrics)}:
                 yield "the candidates of its selection are not graded by every metric"
     except BadFile as error:
         yield str(error).removesuffix(".")

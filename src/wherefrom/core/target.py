@@ -58,8 +58,8 @@ class Target:
         """What gradients and relevance start from: the logit, or the difference of two. (row, class) -> (row,)"""
         return self._chosen(self.own(logits))
 
-    def _chosen(self, own: Tensor) -> Tensor:
-        return own[:, self.index] if self.versus is None else own[:, self.index] - own[:, self.versus]
+    def _chosen(self, logits: Tensor) -> Tensor:
+        return logits[:, self.index] if self.versus is None else logits[:, self.index] - logits[:, self.versus]
 
     def probability(self, logits: Tensor) -> Tensor:
         """Among all classes, or between the two that are compared; of a regression model, which has none, the value
@@ -143,16 +143,16 @@ def written_value(value: float) -> str:
 
 
 def resolve_target(
-    asked: str | int, labels: Sequence[str], *, independent: bool = False, regression: bool = False
+    spec: str | int, labels: Sequence[str], *, independent: bool = False, regression: bool = False
 ) -> Target:
     """A label by its name (exactly, else in any case), or by its number."""
-    if isinstance(asked, int) and not isinstance(asked, bool):
-        if not -len(labels) <= asked < len(labels):
+    if isinstance(spec, int) and not isinstance(spec, bool):
+        if not -len(labels) <= spec < len(labels):
             raise UnknownName(
-                f"There is no class {asked}: the model has {len(labels)}, numbered from 0: {', '.join(labels)}."
+                f"There is no class {spec}: the model has {len(labels)}, numbered from 0: {', '.join(labels)}."
             )
-        return Target(asked % len(labels), labels[asked], independent, regression=regression)
-    name = str(asked)
+        return Target(spec % len(labels), labels[spec], independent, regression=regression)
+    name = str(spec)
     matches = [i for i, label in enumerate(labels) if label == name]
     matches = matches or [i for i, label in enumerate(labels) if label.lower() == name.lower()]
     if len(matches) == 1:
@@ -205,10 +205,10 @@ def joint_probability(targets: Sequence[Target], logits: Tensor) -> Tensor:
     """
     each = [target.probability(logits) for target in targets]
     if len(each) > 1 and all(isinstance(target, GeneratedToken) for target in targets):
-        logarithms = [one.log() for one in each]
+        logarithms = [probability.log() for probability in each]
         mean: Tensor = sum(logarithms[1:], logarithms[0]) / len(each)
         return mean.exp()
-    found = each[0]
-    for one in each[1:]:
-        found = found * one
-    return found
+    product = each[0]
+    for probability in each[1:]:
+        product = product * probability
+    return product

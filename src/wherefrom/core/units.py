@@ -102,7 +102,7 @@ def _words_of(text: str, start: int, end: int) -> list[Span]:
     """The words of what stands between two spaces."""
     chunk = text[start:end]
     clusters = [(place, place + 1) for place in range(len(chunk))] if chunk.isascii() else _clusters(chunk)
-    seen = chunk if chunk.isascii() else "".join(_seen_as(chunk[one:two]) for one, two in clusters)
+    seen = chunk if chunk.isascii() else "".join(_seen_as(chunk[first:two]) for first, two in clusters)
     head, tail = 0, len(seen)
     while head < tail and (_is_mark(seen[head]) or seen[head] == _EMOJI):
         head += 1
@@ -111,7 +111,7 @@ def _words_of(text: str, start: int, end: int) -> list[Span]:
     parts = [part.span() for part in _AROUND.finditer(seen, 0, head)]
     parts += [part.span() for part in _INSIDE.finditer(seen, head, tail)]
     parts += [part.span() for part in _AROUND.finditer(seen, tail, len(seen))]
-    return [(start + clusters[one][0], start + clusters[two - 1][1]) for one, two in parts]
+    return [(start + clusters[first][0], start + clusters[two - 1][1]) for first, two in parts]
 
 
 _NEVER_LAST = {
@@ -148,7 +148,7 @@ def sentences(text: str) -> list[Span]:
         return _plain_sentences(text)
     starts = [start for start, _ in _plain_sentences(blank)] or [0]
     edges = [0, *starts[1:], len(text)]
-    return [_trimmed(text, one, two) for one, two in pairwise(edges) if text[one:two].strip()]
+    return [_trimmed(text, first, two) for first, two in pairwise(edges) if text[first:two].strip()]
 
 
 def _plain_sentences(text: str) -> list[Span]:
@@ -194,11 +194,11 @@ def _ends_sentence(text: str, stop: re.Match[str], all_small: bool) -> bool:
 def unit_of(offsets: Sequence[Span], spans: Sequence[Span], text: str) -> list[int]:
     """For each token the number of the span that holds its first visible character, or -1."""
     owner: dict[int, int] = {place: number for number, (start, end) in enumerate(spans) for place in range(start, end)}
-    found = []
+    numbers = []
     for start, end in offsets:
         visible = next((place for place in range(start, end) if not text[place].isspace()), start)
-        found.append(owner.get(visible, -1))
-    return found
+        numbers.append(owner.get(visible, -1))
+    return numbers
 
 
 def pool(scores: Sequence[float], members: Sequence[Sequence[int]], how: Pool) -> list[float]:

@@ -79,7 +79,7 @@ def check_spans(name: str, spans: Any, text: str) -> None:
         raise BadOption(f"A {name} is given as (start, end) pairs of characters in a list, not {spans!r}.")
     for span in spans:
         try:
-            start, end = (int(one) for one in span)
+            start, end = (int(edge) for edge in span)
         except (TypeError, ValueError) as error:
             raise BadOption(f"A {name} is given as (start, end) pairs of characters, not {span!r}.") from error
         if not 0 <= start < end <= len(text):
@@ -89,27 +89,27 @@ def check_spans(name: str, spans: Any, text: str) -> None:
             )
 
 
-def chosen_methods(asked: str | Sequence[str]) -> list[Configured[Method]]:
+def chosen_methods(selection: str | Sequence[str]) -> list[Configured[Method]]:
     """Methods as `name:option=value`, in a list or between commas; or the name of a set: `default`, eight of all
     families; `all`, every one that does not only choose among the others; `fast`, those without the slow ones.
     """
-    if asked == "default":
+    if selection == "default":
         names = list(methods_in("compare"))
-    elif asked in METHOD_SETS:
+    elif selection in METHOD_SETS:
         names = [
             row.name
             for row in all_methods()
-            if row.family != "selection" and not (row.slow and asked == "fast") and row.other_name() is None
+            if row.family != "selection" and not (row.slow and selection == "fast") and row.other_name() is None
         ]
     else:
-        names = read_names(asked, "Methods and metrics")
+        names = read_names(selection, "Methods and metrics")
     if not names:
         raise BadOption("Name at least one method, or say 'all'.")
     return without_twins(_without_duplicates([choose("method", name) for name in names]))
 
 
 def chosen_metrics(
-    asked: str | Sequence[str] | None, *, offered: Collection[Reference] | None = None
+    names: str | Sequence[str] | None, *, offered: Collection[Reference] | None = None
 ) -> list[ConfiguredMetric]:
     """Metrics as `name:option=value`; `default`, four that ask different things, and one for every reference that was
     given; `all`, or nothing said, is every metric that can be measured on what is offered.
@@ -118,19 +118,19 @@ def chosen_metrics(
         None where that is not known yet.
     """
     known = frozenset() if offered is None else offered
-    if asked is None or asked == "all":
+    if names is None or names == "all":
         return [ConfiguredMetric.read(row.name) for row in all_metrics() if row.needs is None or row.needs in known]
-    if asked == "default":
+    if names == "default":
         more = [name for needs, name in DEFAULT_BY_REFERENCE.items() if needs in known]
-        asked = [*DEFAULT_METRICS, *more]
-    found = [ConfiguredMetric.read(name) for name in read_names(asked, "Methods and metrics")]
-    for one in found:
-        if offered is not None and one.choice.row.needs == "second" and "second" not in offered:
-            raise BadOption(f"{one.choice.asked} compares two models: name the other one with --against (against=).")
-    if not found:
+        names = [*DEFAULT_METRICS, *more]
+    metrics = [ConfiguredMetric.read(name) for name in read_names(names, "Methods and metrics")]
+    for metric in metrics:
+        if offered is not None and metric.choice.row.needs == "second" and "second" not in offered:
+            raise BadOption(f"{metric.choice.asked} compares two models: name the other one with --against (against=).")
+    if not metrics:
         raise BadOption("Name at least one metric, or say 'all'.")
-    _without_duplicates([one.choice for one in found])
-    return found
+    _without_duplicates([metric.choice for metric in metrics])
+    return metrics
 
 
 def _without_duplicates(choices: list[Configured[Any]]) -> list[Configured[Any]]:
@@ -241,29 +241,29 @@ class Comparer:
             if explained_so_far is not None:  # texts that were tried again in halves count once
                 explained_so_far(min(explanations, len(queries) * len(self.methods)), len(queries) * len(self.methods))
 
-        found = by_batches(self.model, [query.encoding for query in queries], work)
-        ordered = [found[place] for place in range(len(queries))]
+        gathered = by_batches(self.model, [query.encoding for query in queries], work)
+        ordered = [gathered[place] for place in range(len(queries))]
         before, started = (shared.asked, shared.distinct, shared.rows), time.perf_counter()
-        graded = grade([job for one in ordered for job in one.jobs], self.metrics, shared, progress)
-        grades = iter(self._over_pairs(graded, [pairs for one in ordered for pairs in one.pairs], shared))
+        graded = grade([job for item in ordered for job in item.jobs], self.metrics, shared, progress)
+        grades = iter(self._over_pairs(graded, [pairs for item in ordered for pairs in item.pairs], shared))
         seconds = (time.perf_counter() - started) / len(queries)
         asked, distinct, rows = (
             now - then for now, then in zip((shared.asked, shared.distinct, shared.rows), before, strict=True)
         )
-        shown = [self._checked(one, shared) for one in ordered]
+        shown = [self._checked(item, shared) for item in ordered]
         return [
             Comparison(
                 shown[number],
-                tuple(tuple(next(grades)) for _ in one.jobs),
-                tuple(one.explanations),
-                one.failed,
+                tuple(tuple(next(grades)) for _ in item.jobs),
+                tuple(item.explanations),
+                item.failed,
                 asked,
                 distinct,
                 rows,
                 seconds,
                 queries[number].marked,
             )
-            for number, one in enumerate(ordered)
+            for number, item in enumerate(ordered)
         ]
 
     def _of_outputs(
@@ -281,18 +281,18 @@ class Comparer:
             )
         if self._needs("edited"):
             raise BadOption("stability is not defined for whole outputs: an edited text may have another output.")
-        found: list[Comparison] = []
+        comparisons: list[Comparison] = []
         for number, query in enumerate(queries):
             subject = subject_of(self.model, query.encoding, query.target)
             comparer = replace(self, model=subject.model, against=())
             query = replace(query, encoding=subject.encoding, target=subject.target)
-            own = Asker(subject.model)
-            found += comparer.compare([query], asker=own, progress=progress)
+            bound_asker = Asker(subject.model)
+            comparisons += comparer.compare([query], asker=bound_asker, progress=progress)
             if asker is not None:
-                asker.count_also(own)
+                asker.count_also(bound_asker)
             if explained_so_far is not None:
                 explained_so_far((number + 1) * len(self.methods), len(queries) * len(self.methods))
-        return found
+        return comparisons
 
     def _over_pairs(
         self, graded: Sequence[list[Grade]], pairs: Sequence[Sequence[GradingTask]], asker: Asker
@@ -301,18 +301,20 @@ class Comparer:
         two = [metric for metric in self.metrics if metric.choice.row.needs == "second"]
         if not two or not self.against:
             return list(graded)
-        further = iter(grade([job for own in pairs for job in own], two, asker))
-        found = []
-        for row, own in zip(graded, pairs, strict=True):
-            more = [{one.metric: one for one in next(further)} for _ in own]
+        further = iter(grade([job for jobs in pairs for job in jobs], two, asker))
+        rows = []
+        for row, jobs in zip(graded, pairs, strict=True):
+            more = [{text_grade.metric: text_grade for text_grade in next(further)} for _ in jobs]
             names = {metric.choice.asked for metric in two}
-            found.append(
+            rows.append(
                 [
-                    mean_over_pairs([one, *(other[one.metric] for other in more)]) if one.metric in names else one
-                    for one in row
+                    mean_over_pairs([text_grade, *(other[text_grade.metric] for other in more)])
+                    if text_grade.metric in names
+                    else text_grade
+                    for text_grade in row
                 ]
             )
-        return found
+        return rows
 
     def _explained_beside(
         self, model: TextModel, queries: Sequence[Query], read: Callable[[Query], Query] | None = None
@@ -334,26 +336,26 @@ class Comparer:
         """Every text after every small edit that changes what the model reads, explained by the same methods."""
         made: list[tuple[int, str, list[EditedText], Query]] = []
         for number, query in enumerate(queries):
-            made += [(number, *one) for one in _edits_of(self.model, query)]
-        found = self._explained_beside(self.model, [query for *_, query in made])
+            made += [(number, *edit) for edit in _edits_of(self.model, query)]
+        explained = self._explained_beside(self.model, [query for *_, query in made])
         readings: list[list[EditedReading]] = [[] for _ in queries]
-        for (number, name, edits, _), explained_as in zip(made, found, strict=True):
+        for (number, name, edits, _), explained_as in zip(made, explained, strict=True):
             readings[number].append(EditedReading(name, edits, explained_as))
         return [
-            EditedReadings(own, "" if own else _why_not_edited(query))
-            for own, query in zip(readings, queries, strict=True)
+            EditedReadings(reading, "" if reading else _why_not_edited(query))
+            for reading, query in zip(readings, queries, strict=True)
         ]
 
-    def _checked(self, found: Gathered, asker: Asker) -> tuple[Explanation, ...]:
+    def _checked(self, gathered: Gathered, asker: Asker) -> tuple[Explanation, ...]:
         """A text's explanations with their checks, where these are wanted. They ask after the metrics, so that what
         both ask is counted once, with the metrics.
         """
-        explanations = tuple(found.explanations.values())
+        explanations = tuple(gathered.explanations.values())
         if not self.check:
             return explanations
         jobs = [
-            ToCheck(one, job.encoding, job.targets, job.logits.detach())
-            for one, job in zip(explanations, found.jobs, strict=True)
+            ToCheck(explanation, job.encoding, job.targets, job.logits.detach())
+            for explanation, job in zip(explanations, gathered.jobs, strict=True)
         ]
         return tuple(checked(jobs, asker))
 
@@ -375,7 +377,7 @@ class Comparer:
         return Comparison(
             tuple(explanations),
             tuple(tuple(row) for row in grades),
-            tuple(one.method for one in explanations),
+            tuple(graded.method for graded in explanations),
             asked=asker.asked,
             distinct=asker.distinct,
             rows=asker.rows,
@@ -464,9 +466,9 @@ class Comparer:
             passes.announce((), several_targets=True)
         cases = cases_of(passes, places, [queries[place].target for place in places], self.level)
         others, why = self._cases_of_others(cases) if self._needs("others") else ({}, "")
-        found = {place: Gathered({}, {}, [], []) for place in places}
+        gathered = {place: Gathered({}, {}, [], []) for place in places}
         for choice in self.methods:
-            for place, explanation in self._by(choice, cases, found).items():
+            for place, explanation in self._by(choice, cases, gathered).items():
                 query = queries[place]
                 toward_others, missing = (
                     _of_others(choice.row, choice.options, others[place]) if others else ([], {"others": why})
@@ -478,15 +480,15 @@ class Comparer:
                 if edited:
                     evidence = _with_edited(evidence, explanation, choice.asked, edited[place])
                 pairs = [_compared_with(evidence, explanation, choice.asked, by[place]) for by in elsewhere]
-                first, *further = [GradingTask.of(cases[place], one) for one in pairs or [evidence]]
-                found[place].explanations[choice.asked] = explanation
-                found[place].jobs.append(first)
-                found[place].pairs.append(further)
+                first, *further = [GradingTask.of(cases[place], item) for item in pairs or [evidence]]
+                gathered[place].explanations[choice.asked] = explanation
+                gathered[place].jobs.append(first)
+                gathered[place].pairs.append(further)
             count(len(places))
-        return found
+        return gathered
 
     def _by(
-        self, choice: Configured[Method], cases: ComponentCases, found: Mapping[int, Gathered]
+        self, choice: Configured[Method], cases: ComponentCases, gathered: Mapping[int, Gathered]
     ) -> dict[int, Explanation]:
         """One method's explanations; of one text after the other, where not all can be explained.
 
@@ -498,11 +500,11 @@ class Comparer:
             if _of_the_batch(error, next(iter(cases.values()))[0]):
                 raise
             if len(cases) > 1:
-                alone = [self._by(choice, {place: own}, found) for place, own in cases.items()]
-                return {place: one for part in alone for place, one in part.items()}
+                alone = [self._by(choice, {place: components}, gathered) for place, components in cases.items()]
+                return {place: result for part in alone for place, result in part.items()}
             if not self.skip:
                 raise
-            found[next(iter(cases))].failed[choice.asked] = reason(error)
+            gathered[next(iter(cases))].failed[choice.asked] = reason(error)
             return {}
 
     def _cases_of_others(self, cases: ComponentCases) -> tuple[ComponentCases, str]:
@@ -510,8 +512,8 @@ class Comparer:
         task = self.model.task
         try:
             return {
-                place: [own[0].toward(target) for target in task.others(self.model, own[0].target)]
-                for place, own in cases.items()
+                place: [components[0].toward(target) for target in task.others(self.model, components[0].target)]
+                for place, components in cases.items()
             }, ""
         except NotDefined as error:
             return {}, str(error)
@@ -564,10 +566,10 @@ def _edits_of(model: TextModel, query: Query) -> Iterator[tuple[str, list[Edited
     texts = [encoding.text] if encoding.pair is None else [encoding.text, encoding.pair]
     for name, edit in EDITS.items():
         edits = [edit(text) for text in texts]
-        if [one.text for one in edits] == texts:
+        if [edited.text for edited in edits] == texts:
             continue
         with suppress(WherefromError):  # a text that is not read any more, such as one that was nothing but a comma
-            again = model.encode(*(one.text for one in edits))
+            again = model.encode(*(edited.text for edited in edits))
             if again.input_ids != encoding.input_ids:
                 yield name, edits, Query(again, query.target)
 
@@ -584,17 +586,17 @@ def _with_edited(evidence: Evidence, explanation: Explanation, name: str, edited
     if edited.why:
         whys[edited.why] = None
     before = TextUnits(explanation.offsets, explanation.segment)
-    for one in edited.readings:
-        if isinstance(one.found, str) or name in one.found.failed:
-            why = one.found if isinstance(one.found, str) else one.found.failed[name]
+    for reading in edited.readings:
+        if isinstance(reading.found, str) or name in reading.found.failed:
+            why = reading.found if isinstance(reading.found, str) else reading.found.failed[name]
             whys[f"the edited text could not be explained: {why}"] = None
             continue
-        other = one.found.explanations[one.found.names.index(name)]
+        other = reading.found.explanations[reading.found.names.index(name)]
         if other.target != explanation.target or (other.value is None and other.prediction != explanation.prediction):
             whys["the model decides otherwise about every edited text"] = None
             continue
-        places = same_units(before, TextUnits(other.offsets, other.segment), one.edits)
-        names.append(one.name)
+        places = same_units(before, TextUnits(other.offsets, other.segment), reading.edits)
+        names.append(reading.name)
         rows.append([np.nan if place is None else other.scores[place] for place in places])
     if rows:
         return replace(evidence, edited=np.asarray(rows, dtype=np.float64), edits=tuple(names))
@@ -605,10 +607,10 @@ def mean_over_pairs(grades: Sequence[Grade]) -> Grade:
     """One grade of an explanation from those by every other model: the mean of those that are defined, and in the
     details how many these are.
     """
-    known = [one for one in grades if one.value is not None]
+    known = [grade for grade in grades if grade.value is not None]
     if not known:
-        return replace(grades[0], why="; ".join(dict.fromkeys(one.why for one in grades)))
-    values = [float(one.value) for one in known if one.value is not None]
+        return replace(grades[0], why="; ".join(dict.fromkeys(grade.why for grade in grades)))
+    values = [float(grade.value) for grade in known if grade.value is not None]
     details = {**known[0].details, "pairs": len(known)} if len(grades) == 1 else {"pairs": len(known), "values": values}
     return replace(known[0], value=sum(values) / len(values), details=details)
 

@@ -111,10 +111,10 @@ class Evidence:
 
     def need(self, name: Literal["others", "rationale", "answer", "second", "edited"]) -> Numbers:
         """What the scores are compared with, special tokens included; raises NotDefined where it is missing."""
-        found: Numbers | None = getattr(self, name)
-        if found is None:
+        values: Numbers | None = getattr(self, name)
+        if values is None:
             raise NotDefined(self.missing.get(name) or WITHOUT[name])
-        return found
+        return values
 
     def marked(self, name: Literal["rationale", "answer"]) -> Flags:
         """Which of the real units are marked; raises NotDefined where that tells no rankings apart. (real unit,)

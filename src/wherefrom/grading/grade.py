@@ -48,7 +48,7 @@ class GradingTask:
     def of(cls, cases: Sequence[Case], evidence: Evidence) -> GradingTask:
         """Of one text's cases. It keeps no reference to them, because they hold whole forward passes in memory."""
         case = cases[0]
-        return cls(case.encoding, case.level, [one.target for one in cases], case.logits, evidence)
+        return cls(case.encoding, case.level, [component.target for component in cases], case.logits, evidence)
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ class ConfiguredMetric:
     metric: Any  # an instance of the metric's class
 
     @classmethod
-    def read(cls, asked: str) -> ConfiguredMetric:
+    def read(cls, text: str) -> ConfiguredMetric:
         """From `name:option=value:...`."""
-        choice = choose("metric", asked)
+        choice = choose("metric", text)
         return cls(choice, choice.row.function(**choice.options))
 
     @property
@@ -106,8 +106,8 @@ class Questions:
 
 def _probability(targets: Sequence[Target], logits: Tensor) -> Numbers:
     """Of all parts of a target together. (row, class) -> (row,)"""
-    found: Numbers = joint_probability(targets, logits).cpu().numpy()
-    return found
+    probability: Numbers = joint_probability(targets, logits).cpu().numpy()
+    return probability
 
 
 def grade(
@@ -122,7 +122,7 @@ def grade(
     collected = [[_collect_questions(task, metric, asker) for metric in metrics] for task in tasks]
     asker.run(progress)
     return [
-        [_grade(task, metric, found) for metric, found in zip(metrics, row, strict=True)]
+        [_grade(task, metric, questions) for metric, questions in zip(metrics, row, strict=True)]
         for task, row in zip(tasks, collected, strict=True)
     ]
 
@@ -180,10 +180,10 @@ def _measured(task: GradingTask, metric: ConfiguredMetric, questions: Questions 
     if isinstance(questions, NotDefined):
         raise questions
     if questions is None:
-        found = metric.metric.score(task.evidence)
+        value = metric.metric.score(task.evidence)
     else:
-        found = metric.metric.score(task.evidence, questions.answers(metric, task.targets, task.logits))
-    return found if isinstance(found, Measured) else Measured(found)
+        value = metric.metric.score(task.evidence, questions.answers(metric, task.targets, task.logits))
+    return value if isinstance(value, Measured) else Measured(value)
 
 
 def shared_questions(metric: ConfiguredMetric, special: Flags) -> Flags:
@@ -207,12 +207,12 @@ def score_many(scores: Numbers, metric: ConfiguredMetric, answers: Answers) -> N
     real unit) -> (candidate,)
     """
     try:
-        found: Numbers = np.asarray(metric.metric.score_many(scores, answers), dtype=np.float64)
+        values: Numbers = np.asarray(metric.metric.score_many(scores, answers), dtype=np.float64)
     except NotDefined:
         return np.full(len(scores), np.nan)
-    if found.shape != (len(scores),):
+    if values.shape != (len(scores),):
         raise BadOption(
             f"score_many of {metric.choice.row.name} was given {len(scores)} explanations and must return one number"
-            f" for each, but returned an array of shape {found.shape}."
+            f" for each, but returned an array of shape {values.shape}."
         )
-    return np.where(np.isfinite(found), found, np.nan)
+    return np.where(np.isfinite(values), values, np.nan)

@@ -90,16 +90,16 @@ class HeadMap:
         if not isinstance(data, dict) or data.get("wherefrom_heads") != FORMAT:
             raise BadFile(f"{path} is not a head map of this version of Wherefrom. Write one with 'wherefrom heads'.")
         try:
-            found = from_plain(cls, data, "head map")
+            head_map = from_plain(cls, data, "head map")
         except BadFile as error:
             raise BadFile(f"{path}: {error} Write it again with 'wherefrom heads'.") from error
-        tables = (found.offset, found.frequency, *(relation.follows for relation in found.relations.values()))
-        if len({tuple(map(len, table)) for table in tables}) > 1 or len(set(map(len, found.frequency))) != 1:
+        tables = (head_map.offset, head_map.frequency, *(relation.follows for relation in head_map.relations.values()))
+        if len({tuple(map(len, table)) for table in tables}) > 1 or len(set(map(len, head_map.frequency))) != 1:
             raise BadFile(
                 f"{path}: this head map is damaged: its tables are not all of one number for every layer and head."
                 " Write it again with 'wherefrom heads'."
             )
-        return found
+        return head_map
 
 
 def by_head(rows: Any) -> ByHead:

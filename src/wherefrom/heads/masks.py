@@ -55,10 +55,10 @@ def mask_of(
         raise BadOption(
             f"heads must be a file, a HeadMap or numbers of shape (layer, head), not {type(heads).__name__}: {error}."
         ) from error
-    found = (len(mask), len(mask[0]) if mask else 0)
-    if found != shape:
+    size = (len(mask), len(mask[0]) if mask else 0)
+    if size != shape:
         raise BadOption(
-            f"The head mask is for {found[0]} layers of {found[1]} heads; the model has {shape[0]} of {shape[1]}."
+            f"The head mask is for {size[0]} layers of {size[1]} heads; the model has {shape[0]} of {shape[1]}."
         )
     if any(weight < 0 for row in mask for weight in row):
         raise BadOption("The weights in a head mask must be zero or more.")

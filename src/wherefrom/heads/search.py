@@ -56,7 +56,7 @@ def search_heads(
             " comprehensiveness or sufficiency."
         )
     held_out = list(encodings[HELD_OUT - 1 :: HELD_OUT])
-    searched = [one for number, one in enumerate(encodings) if (number + 1) % HELD_OUT]
+    searched = [encoding for number, encoding in enumerate(encodings) if (number + 1) % HELD_OUT]
     if not searched or not held_out:
         raise BadOption(f"A search needs at least {HELD_OUT} texts: every third is held out to judge by.")
     blocks = model.network.anatomy.blocks
@@ -66,14 +66,14 @@ def search_heads(
 
     def score(masks: Sequence[ByHead]) -> Sequence[float]:
         nonlocal tried
-        found: list[float] = []
+        means: list[float] = []
         for start in range(0, len(masks), TOGETHER):
             values = mask_values(model, searched, masks[start : start + TOGETHER], judge, asker)
-            found += _means(values).tolist()
+            means += _means(values).tolist()
             tried += values.shape[1]
             if on_progress is not None:
                 on_progress(tried, most)
-        return found
+        return means
 
     mask, best, of_all = best_mask(shape, score, sweeps=sweeps)
     values = mask_values(model, held_out, [mask, _all_of(shape)], judge, Asker(model))
@@ -87,7 +87,7 @@ def search_heads(
         tried=tried,
         score=best,
         score_of_all=of_all,
-        held_out=tuple(float(one) for one in differences if np.isfinite(one)),
+        held_out=tuple(float(difference) for difference in differences if np.isfinite(difference)),
     )
 
 
@@ -99,7 +99,7 @@ def best_mask(shape: tuple[int, int], score: ScoreMasks, *, sweeps: int = 1) -> 
     places = [(layer, head) for layer in range(shape[0]) for head in range(shape[1])]
     alone = score([_mask_of(shape, [place]) for place in places])
     # Heads of equal score in the order of their places, the last layer first: nothing hangs on the last bits of a mean.
-    ranked = sorted(zip(places, alone, strict=True), key=lambda one: (-round(one[1], 9), -one[0][0], one[0][1]))
+    ranked = sorted(zip(places, alone, strict=True), key=lambda item: (-round(item[1], 9), -item[0][0], item[0][1]))
     first = [_mask_of(shape, [place for place, _ in ranked[: count + 1]]) for count in range(len(places))]
     scores = score(first)
     of_all = scores[-1]
@@ -124,14 +124,14 @@ def _best_in_layer(mask: ByHead, best: float, layer: int, score: ScoreMasks) -> 
     better = [(value, head) for value, head in zip(values, heads, strict=True) if value > best + LEAST_GAIN]
     if not better:
         return mask, best
-    candidates = [_switched(mask, layer, [max(better, key=lambda one: one[0])[1]])]
-    found = [max(better)[0]]
+    candidates = [_switched(mask, layer, [max(better, key=lambda candidate: candidate[0])[1]])]
+    scores = [max(better)[0]]
     together = _switched(mask, layer, [head for _, head in better])
     if len(better) > 1 and _any_left(together):
         candidates.append(together)
-        found += score([together])
-    place = int(np.argmax(found))
-    return candidates[place], found[place]
+        scores += score([together])
+    place = int(np.argmax(scores))
+    return candidates[place], scores[place]
 
 
 def mask_values(
@@ -145,11 +145,11 @@ def mask_values(
     methods = [Configured(f"mask {number}", row, {"heads": mask}) for number, mask in enumerate(masks)]
     comparer = Comparer(model, methods, [metric], skip=False)
     sign = 1.0 if metric.choice.row.better == "higher" else -1.0
-    found = comparer.compare([Query(one) for one in encodings], asker=asker)
+    comparisons = comparer.compare([Query(encoding) for encoding in encodings], asker=asker)
     return np.array(
         [
             [np.nan if grade.value is None else sign * grade.value for (grade,) in comparison.grades]
-            for comparison in found
+            for comparison in comparisons
         ]
     )
 
@@ -159,8 +159,8 @@ def _means(values: Numbers) -> Numbers:
     known = values[~np.isnan(values).any(1)]
     if not len(known):
         raise BadOption("The metric has no value for any of the texts, so that nothing can be chosen by it.")
-    found: Numbers = known.mean(0)
-    return found
+    means: Numbers = known.mean(0)
+    return means
 
 
 def _heads_of(model: TextModel, encoding: Encoding) -> int:

@@ -38,10 +38,10 @@ class SearchedHeads:
 
     @classmethod
     def load(cls, path: FilePath) -> SearchedHeads:
-        found = load_plain(cls, path, WHAT, FORMAT)
-        if len({len(row) for row in found.mask}) != 1:
+        heads = load_plain(cls, path, WHAT, FORMAT)
+        if len({len(row) for row in heads.mask}) != 1:
             raise BadFile(f"{path}: this head mask is damaged: it has not one number for every layer and head.")
-        return found
+        return heads
 
 
 def load_heads(path: FilePath) -> HeadMap | SearchedHeads:

@@ -39,9 +39,9 @@ class PositionCounts:
 
     def most(self, layer: int, head: int, *, itself: bool) -> tuple[int, float]:
         """The distance that a head attends to most often, and how often; zero only where `itself` is allowed."""
-        found = {d: n for (i, j, d), n in self.counts.items() if (i, j) == (layer, head) and (itself or d != 0)}
-        distance = min(found, key=lambda d: (-found[d], abs(d), d), default=0)
-        return distance, found.get(distance, 0) / max(self.queries, 1)
+        counts = {d: n for (i, j, d), n in self.counts.items() if (i, j) == (layer, head) and (itself or d != 0)}
+        distance = min(counts, key=lambda d: (-counts[d], abs(d), d), default=0)
+        return distance, counts.get(distance, 0) / max(self.queries, 1)
 
 
 @dataclass

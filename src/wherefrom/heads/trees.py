@@ -37,8 +37,8 @@ class Tree:
 
 def read_trees(path: Path, *, limit: int | None = None) -> list[Tree]:
     """Texts from JSON lines ("text", and "tokens" where there are trees) or from CoNLL-U (by the file's suffix)."""
-    found = _from_conllu(path) if path.suffix.lower() in (".conllu", ".conll") else _from_json_lines(path)
-    trees = list(islice(found, limit))
+    parsed = _from_conllu(path) if path.suffix.lower() in (".conllu", ".conll") else _from_json_lines(path)
+    trees = list(islice(parsed, limit))
     if not trees:
         raise BadFile(f"{path} holds no text.")
     return trees
@@ -67,15 +67,16 @@ def _from_conllu(path: Path) -> Iterator[Tree]:
 
 def parse(trees: Iterable[Tree], parser: str | None = None) -> list[Tree]:
     """The same texts with trees from a spaCy pipeline: the named one, or an English one that is installed."""
-    pipeline, given = _pipeline(parser), list(trees)
+    pipeline, sources = _pipeline(parser), list(trees)
 
     def parsed(texts: list[str]) -> list[Tree]:
         return [Tree(text, _words(found)) for text, found in zip(texts, pipeline.pipe(texts), strict=True)]
 
-    first = parsed([tree.text for tree in given])
-    second = iter(parsed([tree.pair.text for tree in given if tree.pair is not None]))
+    first = parsed([tree.text for tree in sources])
+    second = iter(parsed([tree.pair.text for tree in sources if tree.pair is not None]))
     return [
-        one if tree.pair is None else replace(one, pair=next(second)) for tree, one in zip(given, first, strict=True)
+        tree_of_text if tree.pair is None else replace(tree_of_text, pair=next(second))
+        for tree, tree_of_text in zip(sources, first, strict=True)
     ]
 
 

@@ -36,8 +36,8 @@ def best(
     def find() -> Winner:
         return find_best(case.component_cases, candidates_of(candidates), grader, judges_of(judges, grader))
 
-    found = case.once(("best", str(candidates), metric, str(judges)), find)  # a start and an end have one winner
-    own, report = found.components[case.components.index(case.target)], found.report
+    selected = case.once(("best", str(candidates), metric, str(judges)), find)  # a start and an end have one winner
+    attribution, report = selected.components[case.components.index(case.target)], selected.report
     beside = (
         f"; the runner-up, {report['runner_up']}, has {report['runner_up_score']:.4g}"
         if report["runner_up_score"] is not None
@@ -45,14 +45,14 @@ def best(
     )
     equals = f" {report['equals']} others are as good: the first was taken." if report["equals"] else ""
     return Attribution(
-        own.scores,
-        gap=own.gap,
-        unassigned=own.unassigned,
-        signed=own.signed,
-        params={"winner": found.name},
+        attribution.scores,
+        gap=attribution.gap,
+        unassigned=attribution.unassigned,
+        signed=attribution.signed,
+        params={"winner": selected.name},
         notes=(
-            f"{found.name}: {report['score']:.4g} by {metric}, chosen among {report['candidates']}{beside}.{equals}",
-            *own.notes,
+            f"{selected.name}: {report['score']:.4g} by {metric}, chosen among {report['candidates']}{beside}.{equals}",
+            *attribution.notes,
         ),
         selection=report,
     )

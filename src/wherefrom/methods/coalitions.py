@@ -63,15 +63,15 @@ def choose(units: int, size: int, number: int, generator: torch.Generator) -> Te
     """
     half = 2 * size == units
     free, places = (units - 1, size - 1) if half else (units, size)  # the first unit is in every half, and not drawn
-    found: dict[tuple[int, ...], None] = {}
+    coalitions: dict[tuple[int, ...], None] = {}
     if comb(free, min(places, MANY)) <= 4 * number:  # nearly all: drawing one by one would meet the same ones again
         every = list(combinations(range(free), places))
         order = torch.randperm(len(every), generator=generator).tolist() if number < len(every) else range(number)
-        found = dict.fromkeys(every[place] for place in order[:number])
-    while len(found) < number:
-        found[tuple(sorted(torch.randperm(free, generator=generator)[:places].tolist()))] = None
+        coalitions = dict.fromkeys(every[place] for place in order[:number])
+    while len(coalitions) < number:
+        coalitions[tuple(sorted(torch.randperm(free, generator=generator)[:places].tolist()))] = None
     kept = torch.zeros(number, units, dtype=torch.bool)
-    for row, members in zip(kept, found, strict=True):
+    for row, members in zip(kept, coalitions, strict=True):
         row[[member + half for member in members] + [0] * half] = True
     return kept
 

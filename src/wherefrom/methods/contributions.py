@@ -36,7 +36,7 @@ def carried(case: Case, depth: int, measure: Measure) -> Attribution:
     row = case.row_read
     row = row.to(torch.promote_types(row.dtype, torch.float32))
     everywhere = torch.arange(len(row), device=row.device)
-    asked = lost = 0
+    queried = lost = 0
     for layer in reversed(range(depth)):
         touched = row.nonzero()[:, 0]
         rows = (
@@ -44,10 +44,10 @@ def carried(case: Case, depth: int, measure: Measure) -> Attribution:
         )  # a few rows are picked, nearly all are taken as they are
         shares, empty = shared_out(measure(layer, rows), rows)
         row = row[rows] @ shares.to(row.dtype)  # some families keep probabilities in single precision
-        asked, lost = asked + len(rows), lost + empty
+        queried, lost = queried + len(rows), lost + empty
     notes = (
         (
-            f"In {lost} of {asked} places no token came near the whole; each was"
+            f"In {lost} of {queried} places no token came near the whole; each was"
             " left what it had (a row of the identity).",
         )
         if lost

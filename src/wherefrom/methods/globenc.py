@@ -46,14 +46,14 @@ def globenc(case: Case) -> Attribution:
         holdings.append(handed / handed.mean())
 
     def measure(layer: int, rows: Tensor) -> Tensor:
-        found = lengths[layer][rows] if layer < len(lengths) else layers[layer].lengths(rows)
-        return found * holdings[layer]
+        rows_of_layer = lengths[layer][rows] if layer < len(lengths) else layers[layer].lengths(rows)
+        return rows_of_layer * holdings[layer]
 
-    found = carried(case, len(layers), measure)
-    scores = found.scores.sum(0) if found.scores.ndim == 2 else found.scores
+    attribution = carried(case, len(layers), measure)
+    scores = attribution.scores.sum(0) if attribution.scores.ndim == 2 else attribution.scores
     share = (scores.max() / scores.sum()).item()
     if len(scores) > 1 and share > NEARLY_ALL:
         place = int(scores.argmax())
         note = ALL_IN_ONE.format(share=share, place=place + 1, token=case.encoding.tokens[place])
-        return replace(found, notes=(*found.notes, note))
-    return found
+        return replace(attribution, notes=(*attribution.notes, note))
+    return attribution

@@ -81,36 +81,40 @@ def optimus(
     stop: Stop = "never",
 ) -> Attribution:
     if combination is not None:
-        one, notes = combination_of(combination, case)
-        known: dict[str, object] = {"select": "batch", "raw": one.raw, "combination": str(one)}  # enough to do it again
-        return Attribution(weights_by(case, one), signed=one.raw == "A*", params=known, notes=notes)
+        fitted, notes = combination_of(combination, case)
+        known: dict[str, object] = {
+            "select": "batch",
+            "raw": fitted.raw,
+            "combination": str(fitted),
+        }  # enough to do it again
+        return Attribution(weights_by(case, fitted), signed=fitted.raw == "A*", params=known, notes=notes)
     if select == "batch":
         raise BadOption(
             "select=batch takes a combination that was fitted before: combination=FILE, written by 'wherefrom optimus'."
         )
     grader = faithfulness(metric)
     check_stop(stop, grader, fallback, all_scores=all_scores, regression=case.target.regression)
-    found = search(case, select, raw, grader, stop=stop)
-    best = chosen(found.scores, grader, fallback)
-    winner = found.combinations[best]
-    alone = len(found.aims[0]) < len(case.components)  # one end of an answer, searched for on its own
+    searched = search(case, select, raw, grader, stop=stop)
+    best = chosen(searched.scores, grader, fallback)
+    winner = searched.combinations[best]
+    alone = len(searched.targets[0]) < len(case.components)  # one end of an answer, searched for on its own
     end = f"{case.target.component.capitalize()}: " if alone else ""
-    if found.asked is not None and found.ended_early:
-        asked, units = found.asked
+    if searched.asked is not None and searched.ended_early:
+        hidden, units = searched.asked
         note = (
-            f"{end}{winner}: chosen by {metric} among {len(found.scores)} after {asked} of {units} units were hidden;"
-            f" no other {STOPPED[stop]}. Its score was not measured."
+            f"{end}{winner}: chosen by {metric} among {len(searched.scores)} after {hidden} of {units} units were"
+            f" hidden; no other {STOPPED[stop]}. Its score was not measured."
         )
     else:
         note = (
-            f"{end}{winner}: {found.scores[best]:.4g} by {metric}, chosen among {len(found.scores)};"
-            f" the baseline has {found.scores[0]:.4g}."
+            f"{end}{winner}: {searched.scores[best]:.4g} by {metric}, chosen among {len(searched.scores)};"
+            f" the baseline has {searched.scores[0]:.4g}."
         )
-    hopeless = grader.choice.row.better == "higher" and found.scores[best] <= 0 and not found.ended_early
+    hopeless = grader.choice.row.better == "higher" and searched.scores[best] <= 0 and not searched.ended_early
     return Attribution(
-        found.weights[best],
+        searched.weights[best],
         signed=winner.raw == "A*",
         params={"winner": str(winner)},
         notes=(note, *([end + HOPELESS[fallback]] if hopeless else [])),
-        selection=found.report(best, metric, every=all_scores),
+        selection=searched.report(best, metric, every=all_scores),
     )

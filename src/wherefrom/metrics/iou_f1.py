@@ -24,23 +24,23 @@ class IouF1:
     def score(self, evidence: Evidence) -> float:
         marked = evidence.marked("rationale")
         top = np.isin(evidence.real, evidence.order[: int(marked.sum())])
-        wanted, found = runs(marked), runs(top)
+        wanted, predicted = runs(marked), runs(top)
         precision, recall = (
-            sum(any(self._match(one, other) for other in others) for one in ones) / len(ones)
-            for ones, others in ((found, wanted), (wanted, found))
+            sum(any(self._match(run, other) for other in others) for run in ones) / len(ones)
+            for ones, others in ((predicted, wanted), (wanted, predicted))
         )
         return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 
-    def _match(self, one: set[int], other: set[int]) -> bool:
-        return len(one & other) / len(one | other) >= self.threshold
+    def _match(self, run: set[int], other: set[int]) -> bool:
+        return len(run & other) / len(run | other) >= self.threshold
 
 
 def runs(flags: Flags) -> list[set[int]]:
     """Stretches of neighbours that are all marked."""
-    found: list[set[int]] = []
+    sets: list[set[int]] = []
     for place in np.flatnonzero(flags).tolist():
-        if found and place - 1 in found[-1]:
-            found[-1].add(place)
+        if sets and place - 1 in sets[-1]:
+            sets[-1].add(place)
         else:
-            found.append({place})
-    return found
+            sets.append({place})
+    return sets

@@ -25,6 +25,6 @@ class KendallConfidence:
             places = [np.argsort(-scores, kind="stable") for scores in (evidence.scores, *others)]
         else:
             places = [scores[evidence.real] for scores in (evidence.scores, *others)]
-        if any(np.ptp(one) == 0 for one in places):
+        if any(np.ptp(ranking) == 0 for ranking in places):
             raise NotDefined("all scores for a class are equal, so they rank nothing")
         return float(np.mean([kendalltau(places[0], other).statistic for other in places[1:]]))

@@ -26,5 +26,5 @@ class PrecisionAtK:
             raise NotDefined(
                 f"k = {self.k} is not less than the {len(evidence)} units of the text, so every ranking would do"
             )
-        found = int(np.isin(wanted, evidence.order[: self.k]).sum())
-        return Measured(found / len(wanted), {"count": found, "of": len(wanted)})
+        hits = int(np.isin(wanted, evidence.order[: self.k]).sum())
+        return Measured(hits / len(wanted), {"count": hits, "of": len(wanted)})

@@ -35,8 +35,8 @@ class Rft:
         """
         ranks = rankdata(-np.abs(scores), method="max", axis=-1)
         units = scores.shape[-1] if self.normalise else 1
-        one = np.ones(scores.shape[-1])
-        return agreement(scores, one) / ranks / units, agreement(scores, -one) / ranks / units
+        unit_effects = np.ones(scores.shape[-1])
+        return agreement(scores, unit_effects) / ranks / units, agreement(scores, -unit_effects) / ranks / units
 
 
 def rft(scores: Numbers, effects: Numbers, *, normalise: bool = True) -> Numbers:
@@ -51,5 +51,5 @@ def agreement(scores: Numbers, effects: Numbers) -> Numbers:
 
     An effect counts for a score of the same sign and against one of the opposite sign; a score of zero counts against.
     """
-    found: Numbers = np.where(scores == 0, -np.abs(effects), np.sign(scores) * effects)
-    return found
+    agreements: Numbers = np.where(scores == 0, -np.abs(effects), np.sign(scores) * effects)
+    return agreements

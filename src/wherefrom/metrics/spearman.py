@@ -17,10 +17,10 @@ from wherefrom.registry import metric
 @dataclass(frozen=True, kw_only=True)
 class Spearman:
     def score(self, evidence: Evidence) -> float:
-        found = spearman(evidence.scores[evidence.real], evidence.need("second")[evidence.real])
-        if np.isnan(found):
+        correlation = spearman(evidence.scores[evidence.real], evidence.need("second")[evidence.real])
+        if np.isnan(correlation):
             raise NotDefined("all scores by one of the models are equal")
-        return found
+        return correlation
 
 
 def spearman(a: Numbers, b: Numbers) -> float:

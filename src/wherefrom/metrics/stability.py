@@ -32,7 +32,7 @@ class Stability:
 
     def score(self, evidence: Evidence) -> Measured:
         scores = evidence.scores[evidence.real]
-        found: dict[str, float] = {}
+        values: dict[str, float] = {}
         for name, row in zip(evidence.edits, evidence.need("edited")[:, evidence.real], strict=True):
             known = ~np.isnan(row)
             if known.sum() < LEAST_UNITS:
@@ -40,7 +40,7 @@ class Stability:
             compare = spearman if self.by == "ranks" else jaccard
             value = compare(scores[known], row[known])
             if np.isfinite(value):
-                found[name] = value
-        if not found:
+                values[name] = value
+        if not values:
             raise NotDefined("no edited text shares two units with this one whose scores differ")
-        return Measured(float(np.mean(list(found.values()))), {"edits": found})
+        return Measured(float(np.mean(list(values.values()))), {"edits": values})

@@ -37,7 +37,8 @@ class Combination:
 
     def __str__(self) -> str:
         head, layer = (
-            f"{what} {one}" if isinstance(one, int) else f"{one} of {what}s" for what, one in self._reductions
+            f"{what} {choice}" if isinstance(choice, int) else f"{choice} of {what}s"
+            for what, choice in self._reductions
         )
         return f"{self.raw}, {head}, {layer}, {self.matrix}"
 
@@ -46,13 +47,13 @@ class Combination:
         """The combination that is written so or has this name; None if it is something else, such as a file."""
         if text.strip() in NAMED:
             return NAMED[text.strip()]
-        found = _WRITTEN.fullmatch(text.strip())
-        if found is None:
+        match = _WRITTEN.fullmatch(text.strip())
+        if match is None:
             return None
         head, layer = (
-            name or int(number) for name, number in (found.group("heads", "head"), found.group("layers", "layer"))
+            name or int(number) for name, number in (match.group("heads", "head"), match.group("layers", "layer"))
         )
-        return cls(found["raw"], head, layer, found["matrix"])  # type: ignore[arg-type]  # the pattern has only what there is
+        return cls(match["raw"], head, layer, match["matrix"])  # type: ignore[arg-type]  # the pattern has only what there is
 
     @property
     def _reductions(self) -> tuple[tuple[str, Reduction], tuple[str, Reduction]]:
@@ -60,9 +61,9 @@ class Combination:
 
     def check(self, layers: int, heads: int) -> None:
         """Raise where a model of so many layers and heads does not have it."""
-        for (what, one), count in zip(self._reductions, (heads, layers), strict=True):
-            if isinstance(one, int) and not 0 <= one < count:
-                raise BadOption(f"There is no {what} {one}: the model has {count}, numbered from 0.")
+        for (what, choice), count in zip(self._reductions, (heads, layers), strict=True):
+            if isinstance(choice, int) and not 0 <= choice < count:
+                raise BadOption(f"There is no {what} {choice}: the model has {count}, numbered from 0.")
         if self.raw == "A*" and "multi" in (self.head, self.layer):
             raise BadOption(
                 "A* has signs, and a product's sign says nothing of a token: take the mean, or one head and one layer."
@@ -120,12 +121,12 @@ class Fitted:
                 f"{path} is not a combination saved by this version of Wherefrom. Write one with 'wherefrom optimus'."
             )
         try:
-            found = from_plain(cls, data, "combination")
-            found.combination.check(found.layers, found.heads)
+            fitted = from_plain(cls, data, "combination")
+            fitted.combination.check(fitted.layers, fitted.heads)
         except BadFile as error:
             raise BadFile(f"{path}: {error} Write it again with 'wherefrom optimus'.") from error
         except BadOption as error:
             raise BadFile(
                 f"{path}: this combination is damaged: {error} Write it again with 'wherefrom optimus'."
             ) from error
-        return found
+        return fitted

@@ -51,7 +51,9 @@ def fit(
     def work(places: Sequence[int]) -> dict[int, tuple[Search, tuple[int, int]]]:
         passes = Passes(reader, [encodings[place] for place in places])
         passes.announce({"answers", "head_attention" if raw == "A" else "scores"})
-        cases = {place: own[0] for place, own in cases_of(passes, places, [None] * len(places), level).items()}
+        cases = {
+            place: components[0] for place, components in cases_of(passes, places, [None] * len(places), level).items()
+        }
         ask_together(list(cases.values()), grader)
         shape = {place: case.attention(scores=raw != "A") for place, case in cases.items()}
         return {
@@ -60,12 +62,12 @@ def fit(
         }
 
     searched = by_batches(reader, encodings, work)
-    found, (layers, heads) = searched[0]
+    first, (layers, heads) = searched[0]
     totals: list[Numbers] = [searched[place][0].scores for place in range(len(encodings))]
     scores = np.mean(totals, 0)
     best = chosen(scores, grader, fallback)
     return Fitted(
-        combination=found.combinations[best],
+        combination=first.combinations[best],
         score=float(scores[best]),
         baseline=float(scores[0]),
         metric=metric,
@@ -78,35 +80,36 @@ def fit(
     )
 
 
-def combination_of(given: object, case: Case) -> tuple[Combination, tuple[str, ...]]:
+def combination_of(source: object, case: Case) -> tuple[Combination, tuple[str, ...]]:
     """The combination that a file, a fit or a combination stands for, checked against the model; and what to know of
     it.
     """
-    if isinstance(given, str):
-        given = Combination.read(given) or given
-    if isinstance(given, Combination):
-        return given, ()
-    if isinstance(given, str | PathLike):
-        given = Fitted.load(given)
-    if not isinstance(given, Fitted):
+    if isinstance(source, str):
+        source = Combination.read(source) or source
+    if isinstance(source, Combination):
+        return source, ()
+    if isinstance(source, str | PathLike):
+        source = Fitted.load(source)
+    if not isinstance(source, Fitted):
         raise BadOption(
             "combination is a file written by 'wherefrom optimus', a Fitted or"
-            f" a Combination, not {type(given).__name__}."
+            f" a Combination, not {type(source).__name__}."
         )
     layers = case.attention(scores=False)
-    if (given.layers, given.heads) != (len(layers), len(layers[0])):
+    if (source.layers, source.heads) != (len(layers), len(layers[0])):
         raise BadOption(
-            f"The combination was fitted on a model of {given.layers} layers with"
-            f" {given.heads} heads ({given.model}); this one has"
+            f"The combination was fitted on a model of {source.layers} layers with"
+            f" {source.heads} heads ({source.model}); this one has"
             f" {len(layers)} with {len(layers[0])}. Fit one for this model with 'wherefrom optimus'."
         )
     notes = [
-        f"Fitted on {given.texts} texts by {given.metric}: mean {given.score:.4g}, the baseline {given.baseline:.4g}."
+        f"Fitted on {source.texts} texts by {source.metric}: mean {source.score:.4g},"
+        f" the baseline {source.baseline:.4g}."
     ]
-    if given.fingerprint != known_fingerprint(case.model):
+    if source.fingerprint != known_fingerprint(case.model):
         notes.append(
-            f"The combination was fitted on another model ({given.model}) of the same shape; it may not suit this one."
+            f"The combination was fitted on another model ({source.model}) of the same shape; it may not suit this one."
         )
-    if given.level != case.level:
-        notes.append(f"The combination was fitted by {given.level}, and is used by {case.level}.")
-    return given.combination, tuple(notes)
+    if source.level != case.level:
+        notes.append(f"The combination was fitted by {source.level}, and is used by {case.level}.")
+    return source.combination, tuple(notes)

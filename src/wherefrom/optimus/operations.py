@@ -38,8 +38,8 @@ def weights_of(combination: Combination, layers: Sequence[Tensor], read: Tensor)
     layer: Reduction = combination.layer
     if isinstance(layer, int):  # the others are not looked at
         layers, layer = layers[layer : layer + 1], 0
-    (found,) = _groups(layers, read.double().cpu(), [combination.head], [layer])
-    return found[0, 0, MATRICES.index(combination.matrix)]
+    (weights,) = _groups(layers, read.double().cpu(), [combination.head], [layer])
+    return weights[0, 0, MATRICES.index(combination.matrix)]
 
 
 def _groups(
@@ -47,7 +47,7 @@ def _groups(
 ) -> Iterator[Tensor]:
     """As many heads together as there is room for. (head operation, layer operation, matrix operation, token)"""
     together = max(1, ROOM // ((len(each) + len(layers)) * layers[0].shape[-1] ** 2))
-    numbered = [one for one in heads if isinstance(one, int)]
+    numbered = [head for head in heads if isinstance(head, int)]
     if "mean" in heads:
         yield _vectors(_over_layers(_matrices([layer.mean(0, keepdim=True) for layer in layers]), each), read)
     if "multi" in heads:
@@ -64,7 +64,7 @@ def _matrices(layers: Sequence[Tensor]) -> Tensor:
 def _over_layers(matrices: Tensor, each: Sequence[Reduction]) -> list[Tensor]:
     """(head operation, layer, query, key) -> (head operation, query, key) for every layer operation"""
     special = {"mean": lambda: matrices.mean(1), "multi": lambda: _product(matrices.unbind(1))}
-    return [matrices[:, one] if isinstance(one, int) else special[one]() for one in each]
+    return [matrices[:, layer] if isinstance(layer, int) else special[layer]() for layer in each]
 
 
 def _product(matrices: Sequence[Tensor], *, rescaled: bool = False) -> Tensor:
@@ -93,7 +93,7 @@ def _of_products(layers: Sequence[Tensor], each: Sequence[Reduction]) -> list[Te
         "mean": lambda: (logs - _peak(logs, (-3, -2, -1))).exp().mean(1),
         "multi": lambda: _product(alone.unbind(1), rescaled=True),
     }
-    return [alone[:, one] if isinstance(one, int) else special[one]() for one in each]
+    return [alone[:, choice] if isinstance(choice, int) else special[choice]() for choice in each]
 
 
 def _peak(logs: Tensor, over: tuple[int, ...]) -> Tensor:

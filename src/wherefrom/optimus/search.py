@@ -60,7 +60,7 @@ class Search(Candidates):
     """
 
     scores: Numbers  # (combination,)
-    aims: Sequence[TargetComponents]  # what was searched for
+    targets: Sequence[TargetComponents]  # what was searched for
     asked: tuple[int, int] | None = None  # units that were asked, and all; None if all had to be
 
     @property
@@ -73,63 +73,66 @@ class Search(Candidates):
         # JSON has no NaN; and what some of the units say is no score that anybody could find again
         ended_early = self.ended_early
         scores = [None if ended_early or math.isnan(score) else score for score in self.scores.tolist()]
-        found: dict[str, object] = {
+        report: dict[str, object] = {
             "by": metric,
             "chosen": str(self.combinations[best]),
             "score": scores[best],
             "baseline": str(self.combinations[0]),
             "baseline_score": scores[0],
             "candidates": len(scores),
-            "labels": [" and ".join(dict.fromkeys(target.label for target in aim)) for aim in self.aims],
+            "labels": [" and ".join(dict.fromkeys(component.label for component in target)) for target in self.targets],
         }
         if self.asked is not None:
-            found |= {"asked": self.asked[0], "units": self.asked[1]}
-        return {**found, "scores": self._table(scores)} if every else found
+            report |= {"asked": self.asked[0], "units": self.asked[1]}
+        return {**report, "scores": self._table(scores)} if every else report
 
     def _table(self, scores: Sequence[float | None]) -> dict[str, object]:
         """For each kind of matrix its operations, and for each matrix operation the scores as (head, layer)."""
         by_place = dict(zip(self.combinations, scores, strict=True))
-        found: dict[str, object] = {}
-        for raw in dict.fromkeys(one.raw for one in self.combinations):
+        table: dict[str, object] = {}
+        for raw in dict.fromkeys(combination.raw for combination in self.combinations):
             heads, layers = (
-                list(dict.fromkeys(of(one) for one in self.combinations if one.raw == raw)) for of in _REDUCTIONS
+                list(dict.fromkeys(of(combination) for combination in self.combinations if combination.raw == raw))
+                for of in _REDUCTIONS
             )
             numbers = {o: [[by_place[Combination(raw, h, m, o)] for m in layers] for h in heads] for o in MATRICES}
-            found[raw] = {"heads": heads, "layers": layers, "scores": numbers}
-        return found
+            table[raw] = {"heads": heads, "layers": layers, "scores": numbers}
+        return table
 
 
 def search(case: Case, select: Select, raw: RawChoice, metric: ConfiguredMetric, *, stop: Stop = "never") -> Search:
     """Every combination's score on one text; with early stopping, that of those which were left (see `stopping`)."""
-    own = all_candidates(case, raw)
-    aims = searched(case, select)
+    candidates = all_candidates(case, raw)
+    targets = searched(case, select)
     others = (
         [all_candidates(other, raw).weights for other in case.component_cases if other is not case]
-        if len(aims[0]) > 1
+        if len(targets[0]) > 1
         else []
     )
-    whole = own.weights + sum(others, torch.zeros_like(own.weights))
-    ended = None if stop == "never" else _stopped(case, whole, aims, metric, stop)
-    asked = None if ended is None else (int(ended.asked.sum()), len(ended.asked))
+    whole = candidates.weights + sum(others, torch.zeros_like(candidates.weights))
+    ended = None if stop == "never" else _stopped(case, whole, targets, metric, stop)
+    queried = None if ended is None else (int(ended.asked.sum()), len(ended.asked))
     if ended is None or ended.asked.all():  # then every answer is there, also for those that were dropped
-        return Search(own.combinations, own.weights, scores_of(case, whole, aims, metric), aims, asked)
-    return Search(own.combinations, own.weights, ended.totals, aims, asked)
+        return Search(
+            candidates.combinations, candidates.weights, scores_of(case, whole, targets, metric), targets, queried
+        )
+    return Search(candidates.combinations, candidates.weights, ended.totals, targets, queried)
 
 
 def _stopped(
-    case: Case, weights: Tensor, aims: Sequence[TargetComponents], metric: ConfiguredMetric, stop: Stop
+    case: Case, weights: Tensor, targets: Sequence[TargetComponents], metric: ConfiguredMetric, stop: Stop
 ) -> EndedSearch:
     """Ask about some units at a time, until it is clear which weighting is the best. (combination, unit)"""
     asker, before = case.passes.asker, case.passes.asker.rows
     asker.know(case.encoding, case.logits)
     keep = shared_questions(metric, _special_units(case))
-    whole = [float(joint_probability(aim, case.logits[None]).item()) for aim in aims]
+    whole = [float(joint_probability(target, case.logits[None]).item()) for target in targets]
 
     def ask(units: Indices) -> Numbers:
         questions = note_questions(case.encoding, case.level, keep[units], metric, asker)
         asker.run()
         logits = questions.asked.logits
-        return np.stack([questions.answers(metric, aim, case.logits, logits).drops for aim in aims])
+        return np.stack([questions.answers(metric, target, case.logits, logits).drops for target in targets])
 
     slopes = Slopes(*metric.metric.slopes(np.compress(~_special_units(case), weights.numpy(), axis=1)))
     ended = ask_until_clear(slopes, ask, stop=stop, whole=whole, step=step_of(len(keep), len(case.encoding)))
@@ -140,13 +143,13 @@ def _stopped(
 def all_candidates(case: Case, raw: RawChoice) -> Candidates:
     """All combinations on one text, from one recorded pass."""
     kinds: list[Raw] = ["A", "A*"] if raw == "both" else [raw]
-    found: list[Combination] = []
+    made: list[Combination] = []
     weights: list[Tensor] = []
     for kind in reversed(kinds):  # A* first: where its pass is made, A needs none of its own
         layers = matrices(case, kind)
-        found[:0] = combinations(kind, len(layers), len(layers[0]))
+        made[:0] = combinations(kind, len(layers), len(layers[0]))
         weights.insert(0, settled(case, all_weights(layers, case.row_read, kind)))
-    return Candidates(found, torch.cat(weights))
+    return Candidates(made, torch.cat(weights))
 
 
 def matrices(case: Case, raw: Raw) -> list[Tensor]:
@@ -236,13 +239,13 @@ def check_stop(stop: Stop, metric: ConfiguredMetric, fallback: Fallback, *, all_
 
 def faithfulness(metric: str) -> ConfiguredMetric:
     """A metric that can choose: one that asks the model, and needs nothing but the scores."""
-    found = ConfiguredMetric.read(metric)
-    if not _can_choose(found.choice.row):
+    configured = ConfiguredMetric.read(metric)
+    if not _can_choose(configured.choice.row):
         known = [row.name for row in all_metrics() if _can_choose(row)]
         raise BadOption(
             f"{metric} does not ask the model, so it cannot say what is faithful. Choose by one of: {', '.join(known)}."
         )
-    return found
+    return configured
 
 
 def _can_choose(row: Metric) -> bool:
@@ -252,62 +255,62 @@ def _can_choose(row: Metric) -> bool:
 def scores_of(
     case: Case,
     weights: Tensor,
-    aims: Sequence[TargetComponents],
+    targets: Sequence[TargetComponents],
     metric: ConfiguredMetric,
     *,
     rationale: Flags | None = None,
 ) -> Numbers:
-    """What the metric says of each weighting: the mean over the aims, NaN where it is not defined. (candidate, unit) ->
-    (candidate,)
+    """The metric's value of each weighting: the mean over the targets, NaN where it is not defined.
+    (candidate, unit) -> (candidate,)
     """
     asker, numbers = case.passes.asker, weights.numpy()
     before = asker.rows
     if metric.choice.row.grades_many:
-        values = _graded_together(case, numbers, aims, metric)
+        values = _graded_together(case, numbers, targets, metric)
     else:
-        values = _graded_one_by_one(case, numbers, aims, metric, rationale)
+        values = _graded_one_by_one(case, numbers, targets, metric, rationale)
     case.own_count.forwards += asker.rows - before
-    found: Numbers = values.mean(0)
-    return found
+    means: Numbers = values.mean(0)
+    return means
 
 
 def _graded_one_by_one(
-    case: Case, weights: Numbers, aims: Sequence[TargetComponents], metric: ConfiguredMetric, rationale: Flags | None
+    case: Case, weights: Numbers, targets: Sequence[TargetComponents], metric: ConfiguredMetric, rationale: Flags | None
 ) -> Numbers:
-    """Every weighting is an explanation with questions of its own. (candidate, unit) -> (aim, candidate)"""
+    """Every weighting is an explanation with questions of its own. (candidate, unit) -> (target, candidate)"""
     special = _special_units(case)
     tasks = [
-        GradingTask(case.encoding, case.level, aim, case.logits, Evidence(row, special, rationale=rationale))
-        for aim in aims
+        GradingTask(case.encoding, case.level, target, case.logits, Evidence(row, special, rationale=rationale))
+        for target in targets
         for row in weights
     ]
     grades = grade(tasks, [metric], case.passes.asker)
-    values = np.array([np.nan if one.value is None else one.value for (one,) in grades])
-    return values.reshape(len(aims), len(weights))
+    values = np.array([np.nan if result.value is None else result.value for (result,) in grades])
+    return values.reshape(len(targets), len(weights))
 
 
 def _graded_together(
-    case: Case, weights: Numbers, aims: Sequence[TargetComponents], metric: ConfiguredMetric
+    case: Case, weights: Numbers, targets: Sequence[TargetComponents], metric: ConfiguredMetric
 ) -> Numbers:
-    """One set of questions serves all weightings, and the metric scores them in one call. (candidate, unit) -> (aim,
+    """One set of questions serves all weightings, and the metric scores them in one call. (candidate, unit) -> (target,
     candidate)
     """
     try:
-        answers = shared_answers(case, aims, metric)
+        answers = shared_answers(case, targets, metric)
     except NotDefined:
-        return np.full((len(aims), len(weights)), np.nan)
+        return np.full((len(targets), len(weights)), np.nan)
     scores = np.compress(~_special_units(case), weights, axis=1)  # rows stay contiguous: metrics sum over units
-    return np.stack([score_many(scores, metric, one) for one in answers])
+    return np.stack([score_many(scores, metric, answer) for answer in answers])
 
 
-def shared_answers(case: Case, aims: Sequence[TargetComponents], metric: ConfiguredMetric) -> list[Answers]:
-    """The model's answers to the questions that serve all weightings of a text, towards each aim."""
+def shared_answers(case: Case, targets: Sequence[TargetComponents], metric: ConfiguredMetric) -> list[Answers]:
+    """The model's answers to the questions that serve all weightings of a text, towards each target."""
     asker = case.passes.asker
     asker.know(case.encoding, case.logits)
     questions = _questions(case, metric)
     asker.run()
-    logits = questions.asked.logits  # once for all aims
-    return [questions.answers(metric, aim, case.logits, logits) for aim in aims]
+    logits = questions.asked.logits  # once for all targets
+    return [questions.answers(metric, target, case.logits, logits) for target in targets]
 
 
 def announce_questions(case: Case, metric: ConfiguredMetric) -> None:

@@ -30,7 +30,7 @@ PASS = 256  # tokens that a forward pass should have at least: smaller ones cost
 WIDTH = 2.0  # standard deviations; how it was chosen is said in docs/studies/optimus.md
 SUM_TOLERANCE = 1e-12  # sums in another order may differ by this much, so candidates this close stay
 
-# The effects of hiding each of these units, by the number it has among all that can be asked. (aim, unit)
+# The effects of hiding each of these units, by the number it has among all that can be asked. (target, unit)
 AskEffects = Callable[[Indices], Numbers]
 
 
@@ -42,7 +42,7 @@ class Slopes:
     rising: Numbers  # where it rises
 
     def added(self, effects: Numbers, units: Indices | Flags) -> Numbers:
-        """What some units add to every combination, the mean over aims. (aim, unit) -> (combination,)"""
+        """What some units add to every combination, the mean over targets. (target, unit) -> (combination,)"""
         falls, rises = effects.clip(min=0).mean(0), (-effects).clip(min=0).mean(0)  # (unit,)
         # Row by row, not as a matrix product: combinations with equal rows must get equal sums.
         total: Numbers = (self.falling[:, units] * falls + self.rising[:, units] * rises).sum(-1)
@@ -52,21 +52,21 @@ class Slopes:
         """The least that these units can add to the best combination beyond each other one, whatever they do.
         (combination,)
 
-        whole: the probability of each aim with the whole text. What a unit adds is linear on either side of no effect,
-            so that its least is at one of the two ends, or none.
+        whole: the probability of each target with the whole text. What a unit adds is linear on either side of no
+            effect, so its minimum is at one of the two ends, or zero.
         """
         falls, rises = (side[best, units] - side[:, units] for side in (self.falling, self.rising))
-        by_aim = [np.minimum(np.minimum(falls * p, rises * (1 - p)), 0).sum(-1) for p in whole]
-        found: Numbers = np.mean(by_aim, 0)
-        return found
+        by_target = [np.minimum(np.minimum(falls * p, rises * (1 - p)), 0).sum(-1) for p in whole]
+        leads: Numbers = np.mean(by_target, 0)
+        return leads
 
     def deviation(self, best: int, units: Flags) -> Numbers:
         """The standard deviation of what these units add to the best combination beyond each other one, for effects of
         size one. (combination,)
         """
         lead = self.falling[best, units] - self.falling[:, units]
-        found: Numbers = np.sqrt(np.square(lead).sum(-1))
-        return found
+        deviations: Numbers = np.sqrt(np.square(lead).sum(-1))
+        return deviations
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,26 +90,26 @@ def ask_until_clear(
 ) -> EndedSearch:
     """Ask units until one combination is left, or all were asked.
 
-    whole: the probability of each aim with the whole text. step: how many units are asked at a time.
+    whole: the probability of each target with the whole text. step: how many units are asked at a time.
     """
     combinations, units = slopes.falling.shape
-    left, asked = np.ones(combinations, dtype=np.bool_), np.zeros(units, dtype=np.bool_)
+    left, queried = np.ones(combinations, dtype=np.bool_), np.zeros(units, dtype=np.bool_)
     totals: Numbers = np.zeros(combinations)
-    while not asked.all():
-        disagreement = np.where(asked, -1.0, slopes.falling[left].std(0))
-        following = np.argsort(-disagreement, kind="stable")[: min(step, int((~asked).sum()))]
+    while not queried.all():
+        disagreement = np.where(queried, -1.0, slopes.falling[left].std(0))
+        following = np.argsort(-disagreement, kind="stable")[: min(step, int((~queried).sum()))]
         effects = ask(following)
-        totals, asked[following] = totals + slopes.added(effects, following), True
+        totals, queried[following] = totals + slopes.added(effects, following), True
         best = int(np.where(left, totals, -np.inf).argmax())
         lead = totals[best] - totals
         if stop == "certain":
-            left &= lead + slopes.least_lead(best, whole, ~asked) <= SUM_TOLERANCE
+            left &= lead + slopes.least_lead(best, whole, ~queried) <= SUM_TOLERANCE
         elif stop == "likely":
             size = float(np.sqrt(np.square(effects.mean(0)).mean()))
-            left &= lead <= width * size * slopes.deviation(best, ~asked) + SUM_TOLERANCE
+            left &= lead <= width * size * slopes.deviation(best, ~queried) + SUM_TOLERANCE
         if _alike(slopes, left):
             break
-    return EndedSearch(np.where(left, totals, np.nan), asked)
+    return EndedSearch(np.where(left, totals, np.nan), queried)
 
 
 def _alike(slopes: Slopes, left: Flags) -> bool:

@@ -32,30 +32,32 @@ class Winner:
     report: dict[str, Any]  # plain data
 
 
-def candidates_of(asked: object) -> list[Configured[Method]]:
+def candidates_of(names_or_set: object) -> list[Configured[Method]]:
     """ "representative", "all", or methods as `name:option=value`, in a list or between commas."""
-    if asked == "all":
-        asked = [row.name for row in all_methods() if row.family not in NO_CANDIDATES and row.other_name() is None]
-    names = _names("candidates", methods_in("candidates") if asked == "representative" else asked)
-    found = [choose("method", name) for name in names]
-    for choice in found:
+    if names_or_set == "all":
+        names_or_set = [
+            row.name for row in all_methods() if row.family not in NO_CANDIDATES and row.other_name() is None
+        ]
+    names = _names("candidates", methods_in("candidates") if names_or_set == "representative" else names_or_set)
+    candidates = [choose("method", name) for name in names]
+    for choice in candidates:
         if choice.row.family == "selection":
             raise BadOption(f"{choice.row.name} chooses among methods, so it is no candidate itself.")
-    return without_twins(found)
+    return without_twins(candidates)
 
 
 def reads_of(options: Mapping[str, Any]) -> set[Reads]:
     """What all candidates together read."""
-    found: set[Reads] = {"answers"}
+    reads: set[Reads] = {"answers"}
     for choice in candidates_of(options["candidates"]):
-        found |= choice.row.needs(choice.options)
-    return found
+        reads |= choice.row.needs(choice.options)
+    return reads
 
 
-def judges_of(asked: object, metric: ConfiguredMetric) -> list[ConfiguredMetric]:
+def judges_of(names: object, metric: ConfiguredMetric) -> list[ConfiguredMetric]:
     """The metrics that grade what another one chose; that one is left out."""
-    found = [ConfiguredMetric.read(name) for name in _names("judges", asked)]
-    others = [judge for judge in found if judge.choice.row is not metric.choice.row]
+    judges = [ConfiguredMetric.read(name) for name in _names("judges", names)]
+    others = [judge for judge in judges if judge.choice.row is not metric.choice.row]
     if not others:
         raise BadOption(f"What {metric.choice.asked} chooses is graded by another metric: name at least one in judges.")
     return others
@@ -78,13 +80,13 @@ def find_best(
 
     cases: one for every component of the target.
     """
-    given, failed = _explained(cases, candidates)
-    if not given:
+    explained, failed = _explained(cases, candidates)
+    if not explained:
         reasons = "; ".join(f"{name}: {why}" for name, why in failed.items())
         raise WherefromError(f"No candidate could explain this text. {reasons}")
-    case, names = cases[0], list(given)
-    targets = tuple(one.target for one in cases)
-    scores = torch.stack([_added_up(components) for components in given.values()])  # (candidate, unit)
+    case, names = cases[0], list(explained)
+    targets = tuple(component.target for component in cases)
+    scores = torch.stack([_added_up(components) for components in explained.values()])  # (candidate, unit)
     values = scores_of(case, scores, [targets], metric)  # (candidate,)
     first = chosen(values, metric)
     falling = np.where(np.isnan(values), np.inf, values if metric.choice.row.better == "lower" else -values)
@@ -107,35 +109,41 @@ def find_best(
         "grades": dict(zip((names[place] for place in order), grades, strict=True)),
         "failed": failed,
     }
-    return Winner(names[first], given[names[first]], report)
+    return Winner(names[first], explained[names[first]], report)
 
 
 def _explained(
     cases: Sequence[Case], candidates: Sequence[Configured[Method]]
 ) -> tuple[dict[str, list[Attribution]], dict[str, str]]:
     """Every candidate's scores by unit, for every component; and why some could not explain this text."""
-    given: dict[str, list[Attribution]] = {}
+    explained: dict[str, list[Attribution]] = {}
     failed: dict[str, str] = {}
     for choice in candidates:
         try:
-            found = attributions(cases, choice.row, choice.options)
+            by_method = attributions(cases, choice.row, choice.options)
         except WherefromError as error:
             failed[choice.asked] = str(error)
             continue
         # Layers stay where they can: by token. `flow` would hold on to the case.
         by_unit = [
-            one.scores if case.level == "token" else unit_scores(case, choice.row, one)
-            for case, one in zip(cases, found, strict=True)
+            attribution.scores if case.level == "token" else unit_scores(case, choice.row, attribution)
+            for case, attribution in zip(cases, by_method, strict=True)
         ]
-        given[choice.asked] = [
-            replace(one, scores=scores, flow=None) for one, scores in zip(found, by_unit, strict=True)
+        explained[choice.asked] = [
+            replace(attribution, scores=scores, flow=None)
+            for attribution, scores in zip(by_method, by_unit, strict=True)
         ]
-    return given, failed
+    return explained, failed
 
 
 def _added_up(components: Sequence[Attribution]) -> Tensor:
     """The components added up, and layers if there are any. (unit,)"""
-    return torch.stack([one.scores.sum(0) if one.scores.ndim == 2 else one.scores for one in components]).sum(0)
+    return torch.stack(
+        [
+            attribution.scores.sum(0) if attribution.scores.ndim == 2 else attribution.scores
+            for attribution in components
+        ]
+    ).sum(0)
 
 
 def _judged(case: Case, targets: Any, scores: Tensor, judges: Sequence[ConfiguredMetric]) -> list[list[float | None]]:
@@ -148,7 +156,7 @@ def _judged(case: Case, targets: Any, scores: Tensor, judges: Sequence[Configure
     before = asker.rows
     grades = grade(jobs, judges, asker)
     case.own_count.forwards += asker.rows - before
-    return [[one.value for one in row] for row in grades]
+    return [[result.value for result in row] for row in grades]
 
 
 def _or_none(value: Any) -> float | None:

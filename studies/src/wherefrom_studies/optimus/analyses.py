@@ -192,10 +192,10 @@ def combination_grades(
                 names = [str(one) for one in found.combinations]
                 shown = explanation_of([case], find_method("optimus"), {}, [Attribution(found.weights[0])])
                 flags = marked(shown, spans)
-                aims = searched(case, "prime" if target is None else "label")
+                targets = searched(case, "prime" if target is None else "label")
                 for metric in metrics:
                     configured = ConfiguredMetric.read(metric)
-                    values[metric][place].append(scores_of(case, found.weights, aims, configured, rationale=flags))
+                    values[metric][place].append(scores_of(case, found.weights, targets, configured, rationale=flags))
     if not names:
         raise EmptyText("There is nothing to grade: give at least one text, with the spans that people marked.")
     order = sorted({place for place, _, _ in asked})

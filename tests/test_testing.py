@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from task_table import ASKED, model_of
 from tiny_models import CHEAP, CONFIGS, make_model, tiny
 from torch import Tensor
 
@@ -21,8 +22,10 @@ from wherefrom.case.case import Attribution, Case
 from wherefrom.core.arrays import Flags
 from wherefrom.errors import NotSeen
 from wherefrom.grading.evidence import Answers, Evidence
+from wherefrom.model.tasks.call import NetworkCall
+from wherefrom.model.tasks.classification import Classification
 from wherefrom.registry import all_families, all_methods, all_metrics, find_method, method, metric
-from wherefrom.testing import LawBroken, check_family, check_method, check_metric
+from wherefrom.testing import LawBroken, check_family, check_method, check_metric, check_task
 
 
 @pytest.fixture(autouse=True)
@@ -304,3 +307,66 @@ def test_a_model_that_answers_otherwise_when_it_is_looked_at() -> None:
     )
     with pytest.raises(LawBroken, match="looking inside does not change the answer"):
         check_family(Model(bert))
+
+
+# ---- tasks
+
+
+@pytest.mark.parametrize("name", [name for name in ASKED if name != "a function"])
+def test_our_tasks(name: str) -> None:
+    _, text = ASKED[name]
+    longer = (f"{text[0]} and dull", text[1]) if isinstance(text, tuple) else f"a dull {text}"
+    check_task(model_of(name), [text, longer])
+
+
+def another(self: Any, model: Any, spec: Any, logits: Tensor, encoding: Any) -> Any:
+    return [] if spec is not None else self.others(model, self.predicted(model, logits, encoding))
+
+
+def depends_on_batch(self: Any, output: Any, inputs: Any, positions: Any) -> Tensor:
+    logits: Tensor = output.logits
+    return logits * len(logits)
+
+
+def wrong_order(self: Any, output: Any, inputs: Any, positions: Any) -> Tensor:
+    logits: Tensor = output.logits
+    return logits * (-1 if len(logits) > 1 else 1)
+
+
+def forgets_vectors(self: Any, model: Any, inputs: Any, embeddings: Any) -> NetworkCall:
+    return NetworkCall(dict(inputs), ())
+
+
+def doubles_vectors(self: Any, model: Any, inputs: Any, embeddings: Any) -> NetworkCall:
+    return NetworkCall(dict(inputs), ((inputs["input_ids"], None if embeddings is None else embeddings * 2),))
+
+
+def hooked(self: Any, model: Any, target: Any) -> Any:
+    model.network.module.register_forward_hook(lambda *_: None)
+    return []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "law"),
+    [
+        ({}, None),
+        ({"logits": wrong_order}, "the same target and prediction in a list"),
+        ({"logits": depends_on_batch}, "the same probability in a list"),
+        ({"targets": another}, "without a target, the prediction is explained"),
+        ({"probabilities": lambda *_: {"a": 1.5}}, "probabilities are between zero and one"),
+        ({"probabilities": lambda *_: {"a": 0.8, "b": 0.8}}, "exclude each other sum to at most one"),
+        ({"restored": lambda self, model, *_: [model.target(1), model.target(0)]}, "a restored target has the same"),
+        ({"others": lambda self, model, target: [target]}, "the other classes differ from the target"),
+        ({"call": forgets_vectors}, "hiding hides"),
+        ({"call": doubles_vectors}, "the words' own vectors give the same answer"),
+        ({"others": hooked}, "the model is left unchanged"),
+    ],
+)
+def test_a_task_that_breaks_a_law(wrong: dict[str, Any], law: str | None) -> None:
+    task: Any = type("Toy", (Classification,), wrong)(name="toy")
+    model = Model(replace(make_model("bert", dtype=torch.float64), task=task))
+    if law is None:
+        check_task(model, ["a great film", "dull"])
+        return
+    with pytest.raises(LawBroken, match=f"toy: .*{law}"):
+        check_task(model, ["a great film", "dull"])

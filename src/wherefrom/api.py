@@ -58,7 +58,7 @@ Texts = list[TextOrPair] | list[str] | list[tuple[str, str]] | Iterator[Any] | S
 
 
 class Model:
-    """A text model that can be asked why; `wherefrom.load` makes one.
+    """A text model whose decisions can be explained; `wherefrom.load` returns one.
 
     Example:
         ```python
@@ -76,8 +76,8 @@ class Model:
         return self.text_model.labels
 
     def __repr__(self) -> str:
-        told = f"labels={self.labels}" if self.text_model.task.has_labels else f"task={self.text_model.task.name!r}"
-        return f"wherefrom.Model({self.text_model.name!r}, {told})"
+        summary = f"labels={self.labels}" if self.text_model.task.has_labels else f"task={self.text_model.task.name!r}"
+        return f"wherefrom.Model({self.text_model.name!r}, {summary})"
 
     @overload
     def explain(
@@ -130,14 +130,14 @@ class Model:
         long: LongTexts = "cut",
         **options: Any,
     ) -> Explanation | list[Explanation]:
-        """Which tokens made the model decide so.
+        """Explain which tokens a decision comes from.
 
         Args:
             text: one text, a (text, pair) tuple, or several of them in a list, a generator, a pandas Series or a numpy
                 array, which are batched and give a list.
             method: a name from `wherefrom methods`; or "auto", the task's default (`attn_lrp` for most), or where
-                that cannot look into this model, the first of its stand-ins that can. `Explanation.method` says which
-                it was, and a note says so where it was not the first choice.
+                that cannot look into this model, the first of its alternatives that can. `Explanation.method` is the
+                method used, and a note says so where it was not the first choice.
             target: the label, or its number, that is explained; the predicted one unless given. A tuple of two explains
                 why one rather than the other. For language models a token, or a continuation of several (see
                 `Model.generate_and_explain`), whose scores are added up; for token classification an entity, as
@@ -145,12 +145,12 @@ class Model:
                 the context. A list of targets gives one explanation for each, from the same passes:
                 `Model.predicted` lists all predicted labels.
             level: "token", "word" or "sentence".
-            check: put the explanation to the test, too: the strongest units are hidden, and as many at random, and the
-                model is asked. `Explanation.check` says what it answered. At most 40 short rows for each text. Unless
+            check: check the explanation, too: the strongest units are hidden, and as many at random, and the outputs
+                are compared. The result is in `Explanation.check`. At most 40 short rows for each text. Unless
                 given, one text is checked in a notebook, where its view shows the verdict, and none elsewhere.
             units: spans of characters that are scored as wholes: (start, end) in the text, or (start, end, 1) in its
-                pair. Words that lie in none of them are units by themselves. In place of a level.
-            long: what becomes of a text that is longer than the model reads. "cut": the rest is not explained, and a
+                pair. Words outside of them are units, too. Instead of a level.
+            long: how a text that is longer than the model reads is treated. "cut": the rest is not explained, and a
                 `TextWasCut` warning says so. "windows": it is read in overlapping windows, a token's score is the mean
                 over those that it is in, and a note says which window decided; for models with labels.
             **options: the method's own.
@@ -184,9 +184,9 @@ class Model:
             if isinstance(target, list) or units is not None:
                 raise BadOption("Windows take one target and no units of the caller's own: leave long='windows' out.")
 
-            def in_windows(one: Any) -> Explanation:
-                found = explain_windows(model, one, target, chosen_method, chosen_options, level)
-                return found or self.explain(one, method, target, level, check=check, **options)
+            def in_windows(text_or_pair: Any) -> Explanation:
+                explanation = explain_windows(model, text_or_pair, target, chosen_method, chosen_options, level)
+                return explanation or self.explain(text_or_pair, method, target, level, check=check, **options)
 
             return in_windows(text) if several is None else ExplanationList(map(in_windows, several))
         if isinstance(target, list):
@@ -199,37 +199,37 @@ class Model:
                     )
                 )
         encodings = [self._read(text, units)] if several is None else self._read_all(several)
-        found = explain_texts(model, encodings, target, chosen_method, chosen_options, level, check=tested)
-        return found[0] if several is None else ExplanationList(found)
+        explanations = explain_texts(model, encodings, target, chosen_method, chosen_options, level, check=tested)
+        return explanations[0] if several is None else ExplanationList(explanations)
 
-    def _explain_automatically(self, text: Any, **asked: Any) -> Explanation | list[Explanation]:
+    def _explain_automatically(self, text: Any, **arguments: Any) -> Explanation | list[Explanation]:
         """The explanation by the first of the task's methods that can look into the model."""
         first, *others = auto_methods(self.text_model.task.name)
         refused: NotSeen | None = None
         for name in (first, *others):
             try:
-                found: Explanation | list[Explanation] = self.explain(text, name, **asked)
+                result: Explanation | list[Explanation] = self.explain(text, name, **arguments)
             except NotSeen as error:
                 refused = refused or error
                 continue
             if refused is None:
-                return found
+                return result
             note = f"Explained by {name}, because {first} cannot be used with this model: {refused}"
-            if isinstance(found, Explanation):
-                return replace(found, notes=(*found.notes, note))
-            return ExplanationList(replace(one, notes=(*one.notes, note)) for one in found)
+            if isinstance(result, Explanation):
+                return replace(result, notes=(*result.notes, note))
+            return ExplanationList(replace(explanation, notes=(*explanation.notes, note)) for explanation in result)
         assert refused is not None
         raise refused
 
     def _read_all(self, texts: Iterable[TextOrPair]) -> list[Encoding]:
         """Every text of a list; one that is empty is named by its place in it, from 0 as Python counts."""
-        found = []
+        encodings = []
         for place, text in enumerate(texts):
             try:
-                found.append(self._read(text, None))
+                encodings.append(self._read(text, None))
             except EmptyText as error:
                 raise EmptyText(f"Text number {place} of the list (counted from 0) is empty or blank.") from error
-        return found
+        return encodings
 
     def predicted(self, text: TextOrPair) -> list[str]:
         """The labels that the model predicts.
@@ -250,8 +250,8 @@ class Model:
         model, encoding = subject.model, subject.encoding
         (cases,) = make_cases(model, [encoding], [None])
         logits = cases[0].logits
-        found = model.task.predicted_labels(model, logits, encoding)
-        return found or [model.task.predicted(model, logits, encoding).label]
+        labels = model.task.predicted_labels(model, logits, encoding)
+        return labels or [model.task.predicted(model, logits, encoding).label]
 
     def explain_entities(
         self, text: str, method: str = AUTO, level: Level = "token", *, check: bool = False, **options: Any
@@ -271,8 +271,8 @@ class Model:
 
         Example:
             ```python
-            for one in model.explain_entities("Angela Merkel met Barack Obama in Berlin."):
-                print(one.target, one.probability, one.top(3))
+            for entity in model.explain_entities("Angela Merkel met Barack Obama in Berlin."):
+                print(entity.target, entity.probability, entity.top(3))
             ```
         """
         model = self.text_model
@@ -282,8 +282,8 @@ class Model:
             )
         encoding = self._read(text)
         (cases,) = make_cases(model, [encoding], [None])
-        found: list[TargetSpec] = [*model.task.predicted_labels(model, cases[0].logits, encoding)]
-        return self.explain(text, method, found, level, check=check, **options) if found else []
+        targets: list[TargetSpec] = [*model.task.predicted_labels(model, cases[0].logits, encoding)]
+        return self.explain(text, method, targets, level, check=check, **options) if targets else []
 
     def compare(
         self,
@@ -301,21 +301,21 @@ class Model:
         progress: bool | None = None,
         units: Iterable[ChosenSpan] | None = None,
     ) -> Comparison:
-        """Every method's explanation of one text, graded by every metric. No question is put to the model twice.
+        """Explain one text by several methods and grade each explanation by every metric. No forward pass runs twice.
 
         Args:
             text: one text, or a (text, pair) tuple.
             methods: names from `wherefrom methods`, in a list or between commas, with options as `alti:norm=l2`; or
                 "default", eight of all families; "fast", all but the slow ones; "all". Of these, methods that cannot
-                explain this text are left out, and it is said so.
-            metrics: names from `wherefrom metrics`, likewise; "default" are four that ask different things.
+                explain this text are left out and listed in `Comparison.failed`.
+            metrics: names from `wherefrom metrics`, likewise; "default" are four of different groups.
             target: what is explained, as in `Model.explain`.
             level: "token", "word" or "sentence".
             rationale: (start, end) characters of what people marked in the text.
             rationale_pair: the same for its pair.
             answer: the right answer of a question, if it is known; else the predicted one is looked for.
             against: another model, for metrics that compare two; or a list of them, over which these take the mean.
-            check: put every explanation to its own test, which decides which methods are supported.
+            check: check every explanation, which decides which methods are supported.
             progress: None shows a bar where standard error is a terminal.
             units: spans of characters that are scored as wholes, as in `Model.explain`.
 
@@ -324,8 +324,8 @@ class Model:
 
         Example:
             ```python
-            found = model.compare("A fine film.", methods=["attcat", "alti", "random"], metrics=["aopc", "rft"])
-            found.show()
+            comparison = model.compare("A fine film.", methods=["attcat", "alti", "random"], metrics=["aopc", "rft"])
+            comparison.show()
             ```
         """
         level = _chosen_level(level, units)
@@ -356,7 +356,7 @@ class Model:
         answer: str | Sequence[Span] | None = None,
         progress: bool | None = None,
     ) -> Comparison:
-        """Grade explanations that are there already: ours, read from a file, or made by hand.
+        """Grade existing explanations: computed, read from a file, or written by hand.
 
         Args:
             explanation: one explanation, or several of one text.
@@ -375,23 +375,23 @@ class Model:
             ```
         """
         several = [explanation] if isinstance(explanation, Explanation) else explanation
-        given = list(several) if isinstance(several, Iterable) else []
-        if not given or not all(isinstance(one, Explanation) for one in given):
+        explanations = list(several) if isinstance(several, Iterable) else []
+        if not explanations or not all(isinstance(item, Explanation) for item in explanations):
             raise BadOption(f"Explanations are evaluated: one, or a list of several, not {type(explanation).__name__}.")
-        if len({(one.text, one.pair) for one in given}) != 1:
+        if len({(item.text, item.pair) for item in explanations}) != 1:
             raise BadOption("Give one explanation, or several of one text.")
         encoding = self.text_model.encode(
-            *((given[0].text,) if given[0].pair is None else (given[0].text, given[0].pair))
+            *((explanations[0].text,) if explanations[0].pair is None else (explanations[0].text, explanations[0].pair))
         )
-        if {one.level for one in given} == {"span"}:
-            first = given[0]
+        if {item.level for item in explanations} == {"span"}:
+            first = explanations[0]
             spans = zip(first.offsets, first.segment, strict=True)
             encoding = encoding.with_spans((*span, part) for span, part in spans if part >= 0)
         marked = None if rationale is None and rationale_pair is None else (rationale or (), rationale_pair or ())
         offered = self._offered(rationale=marked is not None, second=False)
         comparer = Comparer(self.text_model, (), chosen_metrics(metrics, offered=offered))
         with bar("asking", wanted=progress) as moved:
-            return comparer.evaluate(given, Query(encoding, None, marked, answer), progress=moved)
+            return comparer.evaluate(explanations, Query(encoding, None, marked, answer), progress=moved)
 
     def generate_and_explain(
         self,
@@ -403,11 +403,11 @@ class Model:
         rather_than: str | None = None,
         **options: Any,
     ) -> Generation:
-        """What a language model goes on with, or makes of a text, and what each of its tokens came from.
+        """Generate a continuation or an output, and explain each of its tokens.
 
         Args:
-            prompt: a text, which a causal model goes on with, and which a model with an encoder and a decoder (T5,
-                BART) translates or sums up; or the messages of a chat, each with a role and a content, which go through
+            prompt: a text, which a causal model continues, and which an encoder-decoder model (T5, BART) translates or
+                summarises; or the messages of a chat, each with a role and a content, which go through
                 the tokenizer's chat template. Tokens of the template count as special.
             method: a name from `wherefrom methods`.
             tokens: how many are generated at most, the likeliest each time.
@@ -423,8 +423,8 @@ class Model:
 
         Example:
             ```python
-            found = model.generate_and_explain("The keys to the cabinet", "attn_lrp", tokens=5)
-            found.show()
+            generation = model.generate_and_explain("The keys to the cabinet", "attn_lrp", tokens=5)
+            generation.show()
             ```
         """
         row = find_method(method)
@@ -475,7 +475,7 @@ class Model:
 
         Up to 12 units every set is tried, the small ones first. With more, units are hidden in the order of an
         explanation's scores until the decision changes, and those that are not needed are put back. Unless a method is
-        given, the scores are what the probability loses when each unit alone is hidden, which is asked anyway.
+        given, the scores are the drops in probability when each unit alone is hidden, which are computed anyway.
 
         Args:
             text: one text, or a (text, pair) tuple.
@@ -492,8 +492,8 @@ class Model:
 
         Example:
             ```python
-            found = model.flip("A gorgeous, witty film, but the plot drags.")
-            found.show()
+            flip = model.flip("A gorgeous, witty film, but the plot drags.")
+            flip.show()
             ```
         """
         if fill not in FILLS:
@@ -511,11 +511,11 @@ class Model:
             return flip(self.text_model, self._read(text, units), to, choice, depth, fill)
 
     def flow(self, text: TextOrPair, method: str = "alti", **options: Any) -> Flow:
-        """Where what each position holds came from, layer by layer.
+        """Follow which tokens the content of each position comes from, layer by layer.
 
         Args:
             text: one text, or a (text, pair) tuple.
-            method: one that hands on from token to token: alti, globenc, norms or attention_rollout.
+            method: one that follows tokens through the layers: alti, globenc, norms or attention_rollout.
             **options: the method's own.
 
         Returns:
@@ -532,8 +532,8 @@ class Model:
         (cases,) = make_cases(self.text_model, [encoding], [None], reads=row.needs(chosen))
         case = cases[0]
         with torch.inference_mode(False):
-            given = row(case, **chosen)
-        if not isinstance(given, Attribution) or given.flow is None:
+            attribution = row(case, **chosen)
+        if not isinstance(attribution, Attribution) or attribution.flow is None:
             raise BadOption(
                 f"{method} does not hand on from token to token, so it has no flow. Take"
                 " alti, globenc, norms or attention_rollout."
@@ -546,33 +546,33 @@ class Model:
             tokens=encoding.tokens,
             offsets=encoding.offsets,
             segment=encoding.segment,
-            layers=given.flow().double().cpu().numpy(),
+            layers=attribution.flow().double().cpu().numpy(),
             read=tuple(case.row_read.tolist()),
             method=method,
-            params=chosen | given.params,
+            params=chosen | attribution.params,
             prediction=written_value(output) if regression else case.target.label,
             probability=None if regression else output,
-            notes=given.notes,
+            notes=attribution.notes,
             model=self.text_model.name,
         )
 
     def _offered(self, *, rationale: bool, second: bool) -> set[Reference]:
         """What scores can be held against, beside the model itself."""
-        found: set[Reference] = set(self.text_model.task.offers(self.text_model))
+        references: set[Reference] = set(self.text_model.task.offers(self.text_model))
         if rationale:
-            found.add("rationale")
+            references.add("rationale")
         if second:
-            found.add("second")
-        return found
+            references.add("second")
+        return references
 
     def _read(self, text: Any, units: Iterable[ChosenSpan] | None = None) -> Encoding:
         parts = (text,) if isinstance(text, str) else text
         if not (isinstance(parts, tuple) and len(parts) in (1, 2) and all(isinstance(part, str) for part in parts)):
             if isinstance(parts, Mapping) and "role" in parts:
                 raise BadOption("The messages of a chat are explained by generate_and_explain(messages).")
-            given = "" if isinstance(parts, tuple) else f", not {type(parts).__name__}"
+            kind = "" if isinstance(parts, tuple) else f", not {type(parts).__name__}"
             raise BadOption(
-                f"A text is a str, or a (text, pair) tuple of two str{given}; several of them come in a list."
+                f"A text is a str, or a (text, pair) tuple of two str{kind}; several of them come in a list."
             )
         encoding = self.text_model.encode(*parts)
         if encoding.cut:
@@ -585,16 +585,16 @@ class Model:
         return encoding if units is None else encoding.with_spans(units)
 
 
-def _several(given: Any) -> list[Any] | None:
+def _several(texts: Any) -> list[Any] | None:
     """The texts of a list, a generator or a column; None where it is one text. A pair may be a list of two there."""
-    if isinstance(given, str | tuple):
+    if isinstance(texts, str | tuple):
         return None
-    if isinstance(given, bytes | Mapping | Set) or hasattr(given, "columns") or not isinstance(given, Iterable):
+    if isinstance(texts, bytes | Mapping | Set) or hasattr(texts, "columns") or not isinstance(texts, Iterable):
         raise BadOption(
             "A text is a str, or a (text, pair) tuple of two str; several of them come in a list, a generator, a pandas"
-            f" Series or a numpy array, not in a {type(given).__name__}."
+            f" Series or a numpy array, not in a {type(texts).__name__}."
         )
-    return [tuple(one) if isinstance(one, list) else one for one in given]
+    return [tuple(text) if isinstance(text, list) else text for text in texts]
 
 
 def _chosen_level(level: Level, units: Iterable[ChosenSpan] | None) -> Level:
@@ -607,9 +607,9 @@ def _chosen_level(level: Level, units: Iterable[ChosenSpan] | None) -> Level:
     return "span"
 
 
-def _other_models(given: Any) -> list[TextModel]:
+def _other_models(models: Any) -> list[TextModel]:
     """One model, or several in a list; a tuple is a model with its tokenizer."""
-    sources = [] if given is None else given if isinstance(given, list) else [given]
+    sources = [] if models is None else models if isinstance(models, list) else [models]
     return [(source if isinstance(source, Model) else load(source)).text_model for source in sources]
 
 
@@ -663,17 +663,17 @@ def load(
         ```
     """
     if is_function(source):
-        if any(one is not None for one in (device, dtype, task, pooling, template)) or multi_label:
+        if any(argument is not None for argument in (device, dtype, task, pooling, template)) or multi_label:
             raise BadOption(
                 "A function has no device, dtype, task, pooling or template that could be chosen: leave them out."
             )
         return Model(load_callable(source, tokenizer, labels=labels, outputs=outputs, spread=spread))
     if outputs is not None:
         raise BadOption("outputs says what the numbers of a function are; a model's own configuration says it of it.")
-    given = source if tokenizer is None else (source, tokenizer)
+    source_and_tokenizer = source if tokenizer is None else (source, tokenizer)
     return Model(
         load_model(
-            given,
+            source_and_tokenizer,
             device=device,
             dtype=dtype,
             task=task,

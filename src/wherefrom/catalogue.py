@@ -66,7 +66,7 @@ def _rows(kind: Kind, source: str, module: str) -> list[CatalogueRow]:
         return []
     tree = ast.parse(source)
     constants = _constants(tree)
-    found = []
+    rows = []
     for node in tree.body:
         if not isinstance(node, ast.FunctionDef | ast.ClassDef):
             continue
@@ -77,8 +77,8 @@ def _rows(kind: Kind, source: str, module: str) -> list[CatalogueRow]:
                 declared = {
                     word.arg: _literal(word.value, constants, otherwise=None) for word in decorator.keywords if word.arg
                 }
-                found.append(CatalogueRow(name, module, _options(node, constants), summary, declared))
-    return found
+                rows.append(CatalogueRow(name, module, _options(node, constants), summary, declared))
+    return rows
 
 
 def _options(node: ast.FunctionDef | ast.ClassDef, constants: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,15 +97,15 @@ def _options(node: ast.FunctionDef | ast.ClassDef, constants: Mapping[str, Any])
 
 
 def _constants(tree: ast.Module) -> dict[str, Any]:
-    """Names at the top of a module that stand for a plain value."""
-    found = {}
+    """The constants of a module with plain values."""
+    constants = {}
     for node in tree.body:
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             try:
-                found[node.targets[0].id] = ast.literal_eval(node.value)
+                constants[node.targets[0].id] = ast.literal_eval(node.value)
             except ValueError:
                 continue
-    return found
+    return constants
 
 
 def _literal(node: ast.expr, constants: Mapping[str, Any], *, otherwise: Any = ...) -> Any:

@@ -25,7 +25,7 @@ TOLERANCE = 1e-4  # of the largest number in a block's output; float32 gives abo
 
 
 def plain_answer(model: TextModel) -> Tensor:
-    """What the model answers when nobody looks inside. (class,)"""
+    """The model's logits without any recording. (class,)"""
     with torch.no_grad():
         return model.run(inputs_of(model.network, [model.encode(*_read_by(model))]), whole=True)[0]
 
@@ -106,14 +106,14 @@ def examine(model: Model, *, progress: Callable[[int, int], None] | None = None)
     tried: dict[str, str | None] = {}
     rows = all_methods()
     text, *second = _read_by(text_model)
-    given = (text, second[0]) if second else text
+    example = (text, second[0]) if second else text
     for number, row in enumerate(rows):
         if progress is not None:
             progress(number, len(rows))
         try:
-            found = model.explain(given, row.name)
+            explanation = model.explain(example, row.name)
             tried[row.name] = None
-            if ONLY_ROUNDING_NOTE in found.notes:
+            if ONLY_ROUNDING_NOTE in explanation.notes:
                 facts["input_x_gradient"] = ONLY_ROUNDING_NOTE
         except WherefromError as problem:
             tried[row.name] = str(problem)

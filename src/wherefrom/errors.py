@@ -43,11 +43,11 @@ class UnknownName(WherefromError):
 
     @classmethod
     def among(cls, kind: str, name: object, known: Iterable[str]) -> UnknownName:
-        names = [str(one) for one in known]
-        close = get_close_matches(str(name).lower(), [one.lower() for one in names], n=1, cutoff=0.5)
+        names = [str(choice) for choice in known]
+        close = get_close_matches(str(name).lower(), [choice.lower() for choice in names], n=1, cutoff=0.5)
         if close:
-            meant = next(one for one in names if one.lower() == close[0])
-            return cls(f"No {kind} is called {str(name)!r}. Did you mean {meant!r}?")
+            match = next(choice for choice in names if choice.lower() == close[0])
+            return cls(f"No {kind} is called {str(name)!r}. Did you mean {match!r}?")
         listed = ", ".join(names[:30]) + (", ..." if len(names) > 30 else "")
         return cls(f"No {kind} is called {str(name)!r}. There are: {listed or 'none'}.")
 
@@ -76,7 +76,7 @@ class NotSeen(WrongModel):
 
 
 class MissingToken(WherefromError):
-    """The tokenizer lacks a special token that was asked for."""
+    """The tokenizer lacks a special token that is needed."""
 
 
 class MissingExtra(WherefromError):
@@ -142,7 +142,7 @@ class SomeTextsFailed(ModelFailed):
 
 
 class NotEnoughMemory(ModelFailed):
-    """What is asked for does not fit into memory; the message says how much it takes."""
+    """The computation does not fit into memory; the message says how much it needs."""
 
 
 class BadFile(WherefromError):

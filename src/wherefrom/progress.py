@@ -19,7 +19,7 @@ OnProgress = Callable[[int, int], None]  # called with how much is done, and how
 
 
 class Rate:
-    """How fast the work goes. What was done before it began says nothing about that."""
+    """The speed of the work, without what was done before it began."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._began, self._before = clock, clock(), 0
@@ -45,10 +45,10 @@ class Rate:
     def line(self, what: str) -> str:
         """All of it in words: 120 of 800 examples, 15 a minute, 45 min left."""
         rate, left = self.per_minute, self.seconds_left
-        told = f"{self.done:,} of {self.everything:,} {what}"
+        text = f"{self.done:,} of {self.everything:,} {what}"
         if rate is not None and left is not None:
-            told += f", {rate:,.3g} a minute, {duration_left(left)} left"
-        return told
+            text += f", {rate:,.3g} a minute, {duration_left(left)} left"
+        return text
 
 
 def duration_left(seconds: float) -> str:
@@ -60,7 +60,7 @@ def duration_left(seconds: float) -> str:
 
 @contextmanager
 def bar(what: str, *, wanted: bool | None = None) -> Iterator[OnProgress]:
-    """Within, calls with (done, all) tell how far the work is.
+    """Show progress within the block, by calls with (done, total).
 
     wanted: None shows a bar where standard error is a terminal, and lines where it is not; True a bar; False nothing.
     """
@@ -77,7 +77,7 @@ def bar(what: str, *, wanted: bool | None = None) -> Iterator[OnProgress]:
 
 @contextmanager
 def lines(rate: Rate, what: str, out: TextIO, every: float = EVERY) -> Iterator[None]:
-    """Print a line every so many seconds, also while nothing moves: somebody reads this in a log."""
+    """Print a line every so many seconds, also without progress: it is read in a log."""
     ended = threading.Event()
 
     def tell() -> None:
@@ -106,8 +106,8 @@ def _shown(rate: Rate, what: str) -> Iterator[OnProgress]:
 
         def render(self, task: Task) -> Text:
             speed, left = rate.per_minute, rate.seconds_left
-            told = "" if speed is None or left is None else f"{speed:,.3g}/min, {duration_left(left)} left"
-            return Text(told, style="progress.remaining")
+            text = "" if speed is None or left is None else f"{speed:,.3g}/min, {duration_left(left)} left"
+            return Text(text, style="progress.remaining")
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), Left())
     with Progress(*columns, console=Console(stderr=True), transient=True) as shown:

@@ -169,7 +169,7 @@ def method(
     options are its keyword-only parameters.
 
     Args:
-        family: the heading it stands under, such as "attention" or "perturbation".
+        family: the heading it is listed under, such as "attention" or "perturbation".
         signed: whether a negative score means "against".
         per_class: whether the scores depend on the class that is explained.
         reads: what it needs of the model: "mean_attention" (over heads), "head_attention" (every head's), "attention"
@@ -190,7 +190,7 @@ def method(
         sets: the sets of methods it belongs to, with its place in each, such as {"compare": 3}; see `methods_in`.
 
     Returns:
-        A decorator that gives the function back as it is.
+        A decorator that returns the function unchanged.
 
     Example:
         ```python
@@ -228,7 +228,7 @@ def metric(
             or "other". A comparison's mean rank counts every group once, and leaves "shape" out.
 
     Returns:
-        A decorator that gives the class back as it is.
+        A decorator that returns the class unchanged.
 
     Example:
         ```python
@@ -258,12 +258,12 @@ def _check_metric(name: str, written: Callable[..., Any]) -> None:
         forms["score_many"] = "(self, scores, answers)"
     kind = "with questions" if asks else "without questions"
     for method_name, form in forms.items():
-        found = getattr(written, method_name, None)
-        if not callable(found):
+        member = getattr(written, method_name, None)
+        if not callable(member):
             raise BadOption(f"The metric {name!r} has no method {method_name}{form}, which every metric {kind} needs.")
-        if not _takes(found, form.count(",") + 1):
+        if not _takes(member, form.count(",") + 1):
             raise BadOption(
-                f"{method_name} of the metric {name!r} takes {inspect.signature(found)}; in a metric {kind} it is"
+                f"{method_name} of the metric {name!r} takes {inspect.signature(member)}; in a metric {kind} it is"
                 f" called as {method_name}{form}."
             )
     if asks and "fill" not in options_of(written):
@@ -294,15 +294,15 @@ def _add(kind: Kind, row: Method | Metric) -> None:
 
 
 def _summary(function: Callable[..., Any]) -> str:
-    own = inspect.getdoc(function) or ""
+    docstring = inspect.getdoc(function) or ""
     written = (
-        "" if own.startswith(f"{function.__name__}(") else own
+        "" if docstring.startswith(f"{function.__name__}(") else docstring
     )  # a dataclass without a docstring is given its signature as one
     text = written or inspect.getdoc(sys.modules[function.__module__]) or ""
     return first_paragraph(text)
 
 
-# Where our own rows stand: a module for each method and metric, and one table of families and of readers.
+# Our own rows: a module for each method and metric, and one table of families and of readers.
 _HOMES = {"family": "wherefrom.model.families", "reader": "wherefrom.benchmark.datasets"}
 _GROUPS = {kind: f"wherefrom.{kind}s" for kind in ("method", "metric", "reader")} | {"family": "wherefrom.families"}
 
@@ -341,7 +341,7 @@ class DataReader:
     """
 
     name: str  # written in front of a path: reviews:some/file
-    function: Callable[[Path, str | None], Iterator[Record]]  # of the path and the split that was asked for, if any
+    function: Callable[[Path, str | None], Iterator[Record]]  # of the path and the requested split, if any
     suffixes: tuple[str, ...] = ()  # files whose names end so are read by it without the name in front
 
     def __call__(self, path: Path, split: str | None = None) -> Iterator[Record]:
@@ -349,7 +349,7 @@ class DataReader:
 
 
 def register_family(family: Family) -> Family:
-    """Make a family of models known, so that Wherefrom can look inside of them.
+    """Make a family of models known, so that Wherefrom can read their layers and attention.
 
     Args:
         family: the row of data that says where such a model keeps its parts.
@@ -424,15 +424,15 @@ def all_metrics() -> list[Metric]:
 def find_method(name: str) -> Method:
     """The method of that name, importing its module and no other."""
     _check_without_options("method", name)
-    found: Method = _imported("method", name)
-    return found
+    row: Method = _imported("method", name)
+    return row
 
 
 def find_metric(name: str) -> Metric:
     """The metric of that name, importing its module and no other."""
     _check_without_options("metric", name)
-    found: Metric = _imported("metric", name)
-    return found
+    row: Metric = _imported("metric", name)
+    return row
 
 
 def listed(kind: Kind) -> list[CatalogueRow]:
@@ -501,25 +501,25 @@ def methods_reading(*reads: Reads) -> tuple[str, ...]:
     return tuple(row.name for row in listed("method") if row.get("reads") in reads)
 
 
-def _names_with(kind: Kind, argument: str, wanted: str | None) -> list[str]:
+def _names_with(kind: Kind, argument: str, value: str | None) -> list[str]:
     rows = listed(kind)
-    if wanted is None:
+    if value is None:
         return [row.name for row in rows]
-    found = [row.name for row in rows if row.get(argument) == wanted]
-    if not found:
+    names = [row.name for row in rows if row.get(argument) == value]
+    if not names:
         known = dict.fromkeys(str(row.get(argument)) for row in rows)
-        raise UnknownName.among(f"{argument} of {kind}s", wanted, known)
-    return found
+        raise UnknownName.among(f"{argument} of {kind}s", value, known)
+    return names
 
 
-def check_name(kind: Kind, asked: str) -> None:
+def check_name(kind: Kind, spec: str) -> None:
     """Raise `UnknownName`, with a name that is close, unless there is such a method or metric. Imports nothing of ours.
 
-    asked: the name, or `name:option=value`, whose options are not looked at.
+    spec: the name, or `name:option=value`, whose options are not checked.
     """
-    if not isinstance(asked, str):
-        raise UnknownName(f"A {kind} is given by its name, a str, not by {asked!r}.")
-    name = asked.partition(":")[0]
+    if not isinstance(spec, str):
+        raise UnknownName(f"A {kind} is given by its name, a str, not by {spec!r}.")
+    name = spec.partition(":")[0]
     if name not in catalogue(kind) and name not in _found[kind]:
         known = [row.name for row in listed(kind)]
         if name not in known:
@@ -580,17 +580,17 @@ class Configured(Generic[Entry]):
     options: Mapping[str, Any]
 
 
-def choose(kind: Kind, asked: str) -> Configured[Any]:
+def choose(kind: Kind, spec: str) -> Configured[Any]:
     """Read `name:option=value:...`."""
-    name, *given = asked.split(":")
+    name, *settings = spec.split(":")
     row: Any = find_method(name) if kind == "method" else find_metric(name)
     options = {}
-    for pair in given:
+    for pair in settings:
         option, equals, value = pair.partition("=")
         if not equals:
-            raise BadOption(f"{asked!r} is not name:option=value, such as alti:norm=l2.")
+            raise BadOption(f"{spec!r} is not name:option=value, such as alti:norm=l2.")
         options[option.strip()] = value.strip()
-    return Configured(asked, row, check_options(name, row.function, options))
+    return Configured(spec, row, check_options(name, row.function, options))
 
 
 @cache
@@ -605,16 +605,16 @@ def default_options(function: Callable[..., Any]) -> dict[str, Any]:
     return {name: parameter.default for name, parameter in options_of(function).items()}
 
 
-def check_options(name: str, function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def check_options(name: str, function: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """The options with their defaults filled in and texts from the command line read; raises on what does not fit."""
     known = options_of(function)
-    for option in given:
+    for option in options:
         if option not in known:
             if not known:
                 raise UnknownName(f"{name} takes no options, so not {option!r} either.")
             raise UnknownName.among(f"option of {name}", option, known)
     return {
-        option: _fitted(name, option, given[option], parameter.annotation) if option in given else parameter.default
+        option: _fitted(name, option, options[option], parameter.annotation) if option in options else parameter.default
         for option, parameter in known.items()
     }
 

@@ -51,7 +51,7 @@ class InputRow:
 
 @dataclass(frozen=True, eq=False)
 class JoinedBatch:
-    """A text that goes through the model anyway, and behind it all rows that wait."""
+    """A text that is run anyway, followed by all pending rows."""
 
     places: Sequence[int]  # of all rows among the asker's; the text's own is the first
     inputs: dict[str, Tensor]
@@ -71,11 +71,11 @@ class PendingAnswers:
     def logits(self) -> Tensor:
         """(row, class); for the two ends of an answer (row, 2, token), where a token that was deleted cannot be one."""
         self._check()
-        found = [self.asker.found[place] for place in self.places]
-        if not found or found[0].ndim == 1 or not self.shortened:
-            return torch.stack(found)
-        whole: Tensor = found[0].new_full((len(found), len(found[0]), self.keep.shape[1]), -torch.inf)
-        for row, logits, keep in zip(whole, found, self.keep, strict=True):
+        answers = [self.asker.found[place] for place in self.places]
+        if not answers or answers[0].ndim == 1 or not self.shortened:
+            return torch.stack(answers)
+        whole: Tensor = answers[0].new_full((len(answers), len(answers[0]), self.keep.shape[1]), -torch.inf)
+        for row, logits, keep in zip(whole, answers, self.keep, strict=True):
             row[:, torch.from_numpy(keep).to(row.device)] = logits
         return whole
 
@@ -88,7 +88,7 @@ class PendingAnswers:
         return together
 
     def _check(self) -> None:
-        """A question without an answer costs whoever asked it, and nobody else whose questions were in its batch."""
+        """A query without an answer fails for its caller only, not for the others in its batch."""
         missing = self.asker.unanswered.intersection(self.places.tolist()) if self.asker.unanswered else ()
         if missing:
             raise ModelFailed(
@@ -98,10 +98,9 @@ class PendingAnswers:
 
 
 class Asker:
-    """Collects the questions of methods, metrics and texts; asks each distinct one once. It counts what that saved.
+    """Collects the queries of methods, metrics and texts, runs each distinct one once, and counts what that saved.
 
-    asked: questions, however often the same one came. distinct: those that differ. rows: those that went through the
-        model.
+    asked: all queries. distinct: those that differ. rows: those that went through the model.
     """
 
     def __init__(self, model: TextModel, *, share: bool = True) -> None:
@@ -111,7 +110,7 @@ class Asker:
         self._distinct_elsewhere = 0
         self.found: list[Tensor] = []  # the logits of every distinct row; empty while it waits
         self._rows: list[InputRow] = []
-        self._waiting: dict[int, None] = {}  # places of rows that have no answer yet, in the order of asking
+        self._waiting: dict[int, None] = {}  # places of rows without an answer, in the order of the queries
         self._place: dict[object, int] = {}
         self.unanswered: set[int] = set()  # places of rows that the model answered with NaN or infinity
         self._probabilities: dict[Target, Numbers] = {}
@@ -124,7 +123,7 @@ class Asker:
         return len(self._rows) + self._distinct_elsewhere
 
     def count_also(self, other: Asker) -> None:
-        """Count what another asked, of a model that is asked about something else."""
+        """Add the counts of another asker, whose model is bound to something else."""
         self.asked += other.asked
         self._distinct_elsewhere += other.distinct
         self.count.forwards += other.rows
@@ -145,10 +144,9 @@ class Asker:
         return self._noted(InputRow(ids, ids, encoding.token_type_ids, encoding, len(ids)))
 
     def note(self, encoding: Encoding, keep: Tensor | Flags, fill: str) -> PendingAnswers:
-        """Questions for the next run: only the tokens of `keep` are left, the others replaced or deleted. (row, token)
+        """Note queries for the next run: the tokens of `keep` stay, the others are replaced or deleted. (row, token)
 
-        Special tokens always stay. Where deletion would leave nothing at all, the token that starts a text stands
-        alone.
+        Special tokens always stay. Where deletion would leave no token, the token that starts a text remains.
         """
         kept = np.asarray(keep.cpu() if isinstance(keep, Tensor) else keep, dtype=np.bool_) | np.asarray(
             encoding.special
@@ -176,7 +174,7 @@ class Asker:
 
     def _noted(self, row: InputRow) -> int:
         key: object = self._apart and next(self._apart)
-        if key is None:  # texts of one length with all their words hidden alike are one question, too
+        if key is None:  # texts of one length with all words hidden are one query, too
             pinned = tuple(place for place, token in enumerate(row.ids) if token in self.model.hiding.marks)
             key = (row.words, row.types, pinned)
         if key not in self._place:
@@ -200,13 +198,13 @@ class Asker:
         rows = Counter(self._rows[place].text.input_ids for place in waiting)
         if not waiting:
             return rows
-        told = 0
+        reported = 0
 
         def done(rows: int) -> None:
-            nonlocal told
-            told += rows
+            nonlocal reported
+            reported += rows
             if progress is not None:
-                progress(told, len(waiting))
+                progress(reported, len(waiting))
 
         try:
             alone, by_text = self._sharing(waiting)
@@ -221,7 +219,7 @@ class Asker:
         return rows
 
     def _ask(self, waiting: Sequence[int], done: Callable[[int], None], prefix: Prefix | None = None) -> None:
-        """Ask these rows, in batches of neighbours: as they are, or behind the beginning of a text that all share."""
+        """Run these rows in batches of neighbours: complete, or after a prefix that all share."""
         first = 0
         while first < len(waiting):
             batch = (self._batch if prefix is None else self._batch_behind)(waiting[first:])
@@ -262,8 +260,8 @@ class Asker:
         return min(row.begins, self._first_read[row.ids])
 
     def _sharing(self, waiting: Sequence[int]) -> tuple[list[int], list[tuple[Encoding, list[int]]]]:
-        """Rows that are asked as they are; and, by text, those whose beginning is worth computing once: together they
-        must save more than the text costs.
+        """Rows that are run complete; and, by text, those whose shared prefix is computed once, where that saves more
+        than the text costs.
         """
         by_text: dict[tuple[int, ...], list[int]] = {}
         for place in waiting if self.model.network.facts.takes_cache else ():
@@ -282,7 +280,7 @@ class Asker:
     def _saves(self, places: Sequence[int]) -> bool:
         rows = [self._rows[place] for place in places]
         cost = len(rows[0].text) + PASS_IN_TOKENS
-        if sum(row.begins for row in rows) <= cost:  # no more than this is shared, and it is known without asking
+        if sum(row.begins for row in rows) <= cost:  # the shared prefix is at most this long, known without a query
             return False
         return sum(map(self._shared, rows)) > cost
 
@@ -348,7 +346,7 @@ class Asker:
         self._place = {key: place for key, place in self._place.items() if place < first}
 
     def probabilities(self, target: Target) -> Numbers:
-        """Of the target, for every row that was asked. (distinct,)"""
+        """Of the target, for every queried row. (distinct,)"""
         if target not in self._probabilities:
             # Texts with several masks have longer answers than those with one.
             alike = [list(rows) for _, rows in groupby(self.found, key=lambda answer: answer.shape)]

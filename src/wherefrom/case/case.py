@@ -89,7 +89,7 @@ class Case:
         return self.passes.once((self.row, self.level, self.components, key), compute)
 
     def once_for_text(self, key: object, compute: Callable[[], Shared]) -> Shared:
-        """What is computed once for this text and level, whatever is asked about it; it must not need the target."""
+        """A value computed once for this text and level, for all targets; it must not depend on the target."""
         return self.passes.once((self.row, self.level, key), compute)
 
     @property
@@ -153,16 +153,16 @@ class Case:
         if scores:
             n, layers = len(self.encoding), self._record("scores").attention
             return [self._of_row(layer.scores)[:, :n, :n] for layer in layers]
-        found = self.head_attention
+        blocks = self.head_attention
         if len(self.passes.stacks) > 1:
             raise NotSeen(not_for_two_stacks())
-        return found
+        return blocks
 
     @property
     def head_attention(self) -> list[Tensor]:
         """Every sublayer's attention probabilities over all tokens, without a graph. (head, query, key) each"""
-        n, found = len(self.encoding), self._record("head_attention").attention
-        pairs = zip(self.sublayers, found, strict=True)
+        n, blocks = len(self.encoding), self._record("head_attention").attention
+        pairs = zip(self.sublayers, blocks, strict=True)
         return [sublayer.placed(self._of_row(part.probs), n) for sublayer, part in pairs]
 
     @property
@@ -170,12 +170,12 @@ class Case:
         """Every sublayer's attention probabilities over all tokens, the mean over heads, without a graph. (query, key)
         each
 
-        Where nobody announced to read single heads, the mean is all that was kept.
+        Where no method announced that it reads single heads, only the mean was kept.
         """
-        n, found = len(self.encoding), self._record("mean_attention").attention
+        n, blocks = len(self.encoding), self._record("mean_attention").attention
         return [
             sublayer.placed(mean_of_heads(self._of_row(part.probs)[:, : sublayer.size[0], : sublayer.size[1]]), n)
-            for sublayer, part in zip(self.sublayers, found, strict=True)
+            for sublayer, part in zip(self.sublayers, blocks, strict=True)
         ]
 
     def hidden_states(self, at: Literal["input", "output"]) -> Tensor:
@@ -243,8 +243,8 @@ class Case:
     @property
     def last_attention_gradient(self) -> Tensor:
         """The gradient at the attention probabilities of the last layer, over all tokens. (head, query, key)"""
-        found, n = self.view.gradient("last_attention_gradient"), len(self.encoding)
-        placed = (sub.placed(self._of_row(part), n) for sub, part in zip(self.last_sublayers, found, strict=True))
+        gradient, n = self.view.gradient("last_attention_gradient"), len(self.encoding)
+        placed = (sub.placed(self._of_row(part), n) for sub, part in zip(self.last_sublayers, gradient, strict=True))
         first, *others = placed
         return first + others[0] if others else first
 
@@ -257,9 +257,9 @@ class Case:
         """Every sublayer's attention times its gradient, or times its positive gradients alone, over all tokens; the
         mean over heads. (query, key) each
         """
-        n, found = len(self.encoding), self.view.gradient("attention_x_gradients")
-        half = len(found) // 2
-        pairs = zip(self.sublayers, found[half:] if positive else found[:half], strict=True)
+        n, products = len(self.encoding), self.view.gradient("attention_x_gradients")
+        half = len(products) // 2
+        pairs = zip(self.sublayers, products[half:] if positive else products[:half], strict=True)
         return [sublayer.placed(part[self.row], n) for sublayer, part in pairs]
 
     def relevance(
@@ -281,11 +281,11 @@ class Case:
             `wherefrom.model.relevance.rules.through_heads`.
         double: in double precision, also with a model in single precision. trace: a list that is given every operation.
         """
-        found = self.view.relevance(Propagation(rules, heads, variant, double), at, trace)
+        relevance = self.view.relevance(Propagation(rules, heads, variant, double), at, trace)
         if at in ("words", "blocks"):
-            return [part[self.row, : len(self.encoding)] for part in found]
+            return [part[self.row, : len(self.encoding)] for part in relevance]
         n = len(self.encoding)
-        return [self._of_row(part)[:, :n, :n] for part in found]
+        return [self._of_row(part)[:, :n, :n] for part in relevance]
 
     @property
     def block_inputs(self) -> list[Tensor]:
@@ -379,14 +379,14 @@ class Case:
         """The logits of every row; no question is put twice. (row, token) bool -> (row, class)"""
         asker = self.passes.asker
         asker.know(self.encoding, self.logits)
-        asked, before = asker.note(self.encoding, keep, fill), asker.rows
+        pending, before = asker.note(self.encoding, keep, fill), asker.rows
         asker.run()
         self.own_count.forwards += asker.rows - before
-        return asked.logits
+        return pending.logits
 
     def announce_questions(self, keep: Tensor, fill: str) -> None:
-        """Say what `ask` will be called with, before anything is asked: the questions about all texts of a list then go
-        through the model together. (row, token) bool
+        """Announce the queries that `ask` will make, so that those about all texts of a list run together. (row, token)
+        bool
         """
         self.passes.asker.note(self.encoding, keep, fill)
 
@@ -409,7 +409,7 @@ def make_cases(
 ) -> Iterator[dict[int, Case]]:
     """Cases by their place in `encodings`, a batch of texts of similar length at a time.
 
-    asker: who asks the questions of all of them; unless given, each batch has its own.
+    asker: runs the queries of all cases; None for one asker per batch.
     reads: what will be read of each, so that one pass serves all of it.
     """
     for places in batches_by_length(model, [len(encoding) for encoding in encodings]):

@@ -1,4 +1,4 @@
-"""An explanation put to the test: hide the units that it calls strongest, and as many at random, and ask the model.
+"""The check of an explanation: hide its strongest units, and as many at random, and compare the model's output.
 
 Units are hidden as the erasure metrics hide them (`comprehensiveness`, `sufficiency`, `aopc`): they are deleted. So no
 question is asked twice where those metrics ask the same of the same asker. The random choices depend on the text alone,
@@ -48,7 +48,7 @@ Choice = tuple[int, ...]  # places of units, in rising order
 
 @dataclass(frozen=True, eq=False)
 class ToCheck:
-    """One explanation to check, with what is needed to ask about it; it keeps no forward pass in memory."""
+    """One explanation to check, with what its queries need; it keeps no forward pass in memory."""
 
     explanation: Explanation
     encoding: Encoding
@@ -58,7 +58,7 @@ class ToCheck:
     @classmethod
     def of(cls, explanation: Explanation, cases: Sequence[Case]) -> ToCheck:
         case = cases[0]
-        return cls(explanation, case.encoding, [one.target for one in cases], case.logits.detach().clone())
+        return cls(explanation, case.encoding, [component.target for component in cases], case.logits.detach().clone())
 
 
 @dataclass(frozen=True)
@@ -70,19 +70,21 @@ class Plan:
     against: Choice
     draws: tuple[Choice, ...]  # for the strongest
     draws_against: tuple[Choice, ...]
-    enough: bool  # False where the text is too short to tell
+    enough: bool  # False where the text is too short for a verdict
 
 
 def check_explanations(jobs: Sequence[ToCheck], asker: Asker) -> list[Check]:
-    """The check of every explanation. All their questions are asked together, each one once."""
+    """The check of every explanation. All queries run together, each one once."""
     started = time.perf_counter()
     for job in jobs:
         asker.know(job.encoding, job.logits)
     plans = [plan_of(job.explanation) for job in jobs]
-    asked = [(_note(job, plan, asker), note_spread(job.encoding, asker)) for job, plan in zip(jobs, plans, strict=True)]
+    queries = [
+        (_note(job, plan, asker), note_spread(job.encoding, asker)) for job, plan in zip(jobs, plans, strict=True)
+    ]
     asker.run()
     seconds = (time.perf_counter() - started) / max(1, len(jobs))
-    return [_check(job, plan, *pending, seconds) for job, plan, pending in zip(jobs, plans, asked, strict=True)]
+    return [_check(job, plan, *pending, seconds) for job, plan, pending in zip(jobs, plans, queries, strict=True)]
 
 
 def how_many(units: int) -> int:
@@ -116,16 +118,16 @@ def plan_of(explanation: Explanation) -> Plan:
 
 
 def _seed(explanation: Explanation) -> str:
-    told = "\0".join((explanation.text, explanation.pair or "", explanation.level))
-    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
+    identity = "\0".join((explanation.text, explanation.pair or "", explanation.level))
+    return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _draws(real: Sequence[int], own: Choice, seed: str, count: int) -> tuple[Choice, ...]:
+def _draws(real: Sequence[int], strongest: Choice, seed: str, count: int) -> tuple[Choice, ...]:
     """Distinct random choices of as many units, other than the explanation's own."""
-    if not own or len(real) <= len(own):
+    if not strongest or len(real) <= len(strongest):
         return ()
-    mine = tuple(sorted(own))
-    stream = _choices(real, len(own), random.Random(f"{seed}:{len(own)}"))
+    mine = tuple(sorted(strongest))
+    stream = _choices(real, len(strongest), random.Random(f"{seed}:{len(strongest)}"))
     return tuple(islice((choice for choice in stream if choice != mine), count))
 
 
@@ -172,8 +174,8 @@ def _check(
         answers = answers[split:]
     if plan.against:
         against = _hiding(explanation, plan.against, answers, None, whole, enough=plan.enough, spread=spread, sign=-1)
-    told = strongest or against
-    verdict: Verdict = told.verdict if told else "not supported" if plan.enough else "too short"
+    side = strongest or against
+    verdict: Verdict = side.verdict if side else "not supported" if plan.enough else "too short"
     rows = 0 if pending is None else len(set(pending.places.tolist()))
     return Check(verdict, whole, FILL, plan.k, strongest, against, rows, seconds, spread)
 
@@ -196,7 +198,7 @@ def _hiding(
     fell, fallen = sign * (whole - hidden), sign * (whole - draws)
     beyond = float((fallen < fell - PROBABILITY_TOLERANCE).mean()) if len(draws) else 0.0
     mean = float(draws.mean()) if len(draws) else whole
-    low, high = (float(one) for one in np.percentile(draws, [5, 95])) if len(draws) else (whole, whole)
+    low, high = (float(edge) for edge in np.percentile(draws, [5, 95])) if len(draws) else (whole, whole)
     margin = min(fell, fell - sign * (whole - mean))  # it must move, and farther than by chance
     enough = enough and len(draws) >= DRAWS_OF_SECOND_SIZE
     verdict: Verdict = verdict_of(beyond, margin, whole, spread) if enough else "too short"

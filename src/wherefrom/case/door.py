@@ -1,4 +1,4 @@
-"""The one door for questions: what was given and a target become the model, the text and the targets to explain.
+"""The one place that resolves an input and a target to the model, the encoding and the targets to explain.
 
 Most targets are components of the model's answer to the text as it is. A whole output is not: what a model with an
 encoder and a decoder writes, or a continuation of several tokens. For it the model is bound to the tokens of the

@@ -18,7 +18,7 @@ from wherefrom.case.case import Attribution, Case, batches_by_length
 from wherefrom.case.check import ToCheck, check_explanations
 from wherefrom.case.door import check_target, is_output, subject_of
 from wherefrom.case.kinds import BACKWARD
-from wherefrom.case.memory import Result, clear_when_memory_ends, in_halves, is_out_of_memory
+from wherefrom.case.memory import TextResult, clear_when_memory_ends, in_halves, is_out_of_memory
 from wherefrom.case.passes import Passes
 from wherefrom.case.prefixes import explained_alone, needs_prefix
 from wherefrom.core.encoding import Encoding
@@ -50,11 +50,11 @@ def explain_texts(
     check: put every explanation to the test, too.
     """
     check_target(model, spec)  # a label that the model does not have is an error before anything runs
-    if is_output(model, spec):  # every text has its own, which the model is then bound to
+    if is_output(model, spec):  # every text has its own output, to which the model is bound
         subjects = (subject_of(model, encoding, spec) for encoding in encodings)
         return [
-            explain_texts(one.model, [one.encoding], one.target, method, options, level, check=check)[0]
-            for one in subjects
+            explain_texts(subject.model, [subject.encoding], subject.target, method, options, level, check=check)[0]
+            for subject in subjects
         ]
 
     def work(places: Sequence[int]) -> dict[int, Explanation]:
@@ -63,12 +63,13 @@ def explain_texts(
         passes.announce(method.needs(options))
         announce_about_one(passes, method, options, level)
         cases = cases_of(passes, places, [spec] * len(places), level)
-        found = explained(cases, method, options, meter)
+        explanations = explained(cases, method, options, meter)
         if not check:
-            return found
-        asker, jobs = passes.asker, [ToCheck.of(one, cases[place]) for place, one in found.items()]
+            return explanations
+        asker = passes.asker
+        jobs = [ToCheck.of(result, cases[place]) for place, result in explanations.items()]
         del passes, meter, cases  # recordings and graphs are not needed any more, and take much memory
-        return dict(zip(found, checked(jobs, asker), strict=True))
+        return dict(zip(explanations, checked(jobs, asker), strict=True))
 
     failed: dict[int, TextWithoutAnswer] = {}
     by_place = by_batches(model, encodings, work, failed)
@@ -78,7 +79,7 @@ def explain_texts(
 
 
 def _some_failed(
-    encodings: Sequence[Encoding], failed: Mapping[int, TextWithoutAnswer], found: Mapping[int, Explanation]
+    encodings: Sequence[Encoding], failed: Mapping[int, TextWithoutAnswer], explanations: Mapping[int, Explanation]
 ) -> ModelFailed:
     if len(encodings) == 1:
         return failed[0]
@@ -88,7 +89,7 @@ def _some_failed(
         f"The model answered NaN or infinity for {len(failed)} of {len(encodings)} texts:"
         f" {', '.join(named)}{more}. Leave {'it' if len(failed) == 1 else 'them'} out; the explanations of the others"
         " are in this error's field `explanations`, by their place from 0.",
-        found,
+        explanations,
     )
 
 
@@ -104,21 +105,21 @@ def explain_targets(
 ) -> list[Explanation]:
     """One method's explanation of one text for every target, from the same forward passes.
 
-    check: put every explanation to the test, too; the random choices are asked once for all targets.
+    check: check every explanation, too; the random choices are queried once for all targets.
     """
     for spec in specs:
         check_target(model, spec)
     if any(is_output(model, spec) for spec in specs):
         each = [explain_texts(model, [encoding], spec, method, options, level, check=check) for spec in specs]
-        return [one for (one,) in each]
+        return [result for (result,) in each]
     passes = Passes(model, [encoding])
     passes.announce(method.needs(options), several_targets=len(specs) > 1)
-    found, jobs = [], []
+    explanations, jobs = [], []
     for spec in specs:
         cases = cases_of(passes, [0], [spec], level)
-        found.append(explained(cases, method, options)[0])
-        jobs.append(ToCheck.of(found[-1], cases[0]))
-    return checked(jobs, passes.asker) if check else found
+        explanations.append(explained(cases, method, options)[0])
+        jobs.append(ToCheck.of(explanations[-1], cases[0]))
+    return checked(jobs, passes.asker) if check else explanations
 
 
 def checked(jobs: Sequence[ToCheck], asker: Asker) -> list[Explanation]:
@@ -130,19 +131,19 @@ def checked(jobs: Sequence[ToCheck], asker: Asker) -> list[Explanation]:
 def by_batches(
     model: TextModel,
     encodings: Sequence[Encoding],
-    work: Callable[[Sequence[int]], dict[int, Result]],
+    work: Callable[[Sequence[int]], dict[int, TextResult]],
     failed: dict[int, TextWithoutAnswer] | None = None,
-) -> dict[int, Result]:
+) -> dict[int, TextResult]:
     """What `work` gives for every text, a batch of similar length at a time; halved where memory does not suffice.
 
     failed: gets the texts that the model has no answer for, and the others come out as if these were not there: batches
         are filled from the shortest text on, so that those before a bad text do not depend on it. Without it, the first
         such text is an error that names the places of those in its batch.
     """
-    found: dict[int, Result] = {}
+    results: dict[int, TextResult] = {}
     lengths = [len(encoding) for encoding in encodings]
 
-    def located(places: Sequence[int]) -> dict[int, Result]:
+    def located(places: Sequence[int]) -> dict[int, TextResult]:
         try:
             return work(places)
         except TextWithoutAnswer as error:
@@ -154,7 +155,7 @@ def by_batches(
     with torch.inference_mode(False):  # the caller may be inside of one, where nothing could be differentiated
         while waiting:
             try:
-                found |= in_halves(waiting[0], lengths, located)
+                results |= in_halves(waiting[0], lengths, located)
             except TextWithoutAnswer as error:
                 if failed is None or not error.places:
                     raise
@@ -164,11 +165,11 @@ def by_batches(
                 waiting = [[left[number] for number in numbers] for numbers in again]
             else:
                 del waiting[0]
-    return found
+    return results
 
 
 def cases_of(passes: Passes, places: Sequence[int], specs: Sequence[TargetSpec], level: Level) -> ComponentCases:
-    """The cases of what is asked about each text, which may depend on what the model answers."""
+    """The cases of each text's target, which may depend on the model's prediction."""
     model, targets = passes.model, []
     for row, (encoding, spec) in enumerate(zip(passes.encodings, specs, strict=True)):
         targets.append(model.task.targets(model, spec, passes.logits_of(row), encoding))
@@ -182,13 +183,13 @@ def cases_toward(
     most = max(map(len, targets))
     if most > 1:
         passes.announce((), several_targets=True)
-    found: ComponentCases = {place: [] for place in places}
+    by_place: ComponentCases = {place: [] for place in places}
     for number in range(most):
         view = passes.toward([components[min(number, len(components) - 1)] for components in targets])
         for row, (place, components) in enumerate(zip(places, targets, strict=True)):
             if number < len(components):
-                found[place].append(Case(view, row, level=level, components=components))
-    return found
+                by_place[place].append(Case(view, row, level=level, components=components))
+    return by_place
 
 
 class CostMeter:
@@ -213,38 +214,36 @@ def explained(
 ) -> dict[int, Explanation]:
     """One method's explanation of every text."""
     meter = meter or CostMeter(next(iter(cases.values()))[0].passes)
-    before = {place: _own_rows(own) for place, own in cases.items()}
-    ask_together([own[0] for own in cases.values()], method, options)
-    given = {place: attributions(own, method, options) for place, own in cases.items()}
+    before = {place: _own_rows(components) for place, components in cases.items()}
+    ask_together([components[0] for components in cases.values()], method, options)
+    attributed = {place: attributions(components, method, options) for place, components in cases.items()}
     seconds, forwards, backwards = meter.per_text()
-    found = {}
-    for place, own in cases.items():
-        more = _own_rows(own)
+    explanations = {}
+    for place, components in cases.items():
+        more = _own_rows(components)
         cost = (seconds, round(forwards + more[0] - before[place][0]), round(backwards + more[1] - before[place][1]))
-        found[place] = explanation(own, method, options, given[place], cost)
-    return found
+        explanations[place] = explanation(components, method, options, attributed[place], cost)
+    return explanations
 
 
 def announce_about_one(passes: Passes, method: Method, options: Mapping[str, Any], level: Level) -> None:
-    """Note what a method will ask about a single text, before any pass: where all of it fits into one batch, the text
-    goes through the model with its questions.
+    """Note a method's queries about a single text before any pass: where all fit into one batch, the text runs together
+    with its queries.
     """
     if len(passes.encodings) == 1 and method.asks is not None:
-        with suppress(WherefromError):  # the method says it, when its turn comes
+        with suppress(WherefromError):  # the method raises it again when it runs
             method.announce_questions(Case(passes.toward([None]), 0, level=level), options)
 
 
 def ask_together(cases: Sequence[Case], method: Method, options: Mapping[str, Any]) -> None:
-    """Put what a method will ask about several texts in full batches, where it says so beforehand: when it asks, the
-    answers are there.
-    """
+    """Run the queries that a method announces about several texts in full batches, before it reads the answers."""
     if len(cases) < 2 or method.asks is None:
         return
     asker = cases[0].passes.asker
     for case in cases:
         asker.know(case.encoding, case.logits)
     for case in cases:
-        with suppress(WherefromError):  # the method says it, when its turn comes
+        with suppress(WherefromError):  # the method raises it again when it runs
             method.announce_questions(case, options)
     rows = asker.run()
     for case in cases:
@@ -252,7 +251,7 @@ def ask_together(cases: Sequence[Case], method: Method, options: Mapping[str, An
 
 
 def _own_rows(cases: Sequence[Case]) -> tuple[int, int]:
-    """Rows that these cases had of their own, forward and backward."""
+    """Rows of passes made for these cases alone, forward and backward."""
     return sum(case.own_count.forwards for case in cases), sum(case.own_count.backwards for case in cases)
 
 
@@ -294,14 +293,14 @@ def _called(case: Case, method: Method, options: Mapping[str, Any]) -> Tensor | 
     if needs_prefix(case, method):
         return explained_alone(case, method, options)
     with clear_when_memory_ends(len(case.encoding)):  # what a method computes itself may be as large as a pass
-        given: Tensor | Attribution = method(case, **options)
-    return given
+        result: Tensor | Attribution = method(case, **options)
+    return result
 
 
 def _attribution(case: Case, method: Method, options: Mapping[str, Any]) -> Attribution:
-    given = _given(case, method, options)
-    found = given if isinstance(given, Attribution) else Attribution(given)
-    scores = found.scores.detach().double().cpu()  # (token,), (layer, token), or (unit,)
+    result = _given(case, method, options)
+    attribution = result if isinstance(result, Attribution) else Attribution(result)
+    scores = attribution.scores.detach().double().cpu()  # (token,), (layer, token), or (unit,)
     expected = len(case.units) if scores_units(method, case) else len(case.encoding)
     if scores.ndim not in (1, 2) or scores.shape[-1] != expected:
         raise WherefromError(
@@ -313,7 +312,9 @@ def _attribution(case: Case, method: Method, options: Mapping[str, Any]) -> Attr
         raise WherefromError(
             f"{method.name} gave scores that are not finite for this text; the model's gradients may have overflowed."
         )
-    return replace(found, scores=scores, signed=method.signed if found.signed is None else found.signed)
+    return replace(
+        attribution, scores=scores, signed=method.signed if attribution.signed is None else attribution.signed
+    )
 
 
 def scores_units(method: Method, case: Case) -> bool:
@@ -341,26 +342,26 @@ def explanation(
     cases: Sequence[Case],
     method: Method,
     options: Mapping[str, Any],
-    given: Sequence[Attribution],
+    parts: Sequence[Attribution],
     cost: tuple[float, int, int] = (0.0, 0, 0),
 ) -> Explanation:
     """One explanation of one text. Where its target has several components, such as an answer's start and end, their
     scores add up.
     """
-    case, first = cases[0], given[0]
-    scores, layers = torch.stack([one.scores for one in given]).sum(0), None
+    case, first = cases[0], parts[0]
+    scores, layers = torch.stack([part.scores for part in parts]).sum(0), None
     if scores.ndim == 2:
         layers = tuple(tuple(layer) for layer in scores.tolist())
         scores = scores.sum(0)
     encoding, task = case.encoding, case.model.task
     by_unit = scores_units(method, case)
-    output = joint_probability([one.target for one in cases], case.logits[None]).item()
+    output = joint_probability([component.target for component in cases], case.logits[None]).item()
     value = output if case.target.regression else None
-    errors = _added_errors(given)
-    targets = [one.target for one in cases]
+    errors = _added_errors(parts)
+    targets = [component.target for component in cases]
     decided = task.decided(case.model, case.logits, encoding, targets)
-    told = task.notes(case.model, case.logits, encoding, targets)
-    found = Explanation(
+    task_notes = task.notes(case.model, case.logits, encoding, targets)
+    result = Explanation(
         text=encoding.text,
         pair=encoding.pair,
         tokens=encoding.tokens,
@@ -377,11 +378,11 @@ def explanation(
         params={**options, **first.params},
         signed=method.signed if first.signed is None else first.signed,
         layers=layers,
-        gap=_total([one.gap for one in given]),
-        unassigned=_total([one.unassigned for one in given]),
+        gap=_total([part.gap for part in parts]),
+        unassigned=_total([part.unassigned for part in parts]),
         cut=encoding.cut,
-        notes=_distinct([*told, *(note for one in given for note in one.notes)]),
-        selection=_distinct(one.selection for one in given if one.selection),
+        notes=_distinct([*task_notes, *(note for part in parts for note in part.notes)]),
+        selection=_distinct(part.selection for part in parts if part.selection),
         model=case.model.name,
         seconds=cost[0],
         forwards=cost[1],
@@ -393,27 +394,27 @@ def explanation(
         standard_errors=None if by_unit else errors,
     )
     if by_unit:
-        return found.pooled(case.level, encoding.members(case.level), POOL[case.level], scores.tolist(), errors)
+        return result.pooled(case.level, encoding.members(case.level), POOL[case.level], scores.tolist(), errors)
     if case.level == "span":
-        return found.pooled(case.level, encoding.members(case.level), POOL[case.level])
-    return found.at(case.level)
+        return result.pooled(case.level, encoding.members(case.level), POOL[case.level])
+    return result.at(case.level)
 
 
-def _added_errors(given: Sequence[Attribution]) -> tuple[float, ...] | None:
+def _added_errors(parts: Sequence[Attribution]) -> tuple[float, ...] | None:
     """The standard errors of scores that are added up. The components of a target were asked with the same draw, so
     their errors may go the same way: the sum is the most that theirs can come to.
     """
-    known = [one.standard_errors for one in given if one.standard_errors is not None]
-    return tuple(torch.stack(known).double().sum(0).tolist()) if len(known) == len(given) else None
+    known = [part.standard_errors for part in parts if part.standard_errors is not None]
+    return tuple(torch.stack(known).double().sum(0).tolist()) if len(known) == len(parts) else None
 
 
 def _distinct(items: Iterable[Element]) -> tuple[Element, ...]:
     """In their order, each once; they need not be hashable."""
-    found: list[Element] = []
+    distinct: list[Element] = []
     for item in items:
-        if item not in found:
-            found.append(item)
-    return tuple(found)
+        if item not in distinct:
+            distinct.append(item)
+    return tuple(distinct)
 
 
 def _total(parts: Sequence[float | None]) -> float | None:

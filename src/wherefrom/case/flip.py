@@ -33,8 +33,8 @@ from wherefrom.model.text_model import TextModel
 from wherefrom.registry import Configured, Method, methods_in
 
 EXACT = 12  # units up to which every set is tried: at most 4094 questions
-CHUNK = 512  # sets asked about at once: all answers of a language model, a number for each token, would fill the memory
-SMALL = 4096  # numbers in one answer, up to which all answers are kept and no question is asked twice
+CHUNK = 512  # sets queried at once: all answers of a language model, a number for each token, would fill the memory
+SMALL = 4096  # numbers in one answer, up to which all answers are kept and no query runs twice
 FIRST_PREFIXES = 8  # sizes that are tried at first, then twice as many, and so on
 
 UnitSet = tuple[int, ...]  # places of units among those that can be hidden, in rising order
@@ -69,12 +69,12 @@ class Decision:
     def outcome(self, logits: Tensor) -> FlipOutcome:
         """What is decided by these logits."""
         model, first, remaining = self.model, self.targets[0], self.probability(logits)
-        wanted = self.to or first
-        if wanted.independent:  # each label is decided on its own: likelier than not, or not
-            chance = wanted.probability(logits[None]).item()
-            before = wanted.probability(self.logits[None]).item()
+        goal = self.to or first
+        if goal.independent:  # each label is decided on its own: likelier than not, or not
+            chance = goal.probability(logits[None]).item()
+            before = goal.probability(self.logits[None]).item()
             flipped = (chance >= 0.5) != (before >= 0.5)
-            name, chance = (wanted.label, chance) if chance >= 0.5 else (f"not {wanted.label}", 1 - chance)
+            name, chance = (goal.label, chance) if chance >= 0.5 else (f"not {goal.label}", 1 - chance)
             return FlipOutcome(flipped, name, chance, remaining)
         now = model.task.decided(model, logits, self.encoding, self.targets)
         flipped = now[0].label == self.to.label if self.to else now[0].label != first.label
@@ -87,7 +87,7 @@ class FlipSearch:
     def __init__(self, decision: Decision, units: Sequence[Sequence[int]], fill: str, asker: Asker) -> None:
         self.decision, self.units, self.fill, self.asker = decision, units, fill, asker
         encoding = decision.encoding
-        self.parts = [encoding.segment[group[0]] for group in units]  # which text each unit stands in
+        self.parts = [encoding.segment[group[0]] for group in units]  # which text each unit is in
         self.rows = 0
         self._known: dict[UnitSet, FlipOutcome] = {}
 
@@ -98,25 +98,25 @@ class FlipSearch:
 
     def ask(self, sets: Iterable[UnitSet]) -> dict[UnitSet, FlipOutcome]:
         """What is decided without each of these sets."""
-        wanted = [one for one in dict.fromkeys(sets) if self.leaves_text(one)]
-        new = [one for one in wanted if one not in self._known]
+        hidden_sets = [units for units in dict.fromkeys(sets) if self.leaves_text(units)]
+        new = [units for units in hidden_sets if units not in self._known]
         for start in range(0, len(new), CHUNK):
             chunk = new[start : start + CHUNK]
             keep = masks_without(self.units, chunk, len(self.decision.encoding))
             kept = self.decision.logits.numel() <= SMALL
             asker = self.asker if kept else Asker(self.decision.model)
             before = asker.rows
-            asked = asker.note(self.decision.encoding, keep, self.fill)
+            pending = asker.note(self.decision.encoding, keep, self.fill)
             asker.run()
             self.rows += asker.rows - before
-            for hidden, logits in zip(chunk, asked.logits, strict=True):
+            for hidden, logits in zip(chunk, pending.logits, strict=True):
                 self._known[hidden] = self.decision.outcome(logits)
-        return {one: self._known[one] for one in wanted}
+        return {units: self._known[units] for units in hidden_sets}
 
     def best(self, sets: Iterable[UnitSet]) -> UnitSet | None:
         """Of the sets that change the decision, the one that leaves least of the first; None where none does."""
-        found = [(outcome.remaining, hidden) for hidden, outcome in self.ask(sets).items() if outcome.flipped]
-        return min(found)[1] if found else None
+        flips = [(outcome.remaining, hidden) for hidden, outcome in self.ask(sets).items() if outcome.flipped]
+        return min(flips)[1] if flips else None
 
     def outcome(self, hidden: UnitSet) -> FlipOutcome:
         return self.ask([hidden])[hidden]
@@ -126,7 +126,7 @@ def smallest_of_all(search: FlipSearch) -> UnitSet | None:
     """Every set is tried, the small ones first."""
     places = range(len(search.units))
     sizes = (search.best(combinations(places, size)) for size in range(1, len(search.units)))
-    return next((found for found in sizes if found is not None), None)
+    return next((units for units in sizes if units is not None), None)
 
 
 def smallest_by_scores(search: FlipSearch, scores: Sequence[float] | None) -> UnitSet | None:
@@ -140,21 +140,21 @@ def smallest_by_scores(search: FlipSearch, scores: Sequence[float] | None) -> Un
         return alone
     if scores is None:
         outcomes = search.ask(places)
-        scores = [-outcomes[one].remaining if one in outcomes else 0.0 for one in places]
+        scores = [-outcomes[unit].remaining if unit in outcomes else 0.0 for unit in places]
     order = sorted(range(len(search.units)), key=lambda place: -scores[place])
     sizes, step = iter(range(2, len(order))), FIRST_PREFIXES
-    found = None
-    while found is None and (prefixes := [tuple(sorted(order[:size])) for size in islice(sizes, step)]):
+    flipping = None
+    while flipping is None and (prefixes := [tuple(sorted(order[:size])) for size in islice(sizes, step)]):
         outcomes = search.ask(prefixes)
-        found = next((one for one in prefixes if one in outcomes and outcomes[one].flipped), None)
+        flipping = next((units for units in prefixes if units in outcomes and outcomes[units].flipped), None)
         step *= 2
-    return None if found is None else _pruned(search, found)
+    return None if flipping is None else _pruned(search, flipping)
 
 
 def _pruned(search: FlipSearch, hidden: UnitSet) -> UnitSet:
     """The set without what it does not need: the decision comes back with any one of the rest."""
     while len(hidden) > 1:
-        smaller = search.best(tuple(one for one in hidden if one != place) for place in hidden)
+        smaller = search.best(tuple(unit for unit in hidden if unit != place) for place in hidden)
         if smaller is None:
             return hidden
         hidden = smaller
@@ -178,12 +178,12 @@ def flip(
             " `to` (--to) out, and the smallest change to any other output is looked for."
         )
     subject = subject_of(model, encoding, None)
-    found = find_flip(subject.model, subject.encoding, None, choice, level, fill)
-    if found.becomes is None:
-        return found
-    hidden = [(unit.start, unit.end) for unit in found.hidden]
-    output, chance = output_without(model, encoding, hidden, found.fill)
-    return replace(found, becomes=output, becomes_probability=chance)
+    result = find_flip(subject.model, subject.encoding, None, choice, level, fill)
+    if result.becomes is None:
+        return result
+    hidden = [(unit.start, unit.end) for unit in result.hidden]
+    output, chance = output_without(model, encoding, hidden, result.fill)
+    return replace(result, becomes=output, becomes_probability=chance)
 
 
 def find_flip(
@@ -194,9 +194,9 @@ def find_flip(
     level: Level,
     fill: str,
 ) -> Flip:
-    """The smallest set of units whose hiding changes the decision, as far as the search can tell.
+    """The smallest set of units whose hiding changes the decision, as far as the search finds.
 
-    choice: the method whose scores are followed; unless given, what hiding each unit alone does.
+    choice: the method whose scores are followed; None for the effect of hiding each unit alone.
     """
     started = time.perf_counter()
     if model.regression:
@@ -216,17 +216,17 @@ def find_flip(
         passes.announce(choice.row.needs(choice.options))
     cases = cases_of(passes, [0], [None], level)[0]
     aims = [] if to is None else model.task.targets(model, to, cases[0].logits, encoding)
-    wanted = aims[0] if aims else None
-    places = [{target.position for target in own} for own in (aims, [case.target for case in cases])]
+    goal = aims[0] if aims else None
+    places = [{target.position for target in targets} for targets in (aims, [case.target for case in cases])]
     if aims and model.task.answers_by_position and places[0] != places[1]:
         raise BadOption(
             f"{aims[0].label!r} is about other words than the decision {cases[0].target.label!r}, the surest that is"
             " made: name what these words should become."
         )
-    decision = Decision(model, encoding, [case.target for case in cases], cases[0].logits, wanted)
+    decision = Decision(model, encoding, [case.target for case in cases], cases[0].logits, goal)
     if model.task.decided(model, decision.logits, encoding, decision.targets)[0].label != decision.label:
         raise BadOption(f"The model does not decide for {decision.label!r} here, nor for anything that could change.")
-    if wanted is not None and not wanted.independent and wanted.label == decision.label:
+    if goal is not None and not goal.independent and goal.label == decision.label:
         raise BadOption(f"The model decides {decision.label!r} already: choose what it should become instead.")
     search = FlipSearch(decision, units, fill, passes.asker)
     rows = passes.count.forwards
@@ -234,7 +234,7 @@ def find_flip(
         scores = None if choice is None else _scores(cases, choice, encoding.members(level), units)
         rows = passes.count.forwards + passes.asker.rows
         hidden = smallest_by_scores(search, scores)
-        certain = hidden is not None and len(hidden) <= 2  # every single unit was asked about
+        certain = hidden is not None and len(hidden) <= 2  # every single unit was queried
     else:
         hidden, certain = smallest_of_all(search), True
     rows += search.rows
@@ -251,8 +251,8 @@ def _scores(
 ) -> list[float]:
     """A method's scores of the units that can be hidden."""
     total = np.zeros(len(members))
-    for case, given in zip(cases, attributions(cases, choice.row, choice.options), strict=True):
-        total += unit_scores(case, choice.row, given).numpy()
+    for case, attribution in zip(cases, attributions(cases, choice.row, choice.options), strict=True):
+        total += unit_scores(case, choice.row, attribution).numpy()
     return [float(score) for score, group in zip(total, members, strict=True) if group in units]
 
 

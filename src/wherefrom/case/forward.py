@@ -1,4 +1,4 @@
-"""One forward pass over a batch of texts: how each kind of it is made, and what it leaves behind."""
+"""One forward pass over a batch of texts: how each kind of pass runs, and what it records."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from wherefrom.model.text_model import PassCount, TextModel, check_answers
 
 @dataclass(frozen=True)
 class ForwardPass:
-    """What one forward pass left behind, with a batch in front."""
+    """What one forward pass recorded, with a leading batch dimension."""
 
     logits: Tensor  # with its autograd graph, where the pass keeps one
     record: Recording | None = None

@@ -1,7 +1,7 @@
 """A matrix of attributions: what every token of a continuation came from.
 
 The continuation is fed to the model whole (teacher forcing), so that one forward pass serves all of its tokens where
-the method allows: then what is said of a token depends on nothing behind it.
+the method allows: then the scores of a token do not depend on the tokens after it.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def explain_generation(
     notes: dict[str, None] = {}
     passes, cases = step_cases(model, prompt, tokens, versus, method, options)
     for case in cases:
-        (given,) = attributions([case], method, options)
-        first = first or given
-        notes |= dict.fromkeys(given.notes)
-        scores = given.scores.sum(0) if given.scores.ndim == 2 else given.scores
+        (attribution,) = attributions([case], method, options)
+        first = first or attribution
+        notes |= dict.fromkeys(attribution.notes)
+        scores = attribution.scores.sum(0) if attribution.scores.ndim == 2 else attribution.scores
         assert case.target.position is not None
         kept = scores[: case.target.position + 1].tolist()
         rows.append((*kept, *[0.0] * (len(prompt) + len(tokens) - len(kept))))
@@ -64,7 +64,7 @@ def explain_generation(
         token_ids=tuple(tokens),
         scores=tuple(rows),
         probabilities=tuple(chances),
-        versus=tuple(None if one is None else token_text(model.reading, one) for one in versus),
+        versus=tuple(None if other is None else token_text(model.reading, other) for other in versus),
         versus_ids=tuple(versus),
         turns=turns,
         method=method.name,
@@ -88,13 +88,13 @@ def step_cases(
     options: Mapping[str, Any] | None = None,
 ) -> tuple[Passes, list[Case]]:
     """One batch of passes over the prompt with its continuation, and a case for every token of that."""
-    asked, encoding = continued(model, prompt, tokens, versus)
-    assert isinstance(asked.task, Continuation | Seq2Seq)
-    passes = Passes(asked, [encoding])
+    question, encoding = continued(model, prompt, tokens, versus)
+    assert isinstance(question.task, Continuation | Seq2Seq)
+    passes = Passes(question, [encoding])
     # A method that gets a pass for every prefix reads nothing of the one over the whole continuation.
     if method is not None and (method.one_pass or model.task.two_stacks):
         passes.announce(method.needs(options or {}), several_targets=len(tokens) > 1)
     labels = tuple(token_text(model.reading, token) for token in tokens)
-    targets: list[GeneratedToken] = asked.task.step_targets(labels, len(prompt) - 1)
+    targets: list[GeneratedToken] = question.task.step_targets(labels, len(prompt) - 1)
     with torch.inference_mode(False):
         return passes, [cases_toward(passes, [0], [[target]], "token")[0][0] for target in targets]

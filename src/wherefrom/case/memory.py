@@ -14,7 +14,7 @@ from wherefrom.case.kinds import KINDS, either, methods_served
 from wherefrom.errors import NotEnoughMemory
 from wherefrom.model.device import free_on_accelerator, give_back_memory
 
-Result = TypeVar("Result")
+TextResult = TypeVar("TextResult")
 
 
 # What allocators say when there is nothing left.
@@ -22,17 +22,15 @@ ALLOCATORS = ("out of memory", "can't allocate memory", "bad_alloc")
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory ended; torch's allocator on the CPU, and C++ beneath torch, raise a plain
-    RuntimeError.
-    """
+    """Whether an error means out of memory; torch's CPU allocator and C++ code raise a plain RuntimeError."""
     text = str(error).lower()
     kinds = (torch.OutOfMemoryError, MemoryError, NotEnoughMemory)
     return isinstance(error, kinds) or any(words in text for words in ALLOCATORS)
 
 
 def in_halves(
-    places: Sequence[int], lengths: Sequence[int], work: Callable[[Sequence[int]], dict[int, Result]]
-) -> dict[int, Result]:
+    places: Sequence[int], lengths: Sequence[int], work: Callable[[Sequence[int]], dict[int, TextResult]]
+) -> dict[int, TextResult]:
     """What `work` gives for these texts; where they do not fit into memory together, for each half of them.
 
     lengths: in tokens, of every text by its place: for the error where one text alone does not fit.
@@ -72,7 +70,7 @@ def _written(size: int) -> str:
 
 @contextmanager
 def clear_when_memory_ends(tokens: int) -> Iterator[None]:
-    """An allocator's own error within, as one that says what to do."""
+    """Turn an allocator's error within the block into one that says what to do."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:

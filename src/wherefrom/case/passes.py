@@ -212,18 +212,18 @@ class Passes:
         return self._several_targets
 
     def once(self, key: object, compute: Callable[[], Shared]) -> Shared:
-        """What is computed once for these texts. It must not hold on to a case, which would be a reference cycle."""
+        """A value computed once for these texts. It must not refer to a case, which would be a reference cycle."""
         if key not in self._shared:
             self._shared[key] = compute()
-        found: Shared = self._shared[key]
-        return found
+        value: Shared = self._shared[key]
+        return value
 
     def toward(self, targets: Sequence[Target | None]) -> TargetedPasses:
-        """The same passes towards one target a row; None stands for what the model predicts."""
+        """The same passes towards one target a row; None for what the model predicts."""
         known = tuple(target for target in targets if target is not None)
         if len(known) < len(targets):
             return TargetedPasses(self, targets)
-        found = self._toward.get(known)
-        if found is None:
-            found = self._toward[known] = TargetedPasses(self, targets)
-        return found
+        targeted = self._toward.get(known)
+        if targeted is None:
+            targeted = self._toward[known] = TargetedPasses(self, targets)
+        return targeted

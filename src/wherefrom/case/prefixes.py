@@ -1,7 +1,7 @@
-"""The tokens of a continuation one by one, each explained with nothing behind it.
+"""The tokens of a continuation one by one, each explained without the tokens after it.
 
 A continuation is fed to the model whole (teacher forcing), so that one forward pass serves all of its tokens where the
-method allows: then what is said of a token depends on nothing behind it. Other methods get a pass for every prefix.
+method allows: then the scores of a token do not depend on the tokens after it. Other methods need a pass per prefix.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from wherefrom.registry import Method
 
 
 def needs_prefix(case: Case, method: Method) -> bool:
-    """Whether this token of a continuation has to be explained in a pass of its own. A decoder that an encoder stands
-    before reads its output in one pass by any method.
+    """Whether this token of a continuation needs a separate pass. An encoder-decoder model reads its output in one pass
+    by any method.
     """
     return isinstance(case.target, GeneratedToken) and not method.one_pass and not case.model.task.two_stacks
 
 
 def explained_alone(case: Case, method: Method, options: Mapping[str, Any]) -> Attribution:
-    """What a method gives for one token of a continuation in a pass over what stands before it, and nothing for what
-    stands behind.
+    """A method's attribution for one token of a continuation, from a pass over the tokens before it; zero for those
+    after it.
     """
-    own = _of_prefix(case, method, options)
-    given: Tensor | Attribution = method(own, **options)
-    found = given if isinstance(given, Attribution) else Attribution(given)
-    case.own_count.forwards += own.passes.count.forwards + own.own_count.forwards
-    case.own_count.backwards += own.passes.count.backwards + own.own_count.backwards
-    behind = len(case.encoding) - len(own.encoding)
-    errors = found.standard_errors
+    prefix_case = _of_prefix(case, method, options)
+    result: Tensor | Attribution = method(prefix_case, **options)
+    attribution = result if isinstance(result, Attribution) else Attribution(result)
+    case.own_count.forwards += prefix_case.passes.count.forwards + prefix_case.own_count.forwards
+    case.own_count.backwards += prefix_case.passes.count.backwards + prefix_case.own_count.backwards
+    behind = len(case.encoding) - len(prefix_case.encoding)
+    errors = attribution.standard_errors
     return replace(
-        found,
-        scores=torch.nn.functional.pad(found.scores, (0, behind)),
+        attribution,
+        scores=torch.nn.functional.pad(attribution.scores, (0, behind)),
         standard_errors=None if errors is None else torch.nn.functional.pad(errors, (0, behind)),
         flow=None,
     )

@@ -1,10 +1,10 @@
 """The spread of a regression model's value on one text: what changes of the value are measured in.
 
-A probability moves between nought and one, so that "it fell by 0.3" says how much that is. A value has no such range.
+A probability is between 0 and 1, so that "it fell by 0.3" has a meaning. A value has no such range.
 Its spread is the standard deviation of the model's value over random maskings of the text, each of which deletes every
 token with a chance of one half: over all of them where there are at most `MASKINGS` (texts of up to five tokens), else
-over so many different ones. The same maskings serve all metrics and methods. Whoever knows the spread of the model's
-values over a data set gives that instead: `wherefrom.load(..., spread=0.9)`.
+over so many different ones. The same maskings serve all metrics and methods. If the spread over a data set is
+known, pass it instead: `wherefrom.load(..., spread=0.9)`.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def maskings(encoding: Encoding) -> Flags:
     if 2 ** len(real) <= MASKINGS:
         chosen = list(product((True, False), repeat=len(real)))
     else:
-        told = "\0".join((encoding.text, encoding.pair or ""))
-        chance = random.Random(hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest())
+        identity = "\0".join((encoding.text, encoding.pair or ""))
+        chance = random.Random(hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest())
         different: dict[tuple[bool, ...], None] = {}
         while len(different) < MASKINGS:
             different[tuple(chance.random() < 0.5 for _ in real)] = None

@@ -53,11 +53,11 @@ def sublayers_of(stacks: Sequence[int], tokens: int, output: int, position: int 
     source = tokens - output
     read, written = slice(0, source), slice(source, tokens if position is None else position + 1)
     encoder, decoder = stacks
-    found = [Sublayer(layer, read, read, (source, source), decides=False) for layer in range(encoder)]
+    sublayers = [Sublayer(layer, read, read, (source, source), decides=False) for layer in range(encoder)]
     for layer in range(decoder):
-        found.append(Sublayer(layer, written, written, (output, output)))
-        found.append(Sublayer(layer, written, read, (output, source)))
-    return found
+        sublayers.append(Sublayer(layer, written, written, (output, output)))
+        sublayers.append(Sublayer(layer, written, read, (output, source)))
+    return sublayers
 
 
 def stack_tokens(stacks: Sequence[int], tokens: int, output: int) -> list[slice]:

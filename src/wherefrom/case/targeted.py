@@ -40,8 +40,8 @@ class Capture:
 class TargetedPasses:
     """The passes over a batch of texts, seen towards one target a row: everything that needs a backward pass."""
 
-    def __init__(self, passes: Passes, given: Sequence[Target | None]) -> None:
-        self.passes, self._given, self._rows = passes, given, len(given)
+    def __init__(self, passes: Passes, targets: Sequence[Target | None]) -> None:
+        self.passes, self._given, self._rows = passes, targets, len(targets)
         self._relevance: dict[object, list[Tensor]] = {}
         self._gradients: dict[Reads, list[Tensor]] = {}
 
@@ -51,8 +51,8 @@ class TargetedPasses:
         model, passes = self.passes.model, self.passes
         rows = zip(self._given, passes.encodings, strict=True)
         return tuple(
-            given or model.task.predicted(model, passes.logits_of(row), encoding)
-            for row, (given, encoding) in enumerate(rows)
+            target or model.task.predicted(model, passes.logits_of(row), encoding)
+            for row, (target, encoding) in enumerate(rows)
         )
 
     def gradient(self, need: Reads) -> list[Tensor]:
@@ -67,8 +67,8 @@ class TargetedPasses:
         if need not in self._gradients:
             # An announced method may find that this model cannot be looked into; the others do without it.
             together = self.passes.served_with(need) - {"gradients"}
-            wanted = dict.fromkeys([need, *self.passes.announced(BACKWARD)])
-            self._gradients |= self._differentiated([other for other in wanted if other in together])
+            needs = dict.fromkeys([need, *self.passes.announced(BACKWARD)])
+            self._gradients |= self._differentiated([other for other in needs if other in together])
         return self._gradients[need]
 
     def _differentiated(self, needs: Sequence[Reads]) -> dict[Reads, list[Tensor]]:
@@ -97,8 +97,8 @@ class TargetedPasses:
                         products[number] = self._products(layer, call, slope, through_context=bool(contexts))
 
                     hooks.callback(place.register_hook(take).remove)
-            found = iter(self._backward(made.logits, [place for need in needs for place in places[need]]))
-        gradients = {need: [next(found) for _ in places[need]] for need in needs}
+            derivatives = iter(self._backward(made.logits, [place for need in needs for place in places[need]]))
+        gradients = {need: [next(derivatives) for _ in places[need]] for need in needs}
         if "last_attention_gradient" in needs and contexts:
             gradients["last_attention_gradient"] = [
                 slope @ layer.value.detach().transpose(-2, -1)
@@ -147,10 +147,10 @@ class TargetedPasses:
         made = self.passes.forward("gradients")
         record = made.recording
         attention = [t for layer in record.attention for t in (layer.scores, layer.probs, layer.value)]
-        found = self._backward(made.logits, [self.passes.leaf, *made.hidden, *attention])
+        gradients = self._backward(made.logits, [self.passes.leaf, *made.hidden, *attention])
         edge = 2 + len(record.inputs)
-        layers = [Attention(*found[i : i + 3]) for i in range(edge, len(found), 3)]
-        return Capture(found[0], list(found[1:edge]), layers)
+        layers = [Attention(*gradients[i : i + 3]) for i in range(edge, len(gradients), 3)]
+        return Capture(gradients[0], list(gradients[1:edge]), layers)
 
     def relevance(
         self, propagation: Propagation, at: RelevancePlace, trace: list[Operation] | None = None
@@ -165,7 +165,7 @@ class TargetedPasses:
         record, state = made.recording, made.state
         key, layers = (propagation, at), [layer.probs for layer in record.attention]
         if key not in self._relevance or trace is not None:
-            wanted = {
+            places = {
                 "words": [self.passes.leaf],
                 "blocks": made.hidden if made.stacks else [],
                 "attention": layers,
@@ -174,7 +174,7 @@ class TargetedPasses:
             }[at]
             last = {"attention": 0, "top": len(layers) - 1}.get(at)
             with state.propagating(propagation, trace=trace, last=last, keeps_attention=last is not None):
-                self._relevance[key] = list(self._backward(made.logits, wanted))
+                self._relevance[key] = list(self._backward(made.logits, places))
         return self._relevance[key]
 
     def _check_heads(self, propagation: Propagation) -> None:
@@ -211,8 +211,8 @@ class TargetedPasses:
         by_head = [(a * b).clamp_(min=0) for a, b in pairs]
         return [part.view(self._rows, -1, *part.shape[-2:]).mean(1) for part in by_head]
 
-    def _backward(self, logits: Tensor, wanted: list[Tensor], *, may_be_nothing: bool = False) -> tuple[Tensor, ...]:
+    def _backward(self, logits: Tensor, leaves: list[Tensor], *, may_be_nothing: bool = False) -> tuple[Tensor, ...]:
         self.passes.count.backwards += len(self.targets)
         score = torch.stack([target.score(logits[i : i + 1])[0] for i, target in enumerate(self.targets)]).sum()
         with clear_when_memory_ends(max(map(len, self.passes.encodings))):
-            return torch.autograd.grad(score, wanted, retain_graph=True, allow_unused=may_be_nothing)
+            return torch.autograd.grad(score, leaves, retain_graph=True, allow_unused=may_be_nothing)

@@ -32,7 +32,7 @@ OVERLAP = 4  # neighbouring windows have this part of their tokens in common
 
 @dataclass(frozen=True)
 class Window:
-    """A part of a text that fits into the model, and where its tokens stand in the whole."""
+    """A part of a text that fits into the model, and the places of its tokens in the whole text."""
 
     encoding: Encoding
     places: tuple[int, ...]
@@ -67,7 +67,7 @@ def explain_windows(
             f"Windows are for models that give a whole text labels; this one was made for {model.task.name}. Leave"
             " long='windows' out."
         )
-    model.encode(text)  # says what is wrong with a text that is empty, or not one
+    model.encode(text)  # raises on what is no text, or an empty one
     whole = model.reading.tokenize(text, None, None)
     windows = windows_of(model, whole)
     if len(windows) == 1:
@@ -89,7 +89,9 @@ def _likeliest(model: TextModel, encodings: Sequence[Encoding]) -> TargetSpec:
     return max(chances, key=lambda label: chances[label])
 
 
-def _joined(model: TextModel, whole: Encoding, windows: Sequence[Window], found: Sequence[Explanation]) -> Explanation:
+def _joined(
+    model: TextModel, whole: Encoding, windows: Sequence[Window], explanations: Sequence[Explanation]
+) -> Explanation:
     def mean(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
         """Of every token's scores in the windows that it is in; what the tokenizer added is in all of them."""
         total: Numbers = np.zeros(len(whole))
@@ -100,23 +102,26 @@ def _joined(model: TextModel, whole: Encoding, windows: Sequence[Window], found:
         means: list[float] = (total / count).tolist()
         return tuple(means)
 
-    outputs = [one.output for one in found]
+    outputs = [explanation.output for explanation in explanations]
     best = outputs.index(max(outputs))
-    decided, output = found[best], sum(outputs) / len(outputs)
-    chances = {name: sum(one.probabilities[name] for one in found) / len(found) for name in decided.probabilities}
-    by_layer = [one.layers for one in found if one.layers is not None]
+    decided, output = explanations[best], sum(outputs) / len(outputs)
+    chances = {
+        name: sum(explanation.probabilities[name] for explanation in explanations) / len(explanations)
+        for name in decided.probabilities
+    }
+    by_layer = [explanation.layers for explanation in explanations if explanation.layers is not None]
     spans = [span for span, part in zip(decided.offsets, decided.segment, strict=True) if part >= 0]
-    told = ", ".join(f"{one:.3g}" for one in outputs)
+    values = ", ".join(f"{value:.3g}" for value in outputs)
     note = (
-        f"The text has {len(whole)} tokens, more than the model's {model.reading.limit}, and was read in {len(found)}"
-        " windows that overlap. A token's score is the mean over its windows, and so is the probability. The windows"
-        f" give {decided.target} {told}: number {best + 1}, characters {spans[0][0]} to {spans[-1][1]}, decided. It was"
-        " not checked."
+        f"The text has {len(whole)} tokens, more than the model's {model.reading.limit}, and was read in"
+        f" {len(explanations)} windows that overlap. A token's score is the mean over its windows, and so is the"
+        f" probability. The windows give {decided.target} {values}: number {best + 1}, characters {spans[0][0]} to"
+        f" {spans[-1][1]}, decided. It was not checked."
     )
     return replace(
         decided,
         tokens=whole.tokens,
-        scores=mean([one.scores for one in found]),
+        scores=mean([explanation.scores for explanation in explanations]),
         offsets=whole.offsets,
         segment=whole.segment,
         layers=tuple(map(mean, zip(*by_layer, strict=True))) if by_layer else None,
@@ -125,13 +130,15 @@ def _joined(model: TextModel, whole: Encoding, windows: Sequence[Window], found:
         prediction=max(chances, key=lambda name: chances[name]) if chances else written_value(output),
         probabilities=chances,
         params={**decided.params, "long": "windows"},
-        gap=max((one.gap for one in found if one.gap is not None), key=abs, default=None),
+        gap=max(
+            (explanation.gap for explanation in explanations if explanation.gap is not None), key=abs, default=None
+        ),
         unassigned=None,
         standard_errors=None,
-        notes=(note, *dict.fromkeys(note for one in found for note in one.notes)),
+        notes=(note, *dict.fromkeys(note for explanation in explanations for note in explanation.notes)),
         word_of=whole.word_of,
         sentence_of=whole.sentence_of,
-        seconds=sum(one.seconds for one in found),
-        forwards=sum(one.forwards for one in found),
-        backwards=sum(one.backwards for one in found),
+        seconds=sum(explanation.seconds for explanation in explanations),
+        forwards=sum(explanation.forwards for explanation in explanations),
+        backwards=sum(explanation.backwards for explanation in explanations),
     )

@@ -252,7 +252,7 @@ def check_open(path: Path | None, open_it: bool) -> None:
         raise BadOption("--open opens the page that --html writes: say where, as in --html page.html --open.")
 
 
-class Result(Protocol):
+class Presentable(Protocol):
     """What a command computed: it can be printed, written as JSON and shown on a page."""
 
     def show(self) -> None: ...
@@ -260,7 +260,7 @@ class Result(Protocol):
     def to_html(self) -> str: ...
 
 
-def present(result: Result, *, as_json: bool, html: Path | None, open_page: bool) -> None:
+def present(result: Presentable, *, as_json: bool, html: Path | None, open_page: bool) -> None:
     """Write the page that --html names, and print the result."""
     write_page(html, result.to_html, open_it=open_page)
     if as_json:

@@ -60,7 +60,7 @@ def compare(
         methods,
         metrics,
         aim,
-        cast("Any", level),  # compare() says what is wrong with it
+        cast("Any", level),  # compare() raises on an unknown level
         rationale=marked,
         rationale_pair=marked_pair,
         answer=answer,

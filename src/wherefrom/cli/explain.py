@@ -68,7 +68,8 @@ def explain(
     """Show which tokens made the model decide so."""
     inputs: Any = cli.read_input(text, pair)
     aim: Any = cli.read_target(target, versus)
-    method, options = cli.method_and_options(method, option)
+    method, params = cli.method_and_options(method, option)
+    options: Any = params
     cli.check_open(html, open_page)
     cli.check_names("method", None if method == AUTO else method, minus)
     from wherefrom.core.explanation import Theme as Themes

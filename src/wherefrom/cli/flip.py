@@ -49,7 +49,7 @@ def flip(
     cli.check_target(to)
     zero_shot = cli.candidate_labels(candidates, template, multi_label=multi_label)
 
-    depth = cast("Any", level)  # flip() says what is wrong with it
+    depth = cast("Any", level)  # flip() raises on an unknown level
     result = cli.load(model, device=device, **zero_shot).flip(
         inputs, to, name, depth, fill=fill, units=spans, **options
     )

@@ -1,4 +1,4 @@
-"""Answers to texts with hidden words, kept for all who ask: clicks, tests and methods share them."""
+"""A cache of logits of texts with hidden words, shared by clicks, checks and methods."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OVERHEAD = 1_000  # bytes that a kept answer takes beside its numbers, about
 
 
 class AnswerCache:
-    """The logits of rows that went through a model; the one that was not used for longest goes first."""
+    """The logits of rows that went through a model; an LRU cache."""
 
     def __init__(self, room: int) -> None:
         self.room, self.size = room, 0
@@ -34,10 +34,10 @@ class AnswerCache:
 
     def get(self, key: object) -> Tensor | None:
         with self._lock:
-            found = self._kept.get(key)
-            if found is not None:
+            logits = self._kept.get(key)
+            if logits is not None:
                 self._kept.move_to_end(key)
-            return found
+            return logits
 
     def put(self, key: object, logits: Tensor) -> None:
         with self._lock:
@@ -55,7 +55,7 @@ def _bytes(logits: Tensor) -> int:
 
 
 class CachingAsker(Asker):
-    """An asker for one thread that looks into a cache which all threads share before it asks the model."""
+    """An asker for one thread that looks into the cache of all threads before it runs the model."""
 
     def __init__(self, model: TextModel, cache: AnswerCache) -> None:
         super().__init__(model)
@@ -65,23 +65,22 @@ class CachingAsker(Asker):
     def _logits(self, rows: Sequence[InputRow], prefix: Prefix | None = None) -> Tensor:
         keys = [self._key(row) for row in rows]
         known = [self.cache.get(key) for key in keys]
-        missing = [place for place, found in enumerate(known) if found is None]
+        missing = [place for place, answer in enumerate(known) if answer is None]
         if missing:
             computed = super()._logits([rows[place] for place in missing], prefix)
             for place, logits in zip(missing, computed, strict=True):
-                own = logits if logits.ndim == 1 else logits[..., : len(rows[place])]
-                kept = own.clone()  # or it would keep the whole batch in memory
-                known[place] = kept
-                self.cache.put(keys[place], kept)
-        found = [one for one in known if one is not None]
-        if found[0].ndim == 1:
-            return torch.stack(found)
-        whole = found[0].new_full((len(found), len(found[0]), max(map(len, rows))), -torch.inf)
-        for padded, logits in zip(whole, found, strict=True):
+                unpadded = logits if logits.ndim == 1 else logits[..., : len(rows[place])]
+                known[place] = answer = unpadded.clone()  # a view would keep the whole batch in memory
+                self.cache.put(keys[place], answer)
+        answers = [answer for answer in known if answer is not None]
+        if answers[0].ndim == 1:
+            return torch.stack(answers)
+        whole = answers[0].new_full((len(answers), len(answers[0]), max(map(len, rows))), -torch.inf)
+        for padded, logits in zip(whole, answers, strict=True):
             padded[:, : logits.shape[-1]] = logits
         return whole
 
     def _key(self, row: InputRow) -> object:
-        """What decides the answer to a row: as `Asker` tells rows apart."""
+        """What the logits of a row depend on, as in `Asker`."""
         pinned = tuple(place for place, token in enumerate(row.ids) if token in self.model.hiding.marks)
         return self._bound, row.words, row.types, pinned

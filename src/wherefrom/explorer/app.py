@@ -1,4 +1,4 @@
-"""The addresses of the server: the page, and the plain data that it asks for."""
+"""The addresses of the server: the page, and the data it requests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 PAGE = Path(__file__).parent / "page"
 KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 STATUS = {TooMuch: 413, TooBusy: 503, NotReady: 503}
-LOOKS_EVERY = 0.1  # seconds: how soon it is noticed that nobody reads a stream any more
+LOOKS_EVERY = 0.1  # seconds after which a closed stream is noticed
 INTERNAL = "This went wrong inside of Wherefrom ({}). The terminal in which `wherefrom serve` runs says more."
 
 
@@ -115,7 +115,7 @@ def _line(result: PlainData) -> bytes:
 
 
 def make_app(shelf: Shelf, *, hosts: list[str] | None, token: str | None) -> Guard:
-    """The application behind its guard."""
+    """The application, wrapped in its guard."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

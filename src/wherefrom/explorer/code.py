@@ -12,7 +12,7 @@ from wherefrom.explorer.sheet import PageUnits
 
 
 def as_python(question: CodeQuestion, encoding: Encoding, source: str, loading: Mapping[str, Any]) -> str:
-    """A program that explains the text by the same methods, and asks about the same hidden words.
+    """A program that explains the text by the same methods, with the same words hidden.
 
     loading: what else the model is loaded with.
     """

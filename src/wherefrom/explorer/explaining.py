@@ -33,19 +33,19 @@ ORDERS = 10  # random ones beside a method's own
 SIMPLE = (int, float, bool, types.NoneType)
 
 
-def choose_method(asked: str) -> Configured[Method]:
-    """A method as the page asked for it. Options that may name a file are refused: a request reads no file."""
-    name, *given = asked.split(":")
-    found: Configured[Method] = choose("method", name)
-    known = options_of(found.row.function)
-    for pair in given:
+def choose_method(spec: str) -> Configured[Method]:
+    """A method with the options of a request. Options that may name a file are refused: a request reads no file."""
+    name, *options = spec.split(":")
+    choice: Configured[Method] = choose("method", name)
+    known = options_of(choice.row.function)
+    for pair in options:
         option = pair.partition("=")[0].strip()
         if option in known and not _simple(known[option].annotation):
             raise BadOption(
                 f"{option} of {name} cannot be set from the page. Use the command line:"
                 f" wherefrom explain --method {name} -o {option}=..."
             )
-    return choose("method", asked) if given else found
+    return choose("method", spec) if options else choice
 
 
 def _simple(annotation: object) -> bool:
@@ -58,15 +58,15 @@ def _simple(annotation: object) -> bool:
 
 def simple_options(row: Method) -> dict[str, PlainData]:
     """The options of a method that the page may set: their default, and the words to choose among."""
-    found: dict[str, PlainData] = {}
+    options: dict[str, PlainData] = {}
     for name, parameter in options_of(row.function).items():
         if _simple(parameter.annotation):
             words = typing.get_args(parameter.annotation) if typing.get_origin(parameter.annotation) else ()
             choices = [word for word in words if isinstance(word, str)]
             if parameter.annotation is bool:
                 choices = ["true", "false"]
-            found[name] = {"default": _written(parameter.default), "choices": choices}
-    return found
+            options[name] = {"default": _written(parameter.default), "choices": choices}
+    return options
 
 
 def _written(value: object) -> str:
@@ -74,7 +74,7 @@ def _written(value: object) -> str:
 
 
 class Explainer:
-    """One text and one target: explanations that were asked for before are at hand, the others share their passes."""
+    """One text and one target. Explanations computed before are reused; the others share their passes."""
 
     def __init__(self, service: ModelService, question: TextQuestion) -> None:
         self.service, self.question = service, question
@@ -84,15 +84,15 @@ class Explainer:
         self.passes = Passes(self.subject.model, [self.encoding], service.asker(self.subject.model))
         self._cases: list[Case] | None = None
 
-    def _key(self, asked: str) -> object:
+    def _key(self, spec: str) -> object:
         question = self.question
-        return question.text, question.pair, question.level, question.spec, asked
+        return question.text, question.pair, question.level, question.spec, spec
 
-    def known(self, asked: str) -> Explanation | None:
-        return self.service.kept.get(self._key(asked))
+    def known(self, spec: str) -> Explanation | None:
+        return self.service.kept.get(self._key(spec))
 
     def announce(self, choices: Sequence[Configured[Method]]) -> None:
-        """Say which methods will be asked for, so that one pass serves them all."""
+        """Announce the methods that follow, so that one pass serves them all."""
         for choice in choices:
             if self.known(choice.asked) is None:
                 self.passes.announce(choice.row.needs(choice.options))
@@ -106,17 +106,17 @@ class Explainer:
         return self._cases
 
     def explain(self, choice: Configured[Method], *, check: bool = True) -> Explanation:
-        """One method's explanation with its test; kept for the next who asks."""
-        found = self.known(choice.asked)
-        if found is None:
-            found = explained({0: self.cases}, choice.row, choice.options)[0]
+        """One method's explanation with its check; kept for later requests."""
+        explanation = self.known(choice.asked)
+        if explanation is None:
+            explanation = explained({0: self.cases}, choice.row, choice.options)[0]
             if check:
-                (found,) = checked([ToCheck.of(found, self.cases)], self.passes.asker)
+                (explanation,) = checked([ToCheck.of(explanation, self.cases)], self.passes.asker)
             kept = self.service.kept
-            kept[self._key(choice.asked)] = found
+            kept[self._key(choice.asked)] = explanation
             while len(kept) > self.service.limits.explanations:
                 kept.popitem(last=False)
-        return found
+        return explanation
 
 
 def explain_steps(
@@ -126,18 +126,18 @@ def explain_steps(
     explainer = Explainer(service, question)
     ordered = sorted(choices, key=lambda choice: (explainer.known(choice.asked) is None, choice.row.slow))
     explainer.announce(ordered)
-    found: dict[str, Explanation] = {}
+    explanations: dict[str, Explanation] = {}
     for choice in ordered:
         try:
-            found[choice.asked] = explainer.explain(choice)
+            explanations[choice.asked] = explainer.explain(choice)
         except Stopped:
             raise
         except Exception as error:
             yield {"failed": choice.asked, "why": told(error)}
             continue
-        yield {"row": explanation_data(found[choice.asked], explainer.units, choice.asked)}
-    if found:
-        listed = {choice.asked: found[choice.asked] for choice in choices if choice.asked in found}
+        yield {"row": explanation_data(explanations[choice.asked], explainer.units, choice.asked)}
+    if explanations:
+        listed = {choice.asked: explanations[choice.asked] for choice in choices if choice.asked in explanations}
         yield {"verdict": verdict_data(listed)}
     if question.best:
         choice = choose_method(BEST)
@@ -154,20 +154,20 @@ def explain_steps(
 def page_steps(
     service: ModelService, question: ExplainingQuestion, choices: Sequence[Configured[Method]]
 ) -> Iterator[PlainData]:
-    """The same as a page that stands alone."""
+    """The same as a self-contained HTML page."""
     explainer = Explainer(service, question)
     explainer.announce(choices)
-    found, failed = dict[str, Explanation](), dict[str, str]()
+    explanations, failed = dict[str, Explanation](), dict[str, str]()
     for choice in choices:
         try:
-            found[choice.asked] = explainer.explain(choice)
+            explanations[choice.asked] = explainer.explain(choice)
         except Stopped:
             raise
         except Exception as error:
             failed[choice.asked] = told(error)
-    if not found:
+    if not explanations:
         raise BadOption("No method could explain this text, so there is nothing to save.")
-    yield {"html": page(comparison_of(found, failed))}
+    yield {"html": page(comparison_of(explanations, failed))}
 
 
 def curve_steps(service: ModelService, question: CurveQuestion, choice: Configured[Method]) -> Iterator[PlainData]:
@@ -179,9 +179,9 @@ def curve_steps(service: ModelService, question: CurveQuestion, choice: Configur
     scores = units.pooled(explanation.scores)
     order = sorted(range(len(scores)), key=lambda place: -scores[place])
     sizes = points_of(len(scores))
-    own = _curve(explainer, order, sizes, question.fill)
-    yield {"curve": {"sizes": sizes, "order": order, "values": own}}
-    drawn = [_curve(explainer, one, sizes, question.fill) for one in random_orders(encoding, len(scores))]
+    curve = _curve(explainer, order, sizes, question.fill)
+    yield {"curve": {"sizes": sizes, "order": order, "values": curve}}
+    drawn = [_curve(explainer, shuffled, sizes, question.fill) for shuffled in random_orders(encoding, len(scores))]
     columns = np.asarray(drawn)  # (order, size)
     low, high = np.percentile(columns, [25, 75], axis=0)  # the middle half of them
     band = {"low": low.tolist(), "mean": columns.mean(0).tolist(), "high": high.tolist()}
@@ -210,8 +210,8 @@ def _curve(explainer: Explainer, order: Sequence[int], sizes: Sequence[int], fil
     pending = asker.note(encoding, keep, fill)
     asker.run()
     targets = [case.target for case in explainer.cases]
-    found: list[float] = pending.probability(targets).tolist()
-    return found
+    probabilities: list[float] = pending.probability(targets).tolist()
+    return probabilities
 
 
 def told(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""How a language model goes on, token by token, and what to ask to have each of them explained."""
+"""The continuation of a language model, token by token, and the request that explains each of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may ask the server: the page that it served itself, and nobody else.
+"""Access control: only the page that the server itself served may use it.
 
 A page of another site in the same browser can send requests to 127.0.0.1, and by rebinding a name even read answers. So
 the Host must be one of ours, the Origin (where there is one) must be that Host, and with a token every request for data

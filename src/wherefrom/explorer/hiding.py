@@ -33,12 +33,12 @@ def reading(service: ModelService, question: TextQuestion) -> Prepare:
     """A text as the model reads it, and what it predicts."""
 
     def prepare(asker: CachingAsker) -> Finish:
-        asked = _Asked(service, question, asker)
-        units = PageUnits(asked.subject.encoding, question.level)
+        query = _Query(service, question, asker)
+        units = PageUnits(query.subject.encoding, question.level)
 
         def finish() -> PlainData:
-            logits, targets = asked.answer()
-            return {"text": text_data(units)} | answer_data(asked.subject.model, targets, logits, units.encoding)
+            logits, targets = query.answer()
+            return {"text": text_data(units)} | answer_data(query.subject.model, targets, logits, units.encoding)
 
         return finish
 
@@ -49,19 +49,19 @@ def hiding(service: ModelService, question: HidingQuestion) -> Prepare:
     """The probability of the target without some of the words, or with others in their place."""
 
     def prepare(asker: CachingAsker) -> Finish:
-        asked = _Asked(service, question, asker)
-        units = PageUnits(asked.subject.encoding, question.level)
-        changed, tokens = _changed(service, asked.subject, units, question)
+        query = _Query(service, question, asker)
+        units = PageUnits(query.subject.encoding, question.level)
+        changed, tokens = _changed(service, query.subject, units, question)
         keep = np.ones((1, len(changed)), dtype=np.bool_)
         keep[0, tokens] = False
-        part = asked.asker.note(changed, keep, question.fill)
+        part = query.asker.note(changed, keep, question.fill)
 
         def finish() -> PlainData:
-            logits, targets = asked.answer()
+            logits, targets = query.answer()
             before = probability(targets, logits)
             if changed is not units.encoding:
-                targets = _moved(service, asked.subject, targets, part.logits[0], changed)
-            return answer_data(asked.subject.model, targets, part.logits[0], changed) | {"whole": before}
+                targets = _moved(service, query.subject, targets, part.logits[0], changed)
+            return answer_data(query.subject.model, targets, part.logits[0], changed) | {"whole": before}
 
         return finish
 
@@ -72,12 +72,12 @@ def without_heads(service: ModelService, question: HeadsQuestion) -> Prepare:
     """The probability of the target when some heads add nothing to what their layer writes."""
 
     def prepare(asker: CachingAsker) -> Finish:
-        asked = _Asked(service, question, asker)
-        model, encoding = asked.subject.model, asked.subject.encoding
+        query = _Query(service, question, asker)
+        model, encoding = query.subject.model, query.subject.encoding
         without = logits_without(model, encoding, question.off)
 
         def finish() -> PlainData:
-            logits, targets = asked.answer()
+            logits, targets = query.answer()
             return answer_data(model, targets, without, encoding) | {"whole": probability(targets, logits)}
 
         return finish
@@ -85,9 +85,9 @@ def without_heads(service: ModelService, question: HeadsQuestion) -> Prepare:
     return prepare
 
 
-class _Asked:
-    """What a click is about, and the pending answer to the whole text. A model that is bound to an output has an asker
-    of its own, which runs when the answer is read.
+class _Query:
+    """The subject of a click, and the pending answer to the whole text. A model that is bound to an output has a
+    separate asker, which runs when the answer is read.
     """
 
     def __init__(self, service: ModelService, question: TextQuestion, shared: CachingAsker) -> None:
@@ -108,15 +108,15 @@ def logits_without(model: TextModel, encoding: Encoding, off: Sequence[tuple[int
     reached = set[tuple[int, int]]()
 
     def hook(point: str, layer: int, x: Tensor) -> Tensor:
-        own = [head for at, head in off if at == layer]
-        if point != "context" or not own:
+        of_layer = [head for at, head in off if at == layer]
+        if point != "context" or not of_layer:
             return x
         heads = x.shape[-3]  # some families fold the batch, which is one text here, and the heads into one dimension
-        if max(own) >= heads:
-            raise BadOption(f"Layer {layer + 1} has {heads} heads; there is no head {max(own) + 1}.")
-        reached.update((layer, head) for head in own)
+        if max(of_layer) >= heads:
+            raise BadOption(f"Layer {layer + 1} has {heads} heads; there is no head {max(of_layer) + 1}.")
+        reached.update((layer, head) for head in of_layer)
         kept = torch.ones(heads, dtype=x.dtype, device=x.device)
-        kept[own] = 0
+        kept[of_layer] = 0
         return x * kept[:, None, None]
 
     blocks = model.network.anatomy.blocks
@@ -150,7 +150,7 @@ def _changed(
 
 
 def targets_of(service: ModelService, subject: Subject, logits: Tensor) -> Sequence[Target]:
-    """The components of what is asked about."""
+    """The components of the target."""
     with service.model.reading.lock:
         return subject.targets(logits)
 

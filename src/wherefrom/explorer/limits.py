@@ -1,4 +1,4 @@
-"""How much one request, and all of them together, may ask of the server."""
+"""Limits of one request, and of all requests together."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from wherefrom.errors import WherefromError
 
 
 class TooMuch(WherefromError):
-    """A request that asks for more than the server gives to one."""
+    """A request that exceeds the limits of one request."""
 
 
 class TooBusy(WherefromError):
-    """More requests than the server can hold: the same one may be answered a moment later."""
+    """More requests than the server accepts at once: the same request may succeed a moment later."""
 
 
 @dataclass(frozen=True)

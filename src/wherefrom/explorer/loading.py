@@ -63,9 +63,9 @@ class Shelf:
         failed: Callable[[Exception], None] = lambda _: None,
         patience: float = 0.0,
     ) -> None:
-        """patience: seconds that a page is waited for before anything is loaded. Importing torch would hold it up."""
+        """patience: seconds to wait for the page before anything is loaded. Importing torch would delay the page."""
         self.limits = limits or Limits()
-        self.models = [ShelvedModel(one, name_of(one)) for one in sources]
+        self.models = [ShelvedModel(source, name_of(source)) for source in sources]
         self.runs: list[ShownRun] = []
         self._folders, self._load, self._failed = list(runs), load, failed
         self._thread = threading.Thread(target=self._load_all, name="wherefrom-loading", daemon=True)
@@ -78,19 +78,19 @@ class Shelf:
 
     def close(self) -> None:
         self._thread.join(timeout=60)
-        for one in self.models:
-            if one.service is not None:
-                one.service.close()
+        for model in self.models:
+            if model.service is not None:
+                model.service.close()
 
     def _load_all(self) -> None:
         self._shown.wait(self._patience)
         try:
             from wherefrom.explorer.service import ModelService
 
-            for one in self.models:
-                loaded = self._load(one.source)
+            for model in self.models:
+                loaded = self._load(model.source)
                 service = ModelService(loaded, self.limits)
-                one.facts, one.service = model_facts(loaded), service
+                model.facts, model.service = model_facts(loaded), service
             if self._folders:
                 from wherefrom.explorer.runs import ShownRun
 
@@ -103,19 +103,21 @@ class Shelf:
     def service(self, number: int) -> ModelService:
         if number >= len(self.models):
             raise WherefromError(f"There is no model {number + 1}: {len(self.models)} were named at the start.")
-        found = self.models[number].service
-        if found is None:
+        service = self.models[number].service
+        if service is None:
             raise NotReady(f"{self.models[number].name} is still loading.")
-        return found
+        return service
 
     def data(self) -> dict[str, Any]:
-        """What the page knows at first, before and after the models are loaded. Who asks for it is shown the page."""
+        """The state that the page starts with, before and after the models are loaded. A request for it means that a
+        page is open.
+        """
         self._shown.set()
         return {
             "version": __version__,
             "ready": self.ready.is_set(),
             "complete": bool(self._methods),  # whether the methods have their options
-            "models": [{"name": one.name, "ready": one.service is not None} | one.facts for one in self.models],
+            "models": [{"name": model.name, "ready": model.service is not None} | model.facts for model in self.models],
             "methods": self._methods or [{"name": row.name, "family": row.get("family")} for row in listed("method")],
             "first_methods": list(FIRST_METHODS),
             "runs": [run.name for run in self.runs],

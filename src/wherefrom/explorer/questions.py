@@ -16,7 +16,7 @@ Place = Annotated[int, Field(ge=0, le=100_000)]
 
 
 class TextQuestion(BaseModel):
-    """A text, and what is asked about it."""
+    """A text, and the target to explain."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -46,11 +46,11 @@ class ExplainingQuestion(TextQuestion):
     """Methods, as `attcat` or `alti:norm=l2`."""
 
     methods: list[Annotated[str, Field(max_length=200)]]
-    best: bool = False  # whether `best` is asked, too
+    best: bool = False  # whether to run `best`, too
 
 
 class CurveQuestion(TextQuestion):
-    """What becomes of the probability when a method's strongest units are hidden, one after the other."""
+    """How the probability changes when a method's strongest units are hidden, one after the other."""
 
     method: Annotated[str, Field(max_length=200)]
     fill: Literal["delete", "mask", "unk", "pad", "eos"] = "delete"
@@ -63,7 +63,7 @@ class HeadsQuestion(TextQuestion):
 
 
 class GeneratingQuestion(TextQuestion):
-    """How a language model goes on."""
+    """The continuation of a language model."""
 
     count: Annotated[int, Field(ge=1)] = 20
 

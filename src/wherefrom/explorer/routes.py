@@ -1,9 +1,10 @@
-"""What the page may ask for. Modules that bring torch are imported when they are first needed: the page comes first."""
+"""The requests of the page. Modules that import torch are imported on first use, so that the page appears at once."""
 
 from __future__ import annotations
 
 import json
 from json import JSONDecodeError
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
@@ -21,62 +22,64 @@ from wherefrom.explorer.questions import (
     TextQuestion,
 )
 
+if TYPE_CHECKING:
+    from wherefrom.explorer.service import ModelService
+
 
 def add_routes(app: FastAPI, shelf: Shelf) -> None:
     limits = shelf.limits
 
+    def service_for(question: TextQuestion) -> ModelService:
+        """The service of the model that a question is about. Raises where the text is too long."""
+        limits.check_text(question.text, question.pair)
+        return shelf.service(question.model)
+
     @app.post("/api/read")
     async def _read(question: TextQuestion) -> Response:
-        limits.check_text(question.text, question.pair)
-        service = shelf.service(question.model)
+        service = service_for(question)
         from wherefrom.explorer.hiding import reading
 
         return await answered(service, reading(service, question))
 
     @app.post("/api/hide")
     async def _hide(request: Request) -> Response:
-        try:  # by hand: a click has no time for more
+        try:  # without FastAPI's validation, which takes longer than a click may
             question = HidingQuestion.model_validate(json.loads(await request.body()))
         except JSONDecodeError as error:
             raise BadOption(f"The request is no JSON: {error}.") from error
-        limits.check_text(question.text, question.pair)
-        service = shelf.service(question.model)
+        service = service_for(question)
         from wherefrom.explorer.hiding import hiding
 
         return await answered(service, hiding(service, question))
 
     @app.post("/api/explain")
     async def _explain(request: Request, question: ExplainingQuestion) -> Response:
-        limits.check_text(question.text, question.pair)
         limits.check_methods(len(question.methods))
-        service = shelf.service(question.model)
+        service = service_for(question)
         from wherefrom.explorer.explaining import choose_method, explain_steps
 
-        choices = [choose_method(asked) for asked in dict.fromkeys(question.methods)]
+        choices = [choose_method(spec) for spec in dict.fromkeys(question.methods)]
         return streamed(request, service, explain_steps(service, question, choices))
 
     @app.post("/api/curve")
     async def _curve(request: Request, question: CurveQuestion) -> Response:
-        limits.check_text(question.text, question.pair)
-        service = shelf.service(question.model)
+        service = service_for(question)
         from wherefrom.explorer.explaining import choose_method, curve_steps
 
         return streamed(request, service, curve_steps(service, question, choose_method(question.method)))
 
     @app.post("/api/page")
     async def _page(request: Request, question: ExplainingQuestion) -> Response:
-        limits.check_text(question.text, question.pair)
         limits.check_methods(len(question.methods))
-        service = shelf.service(question.model)
+        service = service_for(question)
         from wherefrom.explorer.explaining import choose_method, page_steps
 
-        choices = [choose_method(asked) for asked in dict.fromkeys(question.methods)]
+        choices = [choose_method(spec) for spec in dict.fromkeys(question.methods)]
         return streamed(request, service, page_steps(service, question, choices))
 
     @app.post("/api/code")
     async def _code(question: CodeQuestion) -> Response:
-        limits.check_text(question.text, question.pair)
-        service = shelf.service(question.model)
+        service = service_for(question)
         from wherefrom.explorer.code import as_command, as_python
 
         encoding, name = service.encode(question.text, question.pair), shelf.models[question.model].source
@@ -91,24 +94,21 @@ def add_routes(app: FastAPI, shelf: Shelf) -> None:
 
     @app.post("/api/inside")
     async def _inside(request: Request, question: TextQuestion) -> Response:
-        limits.check_text(question.text, question.pair)
-        service = shelf.service(question.model)
+        service = service_for(question)
         from wherefrom.explorer.inside import inside_steps
 
         return streamed(request, service, inside_steps(service, question))
 
     @app.post("/api/heads")
     async def _heads(question: HeadsQuestion) -> Response:
-        limits.check_text(question.text, question.pair)
-        service = shelf.service(question.model)
+        service = service_for(question)
         from wherefrom.explorer.hiding import without_heads
 
         return await answered(service, without_heads(service, question))
 
     @app.post("/api/generate")
     async def _generate(request: Request, question: GeneratingQuestion) -> Response:
-        limits.check_text(question.text, question.pair)
-        service = shelf.service(question.model)
+        service = service_for(question)
         from wherefrom.explorer.generating import generate_steps
 
         return streamed(request, service, generate_steps(service, question))

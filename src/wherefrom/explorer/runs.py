@@ -91,9 +91,9 @@ def _examples(run: Run, summary: Summary) -> list[dict[str, Any]]:
 
 
 def _marked(row: Mapping[str, Any]) -> list[tuple[str, bool]] | None:
-    """An example's texts in stretches, each with whether people marked it; None where nobody looked for a rationale.
+    """An example's texts in stretches, each with whether people marked it; None where the data has no rationales.
 
-    The page counts characters otherwise than Python does, so it gets stretches and no positions.
+    JavaScript counts characters differently from Python, so the page gets stretches and no positions.
     """
     rationale = rationale_of(row)
     if rationale is None:

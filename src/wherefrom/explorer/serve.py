@@ -1,4 +1,4 @@
-"""The server: where it listens, who may ask it, and what it says about itself."""
+"""The server: its address, its access control, and the lines it prints."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class ExplorerServer:
 
     sources: what `wherefrom.load` takes; nothing else is ever loaded. runs: folders of runs.
     host: another than this machine's own makes a token part of the address.
-    patience: seconds that a page is waited for before the models are loaded, which would hold it up.
+    patience: seconds to wait for the page before the models are loaded, which would delay it.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A model that several people ask at once: clicks are answered together and first, long computations in turns."""
+"""A model with several users: clicks are answered first and in batches, long computations take turns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wherefrom.explorer.turns import BATCH_TOKENS, Stopped, TurnTakingNetwork
 from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
 
-PlainData = dict[str, Any]  # what JSON can hold
+PlainData = dict[str, Any]  # values of JSON
 Finish = Callable[[], PlainData]  # gives the answer, once the asker ran
 Prepare = Callable[[CachingAsker], Finish]  # notes the questions of a click
 Send = Callable[[PlainData | BaseException | None], None]  # a result, an error, or None for the end
@@ -38,19 +38,19 @@ class Computation:
     stopped: threading.Event = field(default_factory=threading.Event)
 
     def stop(self) -> None:
-        """Nobody waits for it any more: it ends before its next pass."""
+        """End the computation before its next pass."""
         self.stopped.set()
 
 
 class ModelService:
-    """One model, its answers, and the two threads that ask it."""
+    """One model, its cached answers, and the two threads that run it."""
 
     def __init__(self, model: TextModel, limits: Limits) -> None:
         self.limits = limits
         self.network = TurnTakingNetwork(model.network)
         self.model = replace(model, network=self.network, batch_tokens=min(model.batch_tokens, BATCH_TOKENS))
         self.answers = AnswerCache(limits.cache)
-        self.kept: OrderedDict[object, Any] = OrderedDict()  # explanations, by what was asked
+        self.kept: OrderedDict[object, Any] = OrderedDict()  # explanations by request
         self._texts: OrderedDict[tuple[str, str | None], Encoding] = OrderedDict()
         self._subjects: OrderedDict[object, Subject] = OrderedDict()
         self._clicks: SimpleQueue[tuple[Prepare, Future[PlainData]] | None] = SimpleQueue()
@@ -69,8 +69,8 @@ class ModelService:
         """End both threads; what is under way ends before its next pass."""
         with self._changed:
             self._closed = True
-            for one in (*self._waiting, *self._going):
-                one.stop()
+            for computation in (*self._waiting, *self._going):
+                computation.stop()
             self._changed.notify_all()
         self._clicks.put(None)
         for thread in self._threads:
@@ -82,21 +82,21 @@ class ModelService:
         """A text as the model reads it. Kept, because every click is about the same one."""
         key = (text, pair)
         with self.model.reading.lock:
-            found = self._texts.pop(key, None) or self.model.encode(text, pair)
-            self._texts[key] = found
+            encoding = self._texts.pop(key, None) or self.model.encode(text, pair)
+            self._texts[key] = encoding
             while len(self._texts) > TEXTS:
                 self._texts.popitem(last=False)
-        return found
+        return encoding
 
     def subject(self, text: str, pair: str | None, spec: TargetSpec) -> Subject:
         """What is explained about a text. Kept, because an output that is not given has to be generated."""
         key, encoding = (text, pair, repr(spec)), self.encode(text, pair)
         with self.model.reading.lock:
-            found = self._subjects.pop(key, None) or subject_of(self.model, encoding, spec)
-            self._subjects[key] = found
+            subject = self._subjects.pop(key, None) or subject_of(self.model, encoding, spec)
+            self._subjects[key] = subject
             while len(self._subjects) > TEXTS:
                 self._subjects.popitem(last=False)
-        return found
+        return subject
 
     def asker(self, model: TextModel | None = None) -> CachingAsker:
         """A new asker, for one thread, that knows every answer that is kept. model: one that is bound to an output."""
@@ -115,11 +115,11 @@ class ModelService:
     def _answer_clicks(self) -> None:
         sizes = (1, 1)  # of the last two runs
         while True:
-            # Who was answered by the last two runs asks again soon, if they are several. One alone never waits.
+            # If the last two runs served several users, more clicks are expected soon. A single user never waits.
             waiting = self._gathered(sum(sizes) if max(sizes) > 1 else 1)
             sizes = (sizes[1], len(waiting))
-            asked = [one for one in waiting if one is not None and one[1].set_running_or_notify_cancel()]
-            self._answer(asked)
+            clicks = [click for click in waiting if click is not None and click[1].set_running_or_notify_cancel()]
+            self._answer(clicks)
             if None in waiting:
                 return
 
@@ -136,9 +136,9 @@ class ModelService:
                 break
         return waiting
 
-    def _answer(self, asked: Sequence[tuple[Prepare, Future[PlainData]]]) -> None:
+    def _answer(self, clicks: Sequence[tuple[Prepare, Future[PlainData]]]) -> None:
         asker, noted = self.asker(), list[tuple[Prepare, Finish, Future[PlainData]]]()
-        for prepare, future in asked:
+        for prepare, future in clicks:
             try:
                 noted.append((prepare, prepare(asker), future))
             except Exception as error:
@@ -161,19 +161,19 @@ class ModelService:
     # Long computations
 
     def compute(self, steps: Iterator[PlainData], send: Send) -> Computation:
-        """Something that takes long. Some go on at the same time, a step each in turn; others wait, and are told so."""
-        one = Computation(steps, send)
+        """Start a long computation. A few run at once, one step each in turn; others wait, and are notified."""
+        computation = Computation(steps, send)
         with self._changed:
             if len(self._waiting) >= self.limits.computations:
                 raise TooBusy(
                     f"{self.limits.computations} computations wait for their turn already. Try again in a moment."
                 )
-            self._waiting.append(one)
+            self._waiting.append(computation)
             before = len(self._waiting) + len(self._going) - 1
             self._changed.notify_all()
         if before >= self.limits.turns:
             send({"waiting": before})
-        return one
+        return computation
 
     def _compute(self) -> None:
         while True:
@@ -181,32 +181,32 @@ class ModelService:
                 while not self._closed and not self._waiting and not self._going:
                     self._changed.wait()
                 if self._closed:
-                    for one in (*self._waiting, *self._going):
-                        one.send(None)
+                    for computation in (*self._waiting, *self._going):
+                        computation.send(None)
                     return
                 while self._waiting and len(self._going) < self.limits.turns:
                     self._going.append(self._waiting.popleft())
-                one = self._going[0]
-            ended = self._step(one)
+                computation = self._going[0]
+            ended = self._step(computation)
             with self._changed:
                 self._going.popleft()
                 if not ended:
-                    self._going.append(one)
+                    self._going.append(computation)
 
-    def _step(self, one: Computation) -> bool:
+    def _step(self, computation: Computation) -> bool:
         """One result of a computation; whether it was the last."""
-        if one.stopped.is_set():
-            one.send(None)
+        if computation.stopped.is_set():
+            computation.send(None)
             return True
-        self.network.current.stopped = one.stopped
+        self.network.current.stopped = computation.stopped
         try:
-            found = next(one.steps, None)
+            step = next(computation.steps, None)
         except Stopped:
-            found = None
+            step = None
         except Exception as error:
-            one.send(error)
+            computation.send(error)
             return True
         finally:
             self.network.current.stopped = None
-        one.send(found)
-        return found is None
+        computation.send(step)
+        return step is None

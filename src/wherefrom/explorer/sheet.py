@@ -137,13 +137,13 @@ def text_data(units: PageUnits) -> dict[str, Any]:
     }
 
 
-def explanation_data(explanation: Explanation, units: PageUnits, asked: str) -> dict[str, Any]:
+def explanation_data(explanation: Explanation, units: PageUnits, spec: str) -> dict[str, Any]:
     """A method's row: its scores by stretch and how they are coloured, its test, its cost, its doubts."""
     scores = units.pooled(explanation.scores)
     scale = scale_of(scores, signed=explanation.signed, loudness=loudness_of(explanation))
     check = explanation.check
     return {
-        "asked": asked,
+        "asked": spec,
         "method": explanation.method,
         "options": visible(options(explanation.params)),
         "signed": explanation.signed,
@@ -178,7 +178,7 @@ def verdict_data(explanations: Mapping[str, Explanation]) -> dict[str, Any]:
     comparison = comparison_of(explanations)
     conclusion = comparison.conclusion()
     words = in_words(comparison)
-    floor = next((one.check for one in explanations.values() if one.method == floor_method()), None)
+    floor = next((candidate.check for candidate in explanations.values() if candidate.method == floor_method()), None)
     if words and conclusion.basis == "checks" and floor is not None:
         words = f"{words} {floor_method()}, which knows nothing of the text, is {floor.verdict}."
     checks = [explanation.check for explanation in explanations.values() if explanation.check is not None]

@@ -1,4 +1,4 @@
-"""Whose pass goes through the model next: a person's click goes before the next pass of a long computation."""
+"""The order of passes through the model: a click runs before the next pass of a long computation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BATCH_TOKENS = 1024
 
 
 class Stopped(BaseException):
-    """A computation that nobody waits for any more. No Exception, so that a trial of the model (see `model/probing`)
+    """A computation was stopped. No Exception, so that a trial of the model (see `model/probing`)
     does not mistake it for the model's failure.
     """
 

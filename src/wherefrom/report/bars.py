@@ -12,7 +12,7 @@ from wherefrom.report.pieces import pieces
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-AGAINST_HATCH = "////"  # beside its colour, so that it is told in print, too
+AGAINST_HATCH = "////"  # besides the colour, to be seen in print
 
 
 def bars(explanation: Explanation, ax: Axes | None = None, *, special: bool = False, count: int | None = None) -> Axes:

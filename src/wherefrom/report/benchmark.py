@@ -1,4 +1,4 @@
-"""Runs over data sets as a page that stands alone."""
+"""Runs over data sets as a self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ COLOURS = (BLUE, ORANGE, GREEN, PURPLE, "#c94f7c", "#8a6d3b", "#3aa6b9", "#c9a22
 OPERATIONS = 8  # how many of the operations that won are listed
 TEXT = 700  # how many characters of a disputed example are shown
 SIDE_BY_SIDE = 8  # by how many methods a disputed example is shown
-DISAGREE = 0.3  # below this mean correlation, methods are said to disagree on an example
+DISAGREE = 0.3  # below this mean correlation, methods count as disagreeing on an example
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class DisputedView:
     wrong: bool
     disagree: bool
     target: str
-    marks: str  # what the boxes in its text are, or why there are none; empty where nobody looked for a rationale
+    marks: str  # what the boxes in its text are, or why there are none; empty where the data has no rationales
     views: list[tuple[str, ExplanationView]]
 
 
@@ -182,12 +182,12 @@ def _view(summary: Summary, energy: Energy | None, colours: Mapping[str, str]) -
         cumulative=_cumulative_figure(summary.costs, colours) if summary.costs else None,
         agreement=_agreement_figure(summary, order) if len(order) > 1 else None,
         winners=_winners(summary),
-        words=[words_view(one) for one in summary.words],
+        words=[words_view(words) for words in summary.words],
         disputed=examples,
-        labels=sorted({one.label for one in examples if one.label}),
+        labels=sorted({example.label for example in examples if example.label}),
         counted={
-            "wrong": sum(one.wrong for one in examples),
-            "disagree": sum(one.disagree for one in examples),
+            "wrong": sum(example.wrong for example in examples),
+            "disagree": sum(example.disagree for example in examples),
         },
         errors=[
             (visible(str(row["where"] or row["example"])), visible(str(row["error"]))) for row in summary.errors[:20]
@@ -206,20 +206,20 @@ def _target(explanation: Explanation) -> str:
 def _examples(summary: Summary, order: Sequence[str]) -> list[DisputedView]:
     return [
         DisputedView(
-            visible(one.example),
-            f"{one.agreement:+.2f}".replace("-", "−"),
-            visible(one.label or ""),
-            visible(one.prediction),
-            bool(one.wrong),
-            one.agreement < DISAGREE,
-            visible(_target(one.explanations[0])),
-            _marks(one),
+            visible(disputed.example),
+            f"{disputed.agreement:+.2f}".replace("-", "−"),
+            visible(disputed.label or ""),
+            visible(disputed.prediction),
+            bool(disputed.wrong),
+            disputed.agreement < DISAGREE,
+            visible(_target(disputed.explanations[0])),
+            _marks(disputed),
             [
-                (visible(e.method), view(_short(e), special=False, rationale=_begun(one)))
-                for e in _side_by_side(one.explanations, order)
+                (visible(e.method), view(_short(e), special=False, rationale=_begun(disputed)))
+                for e in _side_by_side(disputed.explanations, order)
             ],
         )
-        for one in summary.disputed
+        for disputed in summary.disputed
     ]
 
 
@@ -251,30 +251,34 @@ def _board(summary: Summary, order: Sequence[str]) -> PageTable:
         (f"{metric_title(metric)} {ARROW[summary.better[metric]]}", f"{summary.better[metric]} is better")
         for metric in summary.boards
     ]
-    found = {metric: {one.method: one for one in standings} for metric, standings in summary.boards.items()}
+    boards = {
+        metric: {standing.method: standing for standing in standings} for metric, standings in summary.boards.items()
+    }
     overall = dict(zip(summary.ranks.methods, summary.ranks.overall, strict=True))
     rows = []
     for method in order:
         cells = [_rank_cell(overall[method], len(order))]
         cells += [
-            _score_cell(by_method.get(method), len(order), _scale(by_method.values())) for by_method in found.values()
+            _score_cell(by_method.get(method), len(order), _scale(by_method.values())) for by_method in boards.values()
         ]
         rows.append((visible(method), cells))
     return PageTable(columns, rows)
 
 
 def _scale(standings: Iterable[Standing]) -> float:
-    return max((abs(one.mean) for one in standings if one.mean is not None), default=1.0)
+    return max((abs(standing.mean) for standing in standings if standing.mean is not None), default=1.0)
 
 
-def _score_cell(one: Standing | None, count: int, scale: float) -> ScoreCell:
-    if one is None or one.mean is None:
-        return ScoreCell("–", detail=visible(one.why) if one is not None else "", classes="none")
-    first = one.rank == 1 or (one.rank is not None and one.behind == 0)
-    near = "near" if one.as_good_as_the_best else ""
+def _score_cell(standing: Standing | None, count: int, scale: float) -> ScoreCell:
+    if standing is None or standing.mean is None:
+        return ScoreCell("–", detail=visible(standing.why) if standing is not None else "", classes="none")
+    first = standing.rank == 1 or (standing.rank is not None and standing.behind == 0)
+    near = "near" if standing.as_good_as_the_best else ""
     classes = "best" if first else near
-    margin = "" if one.interval is None else f"95%: {_between(one.interval, scale)}, {one.count} examples"
-    return ScoreCell(number(one.mean, scale), one.mean, margin, classes, _strength(one.rank, count))
+    margin = (
+        "" if standing.interval is None else f"95%: {_between(standing.interval, scale)}, {standing.count} examples"
+    )
+    return ScoreCell(number(standing.mean, scale), standing.mean, margin, classes, _strength(standing.rank, count))
 
 
 def _detail(standings: Sequence[Standing]) -> PageTable:
@@ -285,27 +289,30 @@ def _detail(standings: Sequence[Standing]) -> PageTable:
         ("examples", ""),
     ]
     rows, scale = [], _scale(standings)
-    for one in standings:
-        if one.mean is None:
+    for standing in standings:
+        if standing.mean is None:
             rows.append(
-                (visible(one.method), [ScoreCell("–", classes="none")] * 6 + [ScoreCell("0", 0.0, visible(one.why))])
+                (
+                    visible(standing.method),
+                    [ScoreCell("–", classes="none")] * 6 + [ScoreCell("0", 0.0, visible(standing.why))],
+                )
             )
             continue
         rows.append(
             (
-                visible(one.method),
+                visible(standing.method),
                 [
-                    ScoreCell(f"{one.rank:g}", one.rank),
-                    ScoreCell(number(one.mean, scale), one.mean),
-                    _interval_cell(one.interval, scale),
+                    ScoreCell(f"{standing.rank:g}", standing.rank),
+                    ScoreCell(number(standing.mean, scale), standing.mean),
+                    _interval_cell(standing.interval, scale),
                     ScoreCell("–", classes="none")
-                    if one.error is None
-                    else ScoreCell(number(one.error, scale), one.error),
+                    if standing.error is None
+                    else ScoreCell(number(standing.error, scale), standing.error),
                     ScoreCell("–", classes="none")
-                    if one.behind is None
-                    else ScoreCell(_signed(one.behind, scale), one.behind),
-                    _interval_cell(one.behind_interval, scale, "near" if one.as_good_as_the_best else ""),
-                    ScoreCell(str(one.count), one.count),
+                    if standing.behind is None
+                    else ScoreCell(_signed(standing.behind, scale), standing.behind),
+                    _interval_cell(standing.behind_interval, scale, "near" if standing.as_good_as_the_best else ""),
+                    ScoreCell(str(standing.count), standing.count),
                 ],
             )
         )
@@ -357,12 +364,12 @@ def _amount(value: float) -> str:
 
 def _winners(summary: Summary) -> list[tuple[str, int, list[tuple[str, int, str]]]]:
     """(method, how many different operations, [(operation, count, share as a width)])"""
-    found = []
+    winners = []
     for method, counted in summary.winners.items():
         total = sum(count for _, count in counted)
         listed = [(visible(name), count, f"{count / total:.3f}") for name, count in counted[:OPERATIONS]]
-        found.append((visible(method), len(counted), listed))
-    return found
+        winners.append((visible(method), len(counted), listed))
+    return winners
 
 
 def _side_by_side(explanations: Sequence[Explanation], order: Sequence[str]) -> list[Explanation]:
@@ -378,21 +385,25 @@ def _cut(explanation: Explanation) -> int | None:
     return TEXT // (2 if explanation.pair else 1)
 
 
-def _begun(one: Disputed) -> Rationale | None:
+def _begun(disputed: Disputed) -> Rationale | None:
     """What people marked in the part of a long text that is shown."""
-    cut = _cut(one.explanations[0])
-    if one.rationale is None or cut is None:
-        return one.rationale
-    first, second = (tuple((start, min(end, cut)) for start, end in spans if start < cut) for spans in one.rationale)
+    cut = _cut(disputed.explanations[0])
+    if disputed.rationale is None or cut is None:
+        return disputed.rationale
+    first, second = (
+        tuple((start, min(end, cut)) for start, end in spans if start < cut) for spans in disputed.rationale
+    )
     return first, second
 
 
-def _marks(one: Disputed) -> str:
-    if one.rationale is None:
+def _marks(disputed: Disputed) -> str:
+    if disputed.rationale is None:
         return ""
-    if not any(one.rationale):
+    if not any(disputed.rationale):
         return NOTHING_MARKED
-    return MARKED_BY_PEOPLE if any(_begun(one) or ()) else "what people marked stands behind the part that is shown"
+    return (
+        MARKED_BY_PEOPLE if any(_begun(disputed) or ()) else "what people marked stands behind the part that is shown"
+    )
 
 
 def _short(explanation: Explanation) -> Explanation:
@@ -438,7 +449,8 @@ def _provenance(summary: Summary) -> list[tuple[str, str]]:
 def _interval_figure(summary: Summary, colours: Mapping[str, str]) -> str:
     """Every metric's means with their intervals, the best on top."""
     boards = {
-        metric: [one for one in standings if one.mean is not None] for metric, standings in summary.boards.items()
+        metric: [standing for standing in standings if standing.mean is not None]
+        for metric, standings in summary.boards.items()
     }
     boards = {metric: standings for metric, standings in boards.items() if standings} or {"": []}
     columns = 2 if len(boards) == 4 else min(3, len(boards))
@@ -447,27 +459,29 @@ def _interval_figure(summary: Summary, colours: Mapping[str, str]) -> str:
     figure, axes = new_axes(
         rows, columns, width=3.7 * columns, height=rows * (0.75 + 0.19 * max(4, most)), share_y=False
     )
-    for one, (metric, standings) in zip(axes, boards.items(), strict=False):
-        _whiskers(one, standings, colours)
-        one.set_title(
+    for panel, (metric, standings) in zip(axes, boards.items(), strict=False):
+        _whiskers(panel, standings, colours)
+        panel.set_title(
             f"{label(metric_title(metric))} {ARROW[summary.better[metric]]}" if metric else "nothing is defined",
             parse_math=False,
         )
-    for one in axes[len(boards) :]:
-        one.set_visible(False)
+    for panel in axes[len(boards) :]:
+        panel.set_visible(False)
     return svg_of(figure, "Means of every method by every metric, with their 95% intervals")
 
 
 def _whiskers(axes: Axes, standings: Sequence[Standing], colours: Mapping[str, str]) -> None:
-    for place, one in enumerate(standings):
-        assert one.mean is not None
-        colour = colours.get(one.method, INK)
-        alpha = 1.0 if one.method in colours else 0.55
-        if one.interval is not None:
-            axes.plot(one.interval, [place, place], color=colour, alpha=alpha, linewidth=2.2, solid_capstyle="round")
-        full = one.as_good_as_the_best or place == 0
+    for place, standing in enumerate(standings):
+        assert standing.mean is not None
+        colour = colours.get(standing.method, INK)
+        alpha = 1.0 if standing.method in colours else 0.55
+        if standing.interval is not None:
+            axes.plot(
+                standing.interval, [place, place], color=colour, alpha=alpha, linewidth=2.2, solid_capstyle="round"
+            )
+        full = standing.as_good_as_the_best or place == 0
         axes.plot(
-            [one.mean],
+            [standing.mean],
             [place],
             marker="o",
             markersize=5,
@@ -475,7 +489,9 @@ def _whiskers(axes: Axes, standings: Sequence[Standing], colours: Mapping[str, s
             alpha=alpha,
             markerfacecolor=colour if full else "white",
         )
-    axes.set_yticks(range(len(standings)), [label(one.method) for one in standings], fontsize=8, parse_math=False)
+    axes.set_yticks(
+        range(len(standings)), [label(standing.method) for standing in standings], fontsize=8, parse_math=False
+    )
     axes.invert_yaxis()
     axes.tick_params(axis="x", labelsize=8)
 
@@ -487,12 +503,12 @@ def _curve_figure(
     colours: Mapping[str, str],
 ) -> str:
     figure, axes = new_axes(1, len(curves), width=max(5.6, 5.2 * len(curves)), height=3.7, share_y=False)
-    for one, (metric, found) in zip(axes, curves.items(), strict=True):
+    for panel, (metric, lines) in zip(axes, curves.items(), strict=True):
         for method in reversed(order):  # the best on top
-            if method in found:
-                _line(one, found[method].percent, found[method].means, method, colours)
-        one.set_title(f"{label(metric_title(metric))}: {better[metric]} is better", parse_math=False)
-        one.set_xlabel("most important units hidden, %")
+            if method in lines:
+                _line(panel, lines[method].percent, lines[method].means, method, colours)
+        panel.set_title(f"{label(metric_title(metric))}: {better[metric]} is better", parse_math=False)
+        panel.set_xlabel("most important units hidden, %")
     axes[0].set_ylabel("effect")
     _legend(axes, figure)
     return svg_of(figure, "Perturbation curves: the effect of hiding more and more of the units ranked highest")
@@ -537,8 +553,8 @@ def _cumulative_figure(costs: Sequence[MethodCost], colours: Mapping[str, str]) 
 
 
 def _main_metric(summary: Summary) -> str | None:
-    """The metric that stands for faithfulness: the first that erases units, or else the first that has values."""
-    known = [metric for metric, board in summary.boards.items() if any(one.mean is not None for one in board)]
+    """The metric that represents faithfulness: the first that erases units, or else the first that has values."""
+    known = [metric for metric, board in summary.boards.items() if any(standing.mean is not None for standing in board)]
     erasing = [metric for metric in known if question_of(metric) == "erasure"]
     return next(iter(erasing or known), None)
 
@@ -550,9 +566,9 @@ def _faithful_and_cheap(summary: Summary, colours: Mapping[str, str]) -> str | N
     metric = _main_metric(summary)
     seconds = {cost.method: cost.per_example for cost in summary.costs}
     shown = [
-        (1000 * seconds[one.method], one.mean, one)
-        for one in (summary.boards[metric] if metric else ())
-        if one.mean is not None and seconds.get(one.method, 0) > 0
+        (1000 * seconds[standing.method], standing.mean, standing)
+        for standing in (summary.boards[metric] if metric else ())
+        if standing.mean is not None and seconds.get(standing.method, 0) > 0
     ]
     if metric is None or len(shown) < 2:
         return None
@@ -560,11 +576,11 @@ def _faithful_and_cheap(summary: Summary, colours: Mapping[str, str]) -> str | N
     logarithmic(axes)
     higher = summary.better[metric] == "higher"
     front: list[tuple[float, float]] = []
-    for across, up, one in sorted(shown, key=lambda dot: (dot[0], dot[1] if not higher else -dot[1])):
-        colour = INK if one.method == floor_method() else colours.get(one.method, INK)
-        faint = 1.0 if one.method in colours else 0.6
-        if one.interval is not None:
-            axes.plot([across] * 2, one.interval, color=colour, alpha=faint, linewidth=2, solid_capstyle="round")
+    for across, up, standing in sorted(shown, key=lambda dot: (dot[0], dot[1] if not higher else -dot[1])):
+        colour = INK if standing.method == floor_method() else colours.get(standing.method, INK)
+        faint = 1.0 if standing.method in colours else 0.6
+        if standing.interval is not None:
+            axes.plot([across] * 2, standing.interval, color=colour, alpha=faint, linewidth=2, solid_capstyle="round")
         axes.plot([across], [up], "o", markersize=7, color=colour, alpha=faint)
         if not front or (up > front[-1][1] if higher else up < front[-1][1]):
             front.append((across, up))
@@ -572,7 +588,7 @@ def _faithful_and_cheap(summary: Summary, colours: Mapping[str, str]) -> str | N
     axes.margins(0.09, 0.08)
     if not higher:
         axes.invert_yaxis()
-    _name_dots(axes, [(across, up, label(one.method)) for across, up, one in shown])
+    _name_dots(axes, [(across, up, label(standing.method)) for across, up, standing in shown])
     axes.set_xlabel("milliseconds an example, on its own (logarithmic)")
     axes.set_ylabel(f"{metric_title(metric)} {ARROW[summary.better[metric]]}", parse_math=False)
     return svg_of(figure, f"{metric_title(metric)} of every method against its milliseconds an example")
@@ -613,25 +629,25 @@ def _agreement_figure(summary: Summary, order: Sequence[str]) -> str:
     matrix = summary.agreement.matrix[places][:, places]
     size = max(3.6, 0.36 * len(order) + 1.8)
     figure, axes = new_axes(1, 1, width=size + 0.9, height=size)
-    one = axes[0]
-    one.grid(visible=False)
-    shown = one.pcolormesh(matrix, cmap="PuOr", vmin=-1, vmax=1, edgecolors="face", linewidth=0.2)
+    panel = axes[0]
+    panel.grid(visible=False)
+    shown = panel.pcolormesh(matrix, cmap="PuOr", vmin=-1, vmax=1, edgecolors="face", linewidth=0.2)
     middle = [place + 0.5 for place in range(len(order))]
-    one.set_xticks(middle, [label(method) for method in order], rotation=90, fontsize=8, parse_math=False)
-    one.set_yticks(middle, [label(method) for method in order], fontsize=8, parse_math=False)
-    one.invert_yaxis()
-    one.set_aspect("equal")
-    one.tick_params(length=0)
+    panel.set_xticks(middle, [label(method) for method in order], rotation=90, fontsize=8, parse_math=False)
+    panel.set_yticks(middle, [label(method) for method in order], fontsize=8, parse_math=False)
+    panel.invert_yaxis()
+    panel.set_aspect("equal")
+    panel.tick_params(length=0)
     if len(order) <= 26:
         for row in range(len(order)):
             for column in range(len(order)):
                 value = matrix[row, column]
                 if math.isfinite(value):
                     ink = "white" if abs(value) > 0.6 else "#222222"
-                    one.text(
+                    panel.text(
                         column + 0.5, row + 0.5, f"{100 * value:.0f}", ha="center", va="center", fontsize=6.5, color=ink
                     )
-    bar = figure.colorbar(shown, ax=one, shrink=0.6, pad=0.02)
+    bar = figure.colorbar(shown, ax=panel, shrink=0.6, pad=0.02)
     bar.outline.set_visible(False)
     bar.ax.tick_params(colors=INK, labelsize=8)
     bar.set_label("Spearman's correlation, mean over examples", fontsize=8.5, color=INK)

@@ -17,7 +17,7 @@ class Shade(NamedTuple):
     strength: float  # 0 shows no colour, 1 the full one
 
 
-# Blue for and orange against, which eyes without red or green cones tell apart; at full strength also by their
+# Blue for and orange against, which red-green colour-blind readers can distinguish; at full strength also by their
 # brightness, for print in grey. What speaks against has a second sign besides: an underline, stripes, or a minus. Light
 # hues carry dark ink and dark hues light ink, so that text is legible (contrast 4.5 or more) at every strength. Tests
 # compute all of that.
@@ -43,7 +43,7 @@ DARK: Mapping[str, Colour] = {
 }
 
 
-ALIKE = 0.5  # scores without a sign are alike where the smallest is more than this share of the largest
+ALIKE = 0.5  # unsigned scores are similar where the smallest is more than this share of the largest
 
 
 def largest(scores: Iterable[float]) -> float:
@@ -62,13 +62,13 @@ class ColourScale(NamedTuple):
 
 
 def scale_of(scores: Iterable[float], *, signed: bool, loudness: float = 1.0) -> ColourScale:
-    """The scale of these scores. Without a sign, and where all are alike, it does not start at zero: otherwise every
+    """The scale of these scores. Where unsigned scores are similar, it does not start at zero: otherwise every
     word would have nearly the same strong colour.
     """
-    found = [abs(score) for score in scores if math.isfinite(score)]
-    full = max(found, default=0.0)
-    start = min(found, default=0.0)
-    alike = not signed and len(found) > 1 and start > ALIKE * full
+    sizes = [abs(score) for score in scores if math.isfinite(score)]
+    full = max(sizes, default=0.0)
+    start = min(sizes, default=0.0)
+    alike = not signed and len(sizes) > 1 and start > ALIKE * full
     return ColourScale(full, start if alike else 0.0, loudness)
 
 
@@ -76,8 +76,8 @@ def coloured(score: float, scale: ColourScale, *, signed: bool) -> Shade:
     """The side a score is on, and how strong its colour is on this scale."""
     if scale.full <= scale.start:
         return shade(score, 0.0, signed=signed)
-    found = shade(abs(score) - scale.start, scale.full - scale.start, signed=False).strength
-    return shade(score, 1.0, signed=signed)._replace(strength=found * scale.loudness)
+    strength = shade(abs(score) - scale.start, scale.full - scale.start, signed=False).strength
+    return shade(score, 1.0, signed=signed)._replace(strength=strength * scale.loudness)
 
 
 def shade(score: float, scale: float, *, signed: bool) -> Shade:
@@ -89,7 +89,7 @@ def shade(score: float, scale: float, *, signed: bool) -> Shade:
 
 
 def blend(shade: Shade, palette: Mapping[str, Colour]) -> Colour:
-    """The side's hue laid over the ground, as thickly as the shade is strong: what CSS makes of rgb(hue / strength)."""
+    """The side's hue over the background with the shade's strength as opacity, as CSS computes rgb(hue / strength)."""
     ground, hue = palette["ground"], palette[shade.side]
     red, green, blue = (
         round(below + (above - below) * shade.strength) for below, above in zip(ground, hue, strict=True)

@@ -37,16 +37,16 @@ def print_columns(console: Console, label: TerminalColumn, columns: Sequence[Ter
 
 def blocks(label: TerminalColumn, columns: Sequence[TerminalColumn], width: int) -> list[list[TerminalColumn]]:
     """The columns in groups that fit the width, each with the same labels in front and at least one other column."""
-    found: list[list[TerminalColumn]] = []
+    groups: list[list[TerminalColumn]] = []
     left = 0
     for column in columns:
         needs = GAP + column.width
-        if not found or needs > left:
-            found.append([label])
+        if not groups or needs > left:
+            groups.append([label])
             left = width - label.width
-        found[-1].append(column)
+        groups[-1].append(column)
         left -= needs
-    return found or [[label]]
+    return groups or [[label]]
 
 
 def lines(block: Sequence[TerminalColumn]) -> Iterator[Text]:
@@ -63,13 +63,13 @@ def lines(block: Sequence[TerminalColumn]) -> Iterator[Text]:
 
 
 def heading(name: str) -> tuple[str, ...]:
-    """A long name in lines, broken behind underscores, colons and spaces."""
-    found = [""]
+    """A long name in lines, broken after underscores, colons and spaces."""
+    lines_of_heading = [""]
     for part in re.findall(r"[^_:, ]+[_:, ]*", name):
-        if found[-1] and len((found[-1] + part).rstrip()) > WIDEST:
-            found.append("")
-        found[-1] += part
-    return tuple(line.rstrip() for line in found)
+        if lines_of_heading[-1] and len((lines_of_heading[-1] + part).rstrip()) > WIDEST:
+            lines_of_heading.append("")
+        lines_of_heading[-1] += part
+    return tuple(line.rstrip() for line in lines_of_heading)
 
 
 def _padded(cell: Text, width: int, *, left: bool) -> Text:

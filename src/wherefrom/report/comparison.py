@@ -31,7 +31,7 @@ class MethodRow(NamedTuple):
 
 
 def page(comparison: Comparison) -> str:
-    """A page that stands alone, with a table that can be sorted."""
+    """A self-contained HTML page with a sortable table."""
     first = comparison.explanations[0] if comparison.explanations else None
     return render_page(
         "comparison.html",
@@ -43,7 +43,7 @@ def page(comparison: Comparison) -> str:
 
 
 def fragment(comparison: Comparison) -> str:
-    """The table for a notebook's output: brings its own style, needs no script."""
+    """The table for a notebook's output, with its style sheet and without scripts."""
     return render_fragment("comparison_fragment.html", **_values(comparison, special=False))
 
 

@@ -16,12 +16,12 @@ from wherefrom.report.effect import gap_warning
 from wherefrom.report.pieces import token_label, visible
 from wherefrom.report.wording import duration
 
-GAP_MARK = "(!)"  # behind a method whose scores do not add up
+GAP_MARK = "(!)"  # after the name of a method whose scores do not add up
 MANY = 4  # methods that a footnote names before it counts the rest
 
 
 class GradeCell(NamedTuple):
-    """One grade. Where there is none, `note` is the number of the footnote that says why."""
+    """One grade. Where there is none, `note` is the number of the footnote with the reason."""
 
     text: str
     value: float | None
@@ -100,34 +100,34 @@ def mean(rank: float | None) -> str:
 
 def in_words(comparison: Comparison) -> str:
     """What the comparison concludes, before any number."""
-    found = comparison.conclusion()
-    sentences = [_judgement(comparison, found), _difference(comparison, found)]
+    conclusion = comparison.conclusion()
+    sentences = [_judgement(comparison, conclusion), _difference(comparison, conclusion)]
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-def _judgement(comparison: Comparison, found: Conclusion) -> str:
-    if found.basis == "nothing":
+def _judgement(comparison: Comparison, conclusion: Conclusion) -> str:
+    if conclusion.basis == "nothing":
         return ""
     groups = [
-        (found.supported, "supported on this text"),
-        (found.weak, "in between"),
-        (found.not_supported, "no better than random"),
+        (conclusion.supported, "supported on this text"),
+        (conclusion.weak, "in between"),
+        (conclusion.not_supported, "no better than random"),
     ]
-    said = [f"{join_names(names)} {'is' if len(names) == 1 else 'are'} {what}" for names, what in groups if names]
-    if len(said) == 1 and len(found.supported + found.weak + found.not_supported) > 1:
+    clauses = [f"{join_names(names)} {'is' if len(names) == 1 else 'are'} {what}" for names, what in groups if names]
+    if len(clauses) == 1 and len(conclusion.supported + conclusion.weak + conclusion.not_supported) > 1:
         judged, what = next((names, what) for names, what in groups if names)
         others = [name for name in comparison.names if name not in judged]  # such as `random`, which is the yardstick
         return f"Every method{f' but {join_names(others)}' if others else ''} is {what}."
-    return "; ".join(said) + "." if said else ""
+    return "; ".join(clauses) + "." if clauses else ""
 
 
-def _difference(comparison: Comparison, found: Conclusion) -> str:
-    whose = "Those that are supported" if len(found.supported) > 1 else "The methods"
-    if found.agreed is not None:
-        return f"{whose} agree that “{_unit(comparison, found.agreed)}” matters most."
-    if found.disagreement is None:
+def _difference(comparison: Comparison, conclusion: Conclusion) -> str:
+    whose = "Those that are supported" if len(conclusion.supported) > 1 else "The methods"
+    if conclusion.agreed is not None:
+        return f"{whose} agree that “{_unit(comparison, conclusion.agreed)}” matters most."
+    if conclusion.disagreement is None:
         return ""
-    where = found.disagreement
+    where = conclusion.disagreement
     unit = _unit(comparison, where.unit)
     if where.places is None:
         return (
@@ -136,16 +136,16 @@ def _difference(comparison: Comparison, found: Conclusion) -> str:
         )
     units = sum(segment >= 0 for segment in comparison.explanations[0].segment)
     first, second = (f"{ordinal(place)}" for place in where.places)
-    said = f"of {units} it is the {first} by {where.first}, the {second} by {where.second}"
-    return f"{whose} disagree most on “{unit}”: {said}."
+    ranks = f"of {units} it is the {first} by {where.first}, the {second} by {where.second}"
+    return f"{whose} disagree most on “{unit}”: {ranks}."
 
 
 def _unit(comparison: Comparison, place: int) -> str:
-    """A unit as it stands in the text."""
-    one = comparison.explanations[0]
-    start, end = one.offsets[place]
-    text = one.text if one.segment[place] == 0 else one.pair or ""
-    return token_label(text[start:end], one.tokens[place])
+    """The text of a unit."""
+    explanation = comparison.explanations[0]
+    start, end = explanation.offsets[place]
+    text = explanation.text if explanation.segment[place] == 0 else explanation.pair or ""
+    return token_label(text[start:end], explanation.tokens[place])
 
 
 def ordinal(place: int) -> str:
@@ -158,12 +158,12 @@ def _cost(explanation: Explanation, *, several: bool) -> tuple[str, str]:
     """Time, and rows of the forward and of the backward pass. What was computed for a method before this one is
     shared, not free.
     """
-    time, own = duration(explanation.seconds), (explanation.forwards, explanation.backwards)
+    time, passes = duration(explanation.seconds), (explanation.forwards, explanation.backwards)
     if not several:
-        return time, f"{own[0]} + {own[1]}"
-    if own == (0, 0):
+        return time, f"{passes[0]} + {passes[1]}"
+    if passes == (0, 0):
         return ("shared", "shared") if explanation.seconds else ("–", "–")
-    return time, f"{own[0] or 'shared'} + {own[1]}"
+    return time, f"{passes[0] or 'shared'} + {passes[1]}"
 
 
 def _cell(
@@ -189,7 +189,11 @@ def _reason(grade: Grade, explanation: Explanation) -> str:
 
 def _notes(comparison: Comparison) -> list[str]:
     rows = zip(comparison.grades, comparison.explanations, strict=True)
-    return list(dict.fromkeys(_reason(grade, one) for grades, one in rows for grade in grades if grade.value is None))
+    return list(
+        dict.fromkeys(
+            _reason(grade, explanation) for grades, explanation in rows for grade in grades if grade.value is None
+        )
+    )
 
 
 def _footnote(comparison: Comparison, why: str) -> str:
@@ -218,16 +222,16 @@ def _remarks(comparison: Comparison, columns: Sequence[Sequence[Grade]]) -> tupl
     failed = [f"{name} could not explain this text: {why}" for name, why in comparison.failed.items()]
     instead: dict[tuple[str, str], list[str]] = {}
     for column in columns:
-        for wanted in {str(grade.details["instead_of"]) for grade in column if "instead_of" in grade.details}:
-            instead.setdefault((str(column[0].fill), wanted), []).append(column[0].metric)
+        for missing in {str(grade.details["instead_of"]) for grade in column if "instead_of" in grade.details}:
+            instead.setdefault((str(column[0].fill), missing), []).append(column[0].metric)
     stood_in = [
-        f"{', '.join(metrics)}: hides by {fill}, as this tokenizer has no {wanted} token"
-        for (fill, wanted), metrics in instead.items()
+        f"{', '.join(metrics)}: hides by {fill}, as this tokenizer has no {missing} token"
+        for (fill, missing), metrics in instead.items()
     ]
     gaps = [
-        f"{name}: {gap_warning(one)}"
-        for name, one in zip(comparison.names, comparison.explanations, strict=True)
-        if one.gap_stays
+        f"{name}: {gap_warning(explanation)}"
+        for name, explanation in zip(comparison.names, comparison.explanations, strict=True)
+        if explanation.gap_stays
     ]
     return tuple(visible(remark) for remark in failed + gaps + stood_in)
 

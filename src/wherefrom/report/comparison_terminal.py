@@ -120,7 +120,7 @@ def _by_metric(table: Sheet, terminal: Terminal) -> tuple[TerminalColumn, list[T
         stacks.append(
             TerminalColumn(
                 heading(terminal.text(line.name).plain),
-                (*(_value(cell, terminal) for cell in line.cells), *(terminal.text(one) for one in sums)),
+                (*(_value(cell, terminal) for cell in line.cells), *(terminal.text(total) for total in sums)),
             )
         )
     return TerminalColumn(("metric",), tuple(terminal.text(name) for name in (*names, *last))), stacks

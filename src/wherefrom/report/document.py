@@ -20,7 +20,7 @@ from wherefrom.report.pieces import visible
 
 
 def render_fragment(name: str, **values: Any) -> str:
-    """A piece of HTML for a notebook's output. It has no policy of its own: the notebook's holds for it."""
+    """A piece of HTML for a notebook's output, to which the notebook's own policy applies."""
     # Whatever was not made visible before is so here, where everything comes through.
     return visible(_templates().get_template(name).render(light=LIGHT, dark=DARK, **values))
 

@@ -18,7 +18,9 @@ TINY = 0.01  # a point: what moves the probability by less is not worth a colour
 LOUD = 0.10  # from ten points on, colours have their full strength
 PALE = 0.12  # what is left of it where the scores are tiny: the order can still be seen
 SATURATED = 0.99  # above this probability, or as far below one half, the logit may move and the probability hardly does
-SINGLE_PRECISION = 1e-6  # of the largest score, or of a logit: what single precision cannot tell apart
+SINGLE_PRECISION = (
+    1e-6  # of the largest score, or of a logit: smaller differences are rounding errors in single precision
+)
 
 
 class Effect(NamedTuple):
@@ -40,7 +42,7 @@ class Effect(NamedTuple):
 
 
 def effect_of(explanation: Explanation, *, special: bool = False) -> Effect | None:
-    """The effect of all that is named; None where neither the scores' unit nor a check tells it.
+    """The effect of all scored units together; None where neither the scores' unit nor a check determines it.
 
     special: whether the scores of special tokens count.
     """
@@ -68,7 +70,7 @@ def _scale(explanation: Explanation) -> str | None:
 
 
 def _effect_on_value(explanation: Explanation, total: float) -> Effect | None:
-    """The scores of these methods are in the value's own unit; how much that is, only a check tells by the spread."""
+    """These scores are in the unit of the model's value; the spread that a check measured makes them comparable."""
     check = explanation.check
     if check is None or not check.spread:
         return None
@@ -93,8 +95,8 @@ def _sigmoid(logit: float) -> float:
 
 
 def loudness_of(explanation: Explanation, *, special: bool = False) -> float:
-    found = effect_of(explanation, special=special)
-    return 1.0 if found is None else found.loudness
+    effect = effect_of(explanation, special=special)
+    return 1.0 if effect is None else effect.loudness
 
 
 def points(size: float) -> str:
@@ -104,11 +106,11 @@ def points(size: float) -> str:
     return f"{100 * size:.1f} points"
 
 
-def moved_by(found: Effect, explanation: Explanation) -> str:
+def moved_by(effect: Effect, explanation: Explanation) -> str:
     """How far the probability moves, in points; or how far the value does, and how many spreads that is."""
     if explanation.value is None or explanation.check is None or explanation.check.spread is None:
-        return points(found.size)
-    spreads = found.size / SPREAD_IN_PROBABILITY
+        return points(effect.size)
+    spreads = effect.size / SPREAD_IN_PROBABILITY
     return f"{written_value(spreads * explanation.check.spread)} ({spreads:.2f} of its spread)"
 
 
@@ -125,15 +127,15 @@ def warning(explanation: Explanation) -> str:
         return gap_warning(explanation)
     if _only_rounding(shown, signed=explanation.signed):
         return "Differences here are rounding: the scores differ by less than single precision can tell apart."
-    found = effect_of(explanation)
-    if found is None or not found.tiny:
+    effect = effect_of(explanation)
+    if effect is None or not effect.tiny:
         return ""
     what = "scores are" if explanation.signed else "effect is"
     regression = explanation.value is not None
     sure = not regression and max(explanation.output, 1 - explanation.output) >= SATURATED
     why = ": the model is saturated" if sure else ""
-    what_moves, moved = "value" if regression else "probability", moved_by(found, explanation)
-    if found.measured:
+    what_moves, moved = "value" if regression else "probability", moved_by(effect, explanation)
+    if effect.measured:
         because = f"Hiding the {explanation.level}s that the scores name moved the {what_moves} by {moved}"
     else:
         because = f"All of them together could move the {what_moves} by {moved}"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-INK = "#010203"  # stands for the page's own ink, which is light on a dark ground
+INK = "#010203"  # replaced by the page's text colour, which is light on a dark background
 BLUE, ORANGE, GREEN, PURPLE = "#3b82d6", "#e07b39", "#2f9e77", "#a05fc0"
 
 
@@ -21,7 +21,7 @@ LONGEST = 48  # characters of a name: a longer one would leave no room to draw i
 
 
 def label(name: str) -> str:
-    """A name as it stands in a figure."""
+    """A name as a figure shows it."""
     shown = visible(name)
     return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}…"
 
@@ -52,11 +52,11 @@ def new_axes(
         figure = Figure(figsize=(width, height), layout="constrained")
         axes = figure.subplots(rows, columns, squeeze=False, sharey=share_y)
     flat: list[Axes] = list(axes.flat)
-    for one in flat:
-        one.spines[["top", "right"]].set_visible(False)
-        one.patch.set_alpha(0)
-        one.grid(axis="both", color=INK, alpha=0.12, linewidth=0.6)
-        one.set_axisbelow(True)
+    for panel in flat:
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.patch.set_alpha(0)
+        panel.grid(axis="both", color=INK, alpha=0.12, linewidth=0.6)
+        panel.set_axisbelow(True)
     return figure, flat
 
 
@@ -71,7 +71,7 @@ def logarithmic(axes: Axes) -> None:
 
 
 def svg_of(figure: Figure, name: str = "") -> str:
-    """name: what the figure shows, for those who cannot see it."""
+    """The figure as an SVG element. name: its description for screen readers."""
     import matplotlib as mpl
 
     written = io.StringIO()
@@ -81,7 +81,7 @@ def svg_of(figure: Figure, name: str = "") -> str:
     drawing = drawing[drawing.index("<svg") :]
     drawing = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", drawing, count=1)  # the page decides how wide it is
     drawing = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", drawing, count=1)
-    # A page names its style sheets by their hashes (report.document): matplotlib's one rule stands in page.css.
+    # A page names its style sheets by their hashes (report.document): matplotlib's one rule is in page.css.
     drawing = re.sub(r"<style[^>]*>.*?</style>", "", drawing, flags=re.DOTALL)
     drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing, flags=re.DOTALL)
     if name:

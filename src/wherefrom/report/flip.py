@@ -49,14 +49,14 @@ def certainty(flip: Flip) -> str:
 
 def parts(flip: Flip) -> list[list[FlipStretch]]:
     """Each text in stretches; joined, they give it back."""
-    found = []
+    lines = []
     for segment, text in enumerate([flip.text] if flip.pair is None else [flip.text, flip.pair]):
         line, reached = [], 0
         for start, end in flip.spans(segment):
             line += [FlipStretch(text[reached:start], hidden=False), FlipStretch(text[start:end], hidden=True)]
             reached = end
-        found.append([part for part in [*line, FlipStretch(text[reached:], hidden=False)] if part.text])
-    return found
+        lines.append([part for part in [*line, FlipStretch(text[reached:], hidden=False)] if part.text])
+    return lines
 
 
 def cost(flip: Flip) -> str:
@@ -64,7 +64,7 @@ def cost(flip: Flip) -> str:
 
 
 def print_flip(flip: Flip, *, console: Console | None = None) -> None:
-    """Print it; without colour, hidden units stand between [- and -]."""
+    """Print it; without colour, hidden units are enclosed in [- and -]."""
     console = console or Console(highlight=False)
     terminal = Terminal(console, DARK, signed=True)
     console.print(terminal.text(headline(flip), "bold"))
@@ -85,7 +85,7 @@ def print_flip(flip: Flip, *, console: Console | None = None) -> None:
 
 
 def page(flip: Flip) -> str:
-    """A page that stands alone."""
+    """A self-contained HTML page."""
     title = f"What would change “{visible(flip.decision)}”?"
     return render_page("flip.html", title=title, styles=("text.css", "page.css", "flip.css"), **_values(flip))
 

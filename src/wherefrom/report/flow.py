@@ -1,4 +1,4 @@
-"""A flow as HTML: point at a token and see where what it holds came from, in one layer and since the input."""
+"""A flow as HTML: point at a token to see which tokens its content comes from, in one layer and since the input."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wherefrom.report.document import render_fragment, render_page
 from wherefrom.report.pieces import token_labels, visible
 from wherefrom.report.wording import options, percent
 
-STEPS = 65535  # shares travel as whole numbers of two bytes: finer than an eye, or a tooltip, can tell
+STEPS = 65535  # shares are sent as two-byte integers, which is finer than the page shows
 
 
 class TokenChip(NamedTuple):
@@ -27,7 +27,7 @@ class TokenChip(NamedTuple):
 
 
 def page(flow: Flow) -> str:
-    """A page that stands alone."""
+    """A self-contained HTML page."""
     facts = [
         ("method", visible(flow.method)),
         ("options", visible(options(flow.params))),
@@ -49,9 +49,7 @@ def page(flow: Flow) -> str:
 
 
 def fragment(flow: Flow) -> str:
-    """What the deciding position holds behind each layer, for a notebook's output: brings its own style, needs no
-    script.
-    """
+    """The content of the deciding position after each layer, for a notebook's output, without scripts."""
     place = deciding(flow)
     rows = [layer[place].tolist() for layer in flow.accumulated] if len(flow.layers) else []
     words = [part >= 0 for part in flow.segment]

@@ -1,4 +1,4 @@
-"""A flow in the terminal: what the deciding position holds of each token, behind each layer."""
+"""A flow in the terminal: how much of each token the deciding position contains after each layer."""
 
 from __future__ import annotations
 

@@ -74,8 +74,8 @@ def print_generation(generation: Generation, *, console: Console | None = None) 
                 cells.append(terminal.text(""))
                 continue
             score = generation.scores[step][place]
-            found = shade(score, full, signed=generation.signed)
-            cells.append(terminal.text(number(score, full, signed=generation.signed), terminal.behind(found)))
+            colour = shade(score, full, signed=generation.signed)
+            cells.append(terminal.text(number(score, full, signed=generation.signed), terminal.behind(colour)))
         cells.append(terminal.text(percent(generation.probabilities[step]), "dim"))
         columns.append(TerminalColumn(heading, tuple(cells)))
     row_names = (*(terminal.name(name) for name in marked), terminal.text("probability", "dim"))
@@ -87,8 +87,8 @@ def print_generation(generation: Generation, *, console: Console | None = None) 
 
 
 def _headline(generation: Generation) -> str:
-    told = options(generation.params)
-    method = f"{generation.method} ({told})" if told else generation.method
+    params = options(generation.params)
+    method = f"{generation.method} ({params})" if params else generation.method
     return f"{method} explains {len(generation.generated)} generated tokens"
 
 
@@ -107,7 +107,7 @@ def _full(generation: Generation) -> float:
 
 
 def page(generation: Generation) -> str:
-    """A page that stands alone: choose a generated token, and the prompt is coloured by what it came from."""
+    """A self-contained HTML page: choose a generated token, and the prompt is coloured by what it came from."""
     return render_page(
         "generation.html",
         title=f"Where did “{visible(generation.continuation.strip())[:60]}” come from?",
@@ -142,7 +142,7 @@ def _values(generation: Generation) -> dict[str, Any]:
         "rows": [_row(generation, place, full) for place in _sources(generation, special=True)],
         "prompt": _stretches(generation),
         "signed": generation.signed,
-        "scores": json.dumps([[round(one / full, 4) if full else 0 for one in row] for row in generation.scores]),
+        "scores": json.dumps([[round(score / full, 4) if full else 0 for score in row] for row in generation.scores]),
         "facts": [(name, visible(value)) for name, value in facts if value],
     }
 
@@ -155,17 +155,17 @@ def _row(generation: Generation, place: int, full: float) -> GridRow:
             cells.append(None)
             continue
         score = generation.scores[step][place]
-        found: Shade = shade(score, full, signed=generation.signed)
+        colour: Shade = shade(score, full, signed=generation.signed)
         figure = number(score, full, signed=generation.signed)
         tip = f"{name} → {token_label(token)}  {figure}"
-        cells.append(GridCell(found.side, f"{found.strength:.3f}", figure, tip))
+        cells.append(GridCell(colour.side, f"{colour.strength:.3f}", figure, tip))
     role = "" if is_new else visible(generation.role_of(place))
     return GridRow(name, role, not is_new and generation.segment[place] < 0, is_new, cells)
 
 
 def _stretches(generation: Generation) -> list[tuple[str, int, str]]:
     """The prompt in stretches: (text, the token's place or -1 between tokens, the role that begins to speak here)."""
-    found: list[tuple[str, int, str]] = []
+    stretches: list[tuple[str, int, str]] = []
     reached, speaking = 0, ""
     for place, (start, end) in enumerate(generation.offsets):
         start = max(start, reached)
@@ -173,7 +173,7 @@ def _stretches(generation: Generation) -> list[tuple[str, int, str]]:
             continue
         role = generation.role_of(place)
         begins = role if role != speaking else ""
-        found += [(generation.text[reached:start], -1, ""), (generation.text[start:end], place, begins)]
+        stretches += [(generation.text[reached:start], -1, ""), (generation.text[start:end], place, begins)]
         reached, speaking = end, role or speaking
-    found.append((generation.text[reached:], -1, ""))
-    return [(visible(text), place, visible(role)) for text, place, role in found if text]
+    stretches.append((generation.text[reached:], -1, ""))
+    return [(visible(text), place, visible(role)) for text, place, role in stretches if text]

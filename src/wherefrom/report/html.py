@@ -50,7 +50,7 @@ class ColouredUnit(NamedTuple):
     strength: str  # while special tokens are hidden
     strength_of_all: str  # while they are shown, as they then set the scale too
     special: bool
-    mark: bool  # True for what has no text of its own, such as a special token
+    mark: bool  # True for units without text, such as special tokens
     width: str = "0"  # of its bar, as a share of the longest
     error: str = ""  # its standard error, where it has one
     whisker: str = ""  # half the line through the end of its bar that shows the error, as a share of the bar
@@ -65,7 +65,7 @@ class TextStretch(NamedTuple):
 
 
 class MarkedStretches(NamedTuple):
-    """Neighbouring stretches that people marked together, or that nobody marked."""
+    """Neighbouring stretches that are all marked by people, or all unmarked."""
 
     marked: bool
     stretches: list[TextStretch]
@@ -83,7 +83,7 @@ class Scale(NamedTuple):
 
 @dataclass(frozen=True)
 class ExplanationView:
-    """An explanation prepared for the templates, which contain no logic of their own."""
+    """An explanation prepared for the templates, which contain no logic."""
 
     explanation: Explanation
     shown: list[Piece]
@@ -110,19 +110,19 @@ class ExplanationView:
 
     @property
     def lines(self) -> list[list[MarkedStretches]]:
-        found = lines(self.explanation, self.shown)
-        marks = (self.rationale or ((), ()))[: len(found)]
+        text_lines = lines(self.explanation, self.shown)
+        marks = (self.rationale or ((), ()))[: len(text_lines)]
         return [
             [
                 MarkedStretches(part.marked, [self._stretch(run) for run in part.runs])
                 for part in with_marks(line, spans)
             ]
-            for line, spans in zip(found, marks, strict=True)
+            for line, spans in zip(text_lines, marks, strict=True)
         ]
 
     @property
     def marks(self) -> str:
-        """What the boxes are, for the legend; or that there are none. Empty where nobody looked for a rationale."""
+        """The legend of the boxes, or that there are none. Empty where the data has no rationales."""
         if self.rationale is None:
             return ""
         return MARKED_BY_PEOPLE if any(self.rationale) else NOTHING_MARKED
@@ -174,18 +174,18 @@ class ExplanationView:
     @property
     def findings(self) -> list[Finding]:
         return [
-            found._replace(sentence=visible(found.sentence), which=visible(found.which))
-            for found in findings(self.explanation)
+            finding._replace(sentence=visible(finding.sentence), which=visible(finding.which))
+            for finding in findings(self.explanation)
         ]
 
     @property
     def reach(self) -> str:
-        """What the scores mean for the decision, where their unit says so; for the legend."""
-        found = None if self.versus else effect_of(self.explanation)
-        if found is None or found.measured:
+        """What the scores mean for the decision, where their unit determines it; for the legend."""
+        effect = None if self.versus else effect_of(self.explanation)
+        if effect is None or effect.measured:
             return ""
         whole = output(self.explanation.output, self.explanation)
-        return f"together they could move {whole} by {moved_by(found, self.explanation)}"
+        return f"together they could move {whole} by {moved_by(effect, self.explanation)}"
 
     @property
     def classes_heading(self) -> str:
@@ -238,7 +238,7 @@ class ExplanationView:
     def starts(self) -> tuple[str, str]:
         """The numbers without colour, for the legend of a method without sign."""
         both = (self.scale.shown, self.scale.all)
-        return tuple(number(one.start, one.full, signed=False) if one.start else "0" for one in both)  # type: ignore[return-value]
+        return tuple(number(scale.start, scale.full, signed=False) if scale.start else "0" for scale in both)  # type: ignore[return-value]
 
     @property
     def columns(self) -> list[ColouredUnit]:
@@ -315,7 +315,7 @@ class ExplanationView:
 
 
 def fragment(explanation: Explanation, special: bool = False) -> str:
-    """The coloured text with its headline, for a notebook's output: brings its own style, needs nothing else."""
+    """The coloured text with its headline, for a notebook's output: self-contained HTML."""
     return render_fragment("fragment.html", view=view(explanation, special=special))
 
 
@@ -327,9 +327,7 @@ def fragments(explanations: Sequence[Explanation]) -> str:
 
 
 def page(explanations: Sequence[Explanation], *, special: bool = False, title: str | None = None) -> str:
-    """A page that stands alone: all that is known of each explanation, and the difference where there are two of one
-    text.
-    """
+    """A self-contained HTML page with every explanation, and the difference where there are two of one text."""
     views = [view(explanation) for explanation in explanations]
     compared = _difference(*explanations) if len(explanations) == 2 and _same_text(*explanations) else None
     return _page(
@@ -379,7 +377,7 @@ def _prepared(explanation: Explanation, names: tuple[str, str], *, special: bool
 
 
 def _names(a: Explanation, b: Explanation) -> tuple[str, str]:
-    """The methods, and whatever else tells the two apart."""
+    """The names of the methods, and what else differs between the two."""
     names = [a.method, b.method]
     for word, values in (
         ("for", (a.target, b.target)),

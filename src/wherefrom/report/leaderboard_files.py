@@ -36,10 +36,22 @@ def as_csv(summaries: Sequence[Summary]) -> str:
     out.writerow(COLUMNS)
     for summary in summaries:
         for metric, standings in summary.boards.items():
-            for one in standings:
-                around, behind = one.interval or (None, None), one.behind_interval or (None, None)
-                head = [summary.name, metric, summary.better[metric], one.method]
-                out.writerow([*head, one.mean, *around, one.error, one.count, one.rank, one.behind, *behind, one.why])
+            for standing in standings:
+                around, behind = standing.interval or (None, None), standing.behind_interval or (None, None)
+                head = [summary.name, metric, summary.better[metric], standing.method]
+                out.writerow(
+                    [
+                        *head,
+                        standing.mean,
+                        *around,
+                        standing.error,
+                        standing.count,
+                        standing.rank,
+                        standing.behind,
+                        *behind,
+                        standing.why,
+                    ]
+                )
     return written.getvalue()
 
 
@@ -72,18 +84,28 @@ def _latex_table(summary: Summary) -> str:
         " & ".join(["method", *heads, "rank"]) + r" \\",
         r"\midrule",
     ]
-    found = {metric: {one.method: one for one in standings} for metric, standings in summary.boards.items()}
+    boards = {
+        metric: {standing.method: standing for standing in standings} for metric, standings in summary.boards.items()
+    }
     for method, overall in zip(summary.ranks.methods, summary.ranks.overall, strict=True):
-        cells = [_latex_cell(found[metric].get(method)) for metric in metrics]
+        cells = [_latex_cell(boards[metric].get(method)) for metric in metrics]
         lines.append(" & ".join([latex(method), *cells, "--" if overall is None else f"{overall:.1f}"]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
 
 
-def _latex_cell(one: Standing | None) -> str:
-    if one is None or one.mean is None:
+def _latex_cell(standing: Standing | None) -> str:
+    if standing is None or standing.mean is None:
         return "--"
-    half = "" if one.interval is None else rf" {{\scriptsize$\pm${(one.interval.high - one.interval.low) / 2:.3f}}}"
-    shown = f"${one.mean:.3f}$"
-    if one.rank == 1 or one.behind == 0:
-        return rf"\textbf{{{one.mean:.3f}}}{half}" if one.mean >= 0 else rf"$\mathbf{{{one.mean:.3f}}}${half}"
-    return (rf"\underline{{{shown}}}" if one.as_good_as_the_best else shown) + half
+    half = (
+        ""
+        if standing.interval is None
+        else rf" {{\scriptsize$\pm${(standing.interval.high - standing.interval.low) / 2:.3f}}}"
+    )
+    shown = f"${standing.mean:.3f}$"
+    if standing.rank == 1 or standing.behind == 0:
+        return (
+            rf"\textbf{{{standing.mean:.3f}}}{half}"
+            if standing.mean >= 0
+            else rf"$\mathbf{{{standing.mean:.3f}}}${half}"
+        )
+    return (rf"\underline{{{shown}}}" if standing.as_good_as_the_best else shown) + half

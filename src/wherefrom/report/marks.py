@@ -14,7 +14,7 @@ NOTHING_MARKED = "people marked nothing"
 
 
 class MarkedRuns(NamedTuple):
-    """Neighbouring runs of a line that people marked together, or that nobody marked."""
+    """Neighbouring runs of a line that are all marked by people, or all unmarked."""
 
     marked: bool
     runs: list[TextRun]
@@ -22,17 +22,17 @@ class MarkedRuns(NamedTuple):
 
 def joined(spans: Sequence[Span], text: str) -> list[Span]:
     """The spans in the order of the text, none outside of it. Those that overlap are one, and so are those with nothing
-    but white space between them: where every word is marked by itself, a box around each would hide the text.
+    but white space between them: where every word has its own mark, a box around each would hide the text.
     """
-    found: list[Span] = []
+    marks: list[Span] = []
     for start, end in sorted((max(0, start), min(end, len(text))) for start, end in spans):
         if start >= end:
             continue
-        if found and (start <= found[-1][1] or not text[found[-1][1] : start].strip()):
-            found[-1] = found[-1][0], max(end, found[-1][1])
+        if marks and (start <= marks[-1][1] or not text[marks[-1][1] : start].strip()):
+            marks[-1] = marks[-1][0], max(end, marks[-1][1])
         else:
-            found.append((start, end))
-    return found
+            marks.append((start, end))
+    return marks
 
 
 def with_marks(line: Sequence[TextRun], spans: Sequence[Span]) -> list[MarkedRuns]:
@@ -45,8 +45,8 @@ def with_marks(line: Sequence[TextRun], spans: Sequence[Span]) -> list[MarkedRun
         end = start + len(run.text)
         cuts = [start, *sorted(edge for edge in edges if start < edge < end), end]
         for first, last in pairwise(cuts):
-            # A special token has no characters: it is inside of a mark that goes on behind it.
+            # A special token has no characters: it is inside a mark that continues after it.
             inside = any(a <= first and last <= b and (first < last or a < first < b) for a, b in marks)
             parts.append((inside, run._replace(text=run.text[first - start : last - start])))
         start = end
-    return [MarkedRuns(marked, [run for _, run in own]) for marked, own in groupby(parts, key=lambda part: part[0])]
+    return [MarkedRuns(marked, [run for _, run in group]) for marked, group in groupby(parts, key=lambda part: part[0])]

@@ -13,5 +13,5 @@ def shown_in_notebook(view: Any) -> bool:
     output = sys.modules.get("IPython.display")
     if output is None or not in_notebook():
         return False
-    output.display(view)  # which asks for its _repr_html_, and keeps the plain text beside it
+    output.display(view)  # shows its _repr_html_, with the plain text as fallback
     return True

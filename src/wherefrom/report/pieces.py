@@ -24,7 +24,7 @@ class Piece(NamedTuple):
     accent) are one piece, with the sum of their scores.
     """
 
-    text: str  # as it stands in the text; nothing for special tokens
+    text: str  # its characters in the text; empty for special tokens
     tokens: tuple[str, ...]
     score: float
     layers: tuple[float, ...]
@@ -53,7 +53,7 @@ class TextRun(NamedTuple):
 
 def visible(text: str) -> str:
     """Control characters spelt out, as in \\x07, where they can be seen and do nothing; line breaks and tabs stay."""
-    return _UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)
+    return _UNSEEN.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def token_label(text: str, token: str = "") -> str:
@@ -75,27 +75,27 @@ def token_labels(
 
 
 def pieces(explanation: Explanation, *, special: bool = False) -> list[Piece]:
-    """What is shown, in the order of the text; special tokens only when asked for."""
+    """The units to show, in the order of the text; special tokens only if `special`."""
     texts = {0: explanation.text, 1: explanation.pair or ""}
-    found: list[Piece] = []
+    result: list[Piece] = []
     for place, segment in enumerate(explanation.segment):
         if segment < 0 and not special:
             continue
         token, score, (start, end) = explanation.tokens[place], explanation.scores[place], explanation.offsets[place]
         layers = tuple(layer[place] for layer in explanation.layers or ())
         error = explanation.standard_errors[place] if explanation.standard_errors is not None else None
-        before = found[-1] if found else None
+        before = result[-1] if result else None
         if before and before.segment == segment >= 0 and _share_a_character(texts[segment], before, start, end):
             start, end = min(start, before.start), max(end, before.end)
             layers = tuple(a + b for a, b in zip(before.layers, layers, strict=True))
             if error is not None and before.error is not None:
                 error += before.error  # the most that the error of a sum can be
             text, tokens = texts[segment][start:end], (*before.tokens, token)
-            found[-1] = Piece(text, tokens, before.score + score, layers, start, end, segment, error)
+            result[-1] = Piece(text, tokens, before.score + score, layers, start, end, segment, error)
         else:
             text = "" if segment < 0 else texts[segment][start:end]
-            found.append(Piece(text, (token,), score, layers, start, end, segment, error))
-    return found
+            result.append(Piece(text, (token,), score, layers, start, end, segment, error))
+    return result
 
 
 def _share_a_character(text: str, before: Piece, start: int, end: int) -> bool:

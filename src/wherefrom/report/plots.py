@@ -29,9 +29,7 @@ COLOURS = "Blues"
 
 
 def flow_layers(flow: Flow, path: FilePath) -> None:
-    """R^l for every layer, and below what the deciding position holds in the end: as Figures 10-12 of the ALTI
-    paper.
-    """
+    """R^l for every layer, and below it the last row of the deciding position: as Figures 10-12 of the ALTI paper."""
     depth = len(flow.layers)
     columns = min(4, math.ceil(depth / 2))
     rows = math.ceil(depth / columns)
@@ -84,11 +82,11 @@ def combination_scores(tables: Mapping[str, Mapping[str, Any]], path: FilePath, 
         rows * (0.28 * max(heads for heads, _ in shapes) + 1.1),
     )
     limit = max(
-        abs(one or 0.0)
+        abs(score or 0.0)
         for table in tables.values()
         for matrix in table["scores"].values()
         for row in matrix
-        for one in row
+        for score in row
     )
     places = figure.subplots(rows, 4, squeeze=False)
     for row, (raw, table) in zip(places, tables.items(), strict=True):
@@ -123,7 +121,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def save_figure(figure: Figure, path: FilePath, *, dpi: int = 150) -> None:
-    """Write a figure to a picture file, whose name says the format."""
+    """Write a figure to a file, in the format of its extension."""
     try:
         with warnings.catch_warnings():  # a character that the font lacks is drawn as a box, which is as good as can be
             warnings.filterwarnings("ignore", message="Glyph")

@@ -23,43 +23,47 @@ class Recommended(NamedTuple):
 
 def seconds_per_example(summaries: Sequence[Summary]) -> dict[str, float]:
     """What each method takes for an example, the mean over data sets."""
-    found: dict[str, list[float]] = {}
+    by_method: dict[str, list[float]] = {}
     for summary in summaries:
         for cost in summary.costs:
-            found.setdefault(cost.method, []).append(cost.per_example)
-    return {method: sum(seconds) / len(seconds) for method, seconds in found.items()}
+            by_method.setdefault(cost.method, []).append(cost.per_example)
+    return {method: sum(seconds) / len(seconds) for method, seconds in by_method.items()}
 
 
-def recommended(found: Recommendation | None, seconds: Mapping[str, float]) -> Recommended | None:
+def recommended(recommendation: Recommendation | None, seconds: Mapping[str, float]) -> Recommended | None:
     """seconds: what each method takes for an example."""
-    if found is None:
+    if recommendation is None:
         return None
-    examples = f"{found.examples:,} example{'s' * (found.examples != 1)}"
-    if found.method is None:
-        best = found.shares[0][0]
+    examples = f"{recommendation.examples:,} example{'s' * (recommendation.examples != 1)}"
+    if recommendation.method is None:
+        best = recommendation.shares[0][0]
         return Recommended(
             "None of these methods can be recommended.",
             f"On these {examples} not even {visible(best)}, which ranks first, is better than random beyond chance."
             if best != "random"
             else f"On these {examples} a random order ranks first.",
         )
-    redraws = f"{found.rounds:,} redraws of the {examples}"
-    (best, share), *others = found.contenders
+    redraws = f"{recommendation.rounds:,} redraws of the {examples}"
+    (best, share), *others = recommendation.contenders
     parts = []
     if not others:
         parts.append(f"It has the best mean rank in {_share(share)} of {redraws}.")
     else:
-        named = join_names([f"{visible(name)} ({_share(one)})" for name, one in others[:3]])
+        named = join_names([f"{visible(name)} ({_share(other_share)})" for name, other_share in others[:3]])
         more = f" and {len(others) - 3} more" if len(others) > 3 else ""
         parts.append(
             f"It has the best mean rank in {_share(share)} of {redraws}; {named}{more} may be as good:"
             " these examples do not settle it."
         )
-    if found.above_random is not None:
-        what = "the only metric" if found.metrics == 1 else f"{found.above_random} of {found.metrics} metrics"
+    if recommendation.above_random is not None:
+        what = (
+            "the only metric"
+            if recommendation.metrics == 1
+            else f"{recommendation.above_random} of {recommendation.metrics} metrics"
+        )
         parts.append(f"By {what} it is better than random beyond chance.")
     cheapest = min(
-        (name for name, _ in found.contenders if name in seconds), key=lambda name: seconds[name], default=""
+        (name for name, _ in recommendation.contenders if name in seconds), key=lambda name: seconds[name], default=""
     )
     if cheapest and best in seconds and cheapest != best and seconds[best] > MUCH_CHEAPER * seconds[cheapest]:
         parts.append(

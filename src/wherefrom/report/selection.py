@@ -50,11 +50,15 @@ def operation_maps(explanation: Explanation) -> list[OperationMap]:
     """A map for each kind of matrix and each matrix operation, all on one scale; none where the scores were not
     kept.
     """
-    found = []
+    maps = []
     for selection in explanation.selection:
         tables: Mapping[str, Any] = selection.get("scores", {})
         scale = largest(
-            one or 0.0 for table in tables.values() for rows in table["scores"].values() for row in rows for one in row
+            score or 0.0
+            for table in tables.values()
+            for rows in table["scores"].values()
+            for row in rows
+            for score in row
         )
         for raw, table in tables.items():
             for matrix, rows in table["scores"].items():
@@ -62,22 +66,24 @@ def operation_maps(explanation: Explanation) -> list[OperationMap]:
                     [
                         _cell(
                             f"{raw}, {_named('head', head)}, {_named('layer', layer)}, {matrix}",
-                            one,
+                            score,
                             scale,
                             selection["chosen"],
                         )
-                        for layer, one in zip(table["layers"], row, strict=True)
+                        for layer, score in zip(table["layers"], row, strict=True)
                     ]
                     for head, row in zip(table["heads"], rows, strict=True)
                 ]
-                found.append(
+                maps.append(
                     OperationMap(f"{raw}, {matrix}", [*map(str, table["heads"])], [*map(str, table["layers"])], cells)
                 )
-    return found
+    return maps
 
 
-def _named(what: str, one: str | int) -> str:
-    return f"{what} {one}" if isinstance(one, int) else f"{one} of {what}s"
+def _named(what: str, number_or_operation: str | int) -> str:
+    return (
+        f"{what} {number_or_operation}" if isinstance(number_or_operation, int) else f"{number_or_operation} of {what}s"
+    )
 
 
 def _cell(name: str, score: float | None, scale: float, chosen: str) -> MapCell:

@@ -125,8 +125,8 @@ MIDDLE: Mapping[str, Colour] = {"for": (58, 124, 230), "against": (196, 112, 16)
 
 
 def terminal_of(console: Console, *, signed: bool, theme: Theme = "auto") -> Terminal:
-    """What the terminal can show. Some tell their background in COLORFGBG, as "ink;ground" in sixteen colours; where
-    none is told and none is asked for, the palette is the dark one, and weak words get no box.
+    """What the terminal can show. Some give their background in COLORFGBG, as "ink;ground" in sixteen colours. Where it
+    is unknown, the palette is the dark one, and weak words get no box.
     """
     ground = os.environ.get("COLORFGBG", "").rpartition(";")[2]
     known = theme != "auto" or ground.isdecimal()
@@ -153,7 +153,7 @@ def print_explanation(
         console.print(terminal.text(warned, "bold"))
     console.print()
     for place, line in enumerate(lines(explanation, shown)):
-        if place:  # the second text of a pair, which might be taken for another line of the first
+        if place:  # the second text of a pair, which would look like another line of the first
             console.print(terminal.text(terminal.characters.rule * DIVIDER, "dim"))
         console.print(Text.assemble(*(_run(run, scale, terminal) for run in line)), overflow="fold")
     console.print()
@@ -163,9 +163,9 @@ def print_explanation(
     else:
         console.print(terminal.text("Every score is zero."))
     _print_check(explanation, terminal)
-    for found in candidate_tables(explanation):
+    for candidates in candidate_tables(explanation):
         console.print()
-        console.print(_candidate_table(found, terminal))
+        console.print(_candidate_table(candidates, terminal))
     footer = terminal.characters.dot.join(f"{name} {value}" for name, value in doubts(explanation))
     if footer:
         console.print()
@@ -194,23 +194,23 @@ def _scale_line(explanation: Explanation, scale: ColourScale, *, special: bool) 
         line = f"scale: -{full} against to +{full} for"
     else:
         line = f"scale: {number(scale.start, scale.full, signed=False) if scale.start else '0'} to {full}, without sign"
-    found = effect_of(explanation, special=special)
-    if found is None or found.measured:
+    effect = effect_of(explanation, special=special)
+    if effect is None or effect.measured:
         return line
     whole = output(explanation.output, explanation)
-    return f"{line}; together they could move {whole} by {moved_by(found, explanation)}"
+    return f"{line}; together they could move {whole} by {moved_by(effect, explanation)}"
 
 
 def _print_check(explanation: Explanation, terminal: Terminal) -> None:
     """The verdicts, and what the model did when it was put to the test."""
-    for found in findings(explanation):
+    for finding in findings(explanation):
         terminal.console.print()
         line = Text.assemble(
-            terminal.text(f" {found.verdict} ", VERDICT_STYLES[found.verdict]), " ", terminal.text(found.sentence)
+            terminal.text(f" {finding.verdict} ", VERDICT_STYLES[finding.verdict]), " ", terminal.text(finding.sentence)
         )
         terminal.console.print(line)
-        if found.which:
-            terminal.console.print(terminal.text(f"Hidden: {found.which}.", "dim"))
+        if finding.which:
+            terminal.console.print(terminal.text(f"Hidden: {finding.which}.", "dim"))
 
 
 def _run(run: TextRun, scale: ColourScale, terminal: Terminal) -> Text:
@@ -223,7 +223,7 @@ def _run(run: TextRun, scale: ColourScale, terminal: Terminal) -> Text:
 
 
 def _table(shown: list[Piece], apart: list[tuple[str, float]], terminal: Terminal) -> Table:
-    """The strongest first; without colour in the text's own order, as the table then stands for the text. Last what the
+    """The strongest first; without colour in the order of the text, because the table then replaces it. Last what the
     method could not assign, on the same scale.
     """
     scale = largest([*(piece.score for piece in shown), *(value for _, value in apart)])
@@ -259,20 +259,20 @@ def _table(shown: list[Piece], apart: list[tuple[str, float]], terminal: Termina
     return table
 
 
-def _candidate_table(found: CandidateTable, terminal: Terminal) -> Table:
+def _candidate_table(candidates: CandidateTable, terminal: Terminal) -> Table:
     """The candidates with their grades, the best first."""
     table = Table(box=None, pad_edge=False, padding=(0, 1))
     table.add_column(terminal.text("chosen among"))
-    for metric in found.metrics:
+    for metric in candidates.metrics:
         table.add_column(terminal.text(metric), justify="right")
-    for row in found.rows[:TOP]:
+    for row in candidates.rows[:TOP]:
         style = "bold" if row.mark == "chosen" else ""
         table.add_row(
             terminal.text(f"{row.name} ({row.mark})" if row.mark else row.name, style),
-            *(terminal.text(one, style) for one in row.grades),
+            *(terminal.text(grade, style) for grade in row.grades),
         )
-    if len(found.rows) > TOP:
-        table.add_row(terminal.text(f"and {len(found.rows) - TOP} more", "dim"))
+    if len(candidates.rows) > TOP:
+        table.add_row(terminal.text(f"and {len(candidates.rows) - TOP} more", "dim"))
     return table
 
 

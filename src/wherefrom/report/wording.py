@@ -49,9 +49,7 @@ def output(of_target: float, explanation: Explanation) -> str:
 
 
 def number(score: float, scale: float, *, signed: bool) -> str:
-    """Three decimals where they tell something, powers of ten where scores are tiny or huge; the same for a whole
-    list.
-    """
+    """Three decimals, or scientific notation where the scores of the list are tiny or huge."""
     shown = f"{score:+.3f}" if scale == 0 or 0.01 <= scale < 10_000 else f"{score:+.2e}"
     if (
         not any(digit in "123456789" for digit in shown.partition("e")[0]) and "n" not in shown
@@ -102,18 +100,18 @@ def _option(name: str, value: Any) -> str:
 
 def combination(written: str) -> str:
     """A combination of attention operations in words; anything else, such as a method's name, as it is."""
-    found = COMBINATION.fullmatch(written)
-    if found is None:
+    match = COMBINATION.fullmatch(written)
+    if match is None:
         return written
-    heads, head, layers, layer = found.group("heads", "head", "layers", "layer")
+    heads, head, layers, layer = match.group("heads", "head", "layers", "layer")
     of_heads = {"mean": "the mean of all heads", "multi": "all heads multiplied"}.get(heads or "", f"head {head}")
     if layers is None:
         place = f"{of_heads} of layer {layer}"
     else:
         together = {"mean": "layers averaged", "multi": "layers multiplied"}[layers]
         place = f"{of_heads} of every layer, {together}"
-    before = " before the softmax" if found["raw"] == "A*" else ""
-    return f"{place}, {MATRIX_IN_WORDS[found['matrix']]}{before}"
+    before = " before the softmax" if match["raw"] == "A*" else ""
+    return f"{place}, {MATRIX_IN_WORDS[match['matrix']]}{before}"
 
 
 def doubts(explanation: Explanation) -> list[tuple[str, str]]:
@@ -145,7 +143,7 @@ def _standard_error(explanation: Explanation) -> str:
 
 
 def plus_minus(error: float | None, scale: float) -> str:
-    """A standard error, to be written behind its score; nothing where there is none."""
+    """A standard error, to be written after its score; empty where there is none."""
     return f"±{number(error, scale, signed=False)}" if error else ""
 
 
@@ -182,7 +180,7 @@ def classes_heading(explanation: Explanation) -> str:
 
 def notes_of(explanation: Explanation) -> list[str]:
     """What the method has to say, with combinations of attention operations in words."""
-    return [COMBINATION.sub(lambda found: combination(found[0]), note) for note in explanation.notes]
+    return [COMBINATION.sub(lambda match: combination(match[0]), note) for note in explanation.notes]
 
 
 class Finding(NamedTuple):
@@ -198,29 +196,31 @@ def findings(explanation: Explanation) -> list[Finding]:
     check = explanation.check
     if check is None:
         return []
-    found = []
+    result = []
     if check.strongest is not None:
-        found.append(_finding(explanation, check, check.strongest, "strongest {}"))
+        result.append(_finding(explanation, check, check.strongest, "strongest {}"))
     if check.against is not None:
-        found.append(_finding(explanation, check, check.against, "{} most against it"))
-    return found or [Finding(check.verdict, "No score differs from zero: there is nothing to hide.", "")]
+        result.append(_finding(explanation, check, check.against, "{} most against it"))
+    return result or [Finding(check.verdict, "No score differs from zero: there is nothing to hide.", "")]
 
 
-def _finding(explanation: Explanation, check: Check, one: Hiding, name: str) -> Finding:
-    count = len(one.units)
+def _finding(explanation: Explanation, check: Check, hiding: Hiding, name: str) -> Finding:
+    count = len(hiding.units)
     units = f"{explanation.level}{'s' * (count != 1)}"
     what = name.format(units)
-    whole, hidden, mean = (output(given, explanation) for given in (check.whole, one.hidden, one.mean))
+    whole, hidden, mean = (output(value, explanation) for value in (check.whole, hiding.hidden, hiding.mean))
     parts = [f"Hiding the {what if count == 1 else f'{count} {what}'}: {whole} -> {hidden}."]
-    if one.draws:
-        edges = between(one.low, one.high) if explanation.value is None else _values_between(one.low, one.high)
+    if hiding.draws:
+        edges = (
+            between(hiding.low, hiding.high) if explanation.value is None else _values_between(hiding.low, hiding.high)
+        )
         parts.append(f"Hiding {count} {units} at random: {mean} ({edges}).")
-    if one.kept is not None:
-        parts.append(f"Keeping only {'it' if count == 1 else 'them'}: {output(one.kept, explanation)}.")
-    if one.verdict == "too short":
+    if hiding.kept is not None:
+        parts.append(f"Keeping only {'it' if count == 1 else 'them'}: {output(hiding.kept, explanation)}.")
+    if hiding.verdict == "too short":
         parts.append("The text is too short to tell: random choices are few, and mostly share these.")
-    which = ", ".join(f'"{token_label(text)}"' for text in one.texts)  # some of them may be commas
-    return Finding(one.verdict, " ".join(parts), f"{which}; {one.draws} random choices")
+    which = ", ".join(f'"{token_label(text)}"' for text in hiding.texts)  # some of them may be commas
+    return Finding(hiding.verdict, " ".join(parts), f"{which}; {hiding.draws} random choices")
 
 
 def between(low: float, high: float) -> str:

@@ -29,14 +29,14 @@ class WordsView:
     changing: PageTable | None
 
 
-def words_view(found: ClassWords) -> WordsView:
+def words_view(words: ClassWords) -> WordsView:
     return WordsView(
-        visible(found.target),
-        visible(found.method),
-        found.texts,
-        found.signed,
-        _table(found.heaviest, signed=found.signed),
-        _table(found.changing, signed=found.signed) if found.changing else None,
+        visible(words.target),
+        visible(words.method),
+        words.texts,
+        words.signed,
+        _table(words.heaviest, signed=words.signed),
+        _table(words.changing, signed=words.signed) if words.changing else None,
     )
 
 
@@ -51,16 +51,16 @@ def _table(listed: Sequence[WordSummary], *, signed: bool) -> PageTable:
     if signed:
         columns += [("for", "share of its occurrences that speak for the class"), ("against", "share against it")]
     columns += [("where it weighs most", "")]
-    total, mean = (max((abs(getattr(one, name)) for one in listed), default=0.0) for name in ("total", "mean"))
+    total, mean = (max((abs(getattr(word, name)) for word in listed), default=0.0) for name in ("total", "mean"))
     rows = []
-    for one in listed:
-        cells = [_signed_cell(one.total, total), _signed_cell(one.mean, mean), _interval(one, mean)]
-        cells += [ScoreCell(f"{count:,}", count) for count in (one.texts, one.occurrences)]
+    for word in listed:
+        cells = [_signed_cell(word.total, total), _signed_cell(word.mean, mean), _interval(word, mean)]
+        cells += [ScoreCell(f"{count:,}", count) for count in (word.texts, word.occurrences)]
         if signed:
-            cells += [ScoreCell(percent(share), share) for share in (one.positive, one.negative)]
-        places = [visible(place) for place in one.examples]
+            cells += [ScoreCell(percent(share), share) for share in (word.positive, word.negative)]
+        places = [visible(place) for place in word.examples]
         cells.append(ScoreCell(places[0] if places else "", detail="\n".join(places), classes="place-of-word"))
-        rows.append((visible(one.word), cells))
+        rows.append((visible(word.word), cells))
     return PageTable(columns, rows)
 
 
@@ -69,42 +69,44 @@ def _signed_cell(value: float, largest: float) -> ScoreCell:
     return ScoreCell(number(value, largest), value, classes="minus" if value < 0 else "", strength=strength)
 
 
-def _interval(one: WordSummary, scale: float) -> ScoreCell:
-    if one.low is None or one.high is None:
+def _interval(word: WordSummary, scale: float) -> ScoreCell:
+    if word.low is None or word.high is None:
         return ScoreCell("–", classes="none")
-    return ScoreCell(f"{number(one.low, scale)} to {number(one.high, scale)}", one.low)
+    return ScoreCell(f"{number(word.low, scale)} to {number(word.high, scale)}", word.low)
 
 
-def print_words(console: Console, found: Sequence[ClassWords]) -> None:
+def print_words(console: Console, classes: Sequence[ClassWords]) -> None:
     """A table for every class, and the words whose sign changes below it."""
-    for one in found:
-        texts = "text" if one.texts == 1 else "texts"
-        console.print(Text(f"{visible(one.target)}: words by {visible(one.method)}, {one.texts} {texts}", "italic"))
-        _print_table(console, one.heaviest, signed=one.signed)
-        for word in one.heaviest[:EXAMPLES]:
+    for words in classes:
+        texts = "text" if words.texts == 1 else "texts"
+        console.print(
+            Text(f"{visible(words.target)}: words by {visible(words.method)}, {words.texts} {texts}", "italic")
+        )
+        _print_table(console, words.heaviest, signed=words.signed)
+        for word in words.heaviest[:EXAMPLES]:
             if word.examples:
                 console.print(Text.assemble((f"{visible(word.word)}: ", "bold"), visible(word.examples[0])))
-        if one.changing:
+        if words.changing:
             console.print()
-            console.print(Text(f"{visible(one.target)}: words that speak for it here and against it there", "italic"))
-            _print_table(console, one.changing, signed=True)
+            console.print(Text(f"{visible(words.target)}: words that speak for it here and against it there", "italic"))
+            _print_table(console, words.changing, signed=True)
         console.print()
 
 
 def _print_table(console: Console, listed: Sequence[WordSummary], *, signed: bool) -> None:
-    total, mean = (max((abs(getattr(one, name)) for one in listed), default=0.0) for name in ("total", "mean"))
+    total, mean = (max((abs(getattr(word, name)) for word in listed), default=0.0) for name in ("total", "mean"))
 
     def column(title: str, cells: Sequence[str]) -> TerminalColumn:
         return TerminalColumn((title,), tuple(Text(cell) for cell in cells))
 
     columns = [
-        column("total", [number(one.total, total) for one in listed]),
-        column("mean", [number(one.mean, mean) for one in listed]),
-        column("95% interval", [_interval(one, mean).text for one in listed]),
-        column("texts", [f"{one.texts:,}" for one in listed]),
-        column("times", [f"{one.occurrences:,}" for one in listed]),
+        column("total", [number(word.total, total) for word in listed]),
+        column("mean", [number(word.mean, mean) for word in listed]),
+        column("95% interval", [_interval(word, mean).text for word in listed]),
+        column("texts", [f"{word.texts:,}" for word in listed]),
+        column("times", [f"{word.occurrences:,}" for word in listed]),
     ]
     if signed:
-        columns.append(column("for", [percent(one.positive) for one in listed]))
-        columns.append(column("against", [percent(one.negative) for one in listed]))
-    print_columns(console, column("word", [" ".join(visible(one.word).split()) for one in listed]), columns)
+        columns.append(column("for", [percent(word.positive) for word in listed]))
+        columns.append(column("against", [percent(word.negative) for word in listed]))
+    print_columns(console, column("word", [" ".join(visible(word.word).split()) for word in listed]), columns)

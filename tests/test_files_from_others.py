@@ -18,7 +18,7 @@ from rich.console import Console
 from tiny_models import tiny
 
 from wherefrom.api import Model
-from wherefrom.core.check import Check, Hiding
+from wherefrom.core.check import Check, HiddenUnits
 from wherefrom.core.comparison import Comparison, Grade
 from wherefrom.core.explanation import Explanation
 from wherefrom.core.flip import Flip, HiddenUnit
@@ -40,7 +40,7 @@ WRONG: tuple[Any, ...] = (None, True, -1, 7, 10**400, float("nan"), "x", [], [1,
 
 def explanation() -> Explanation:
     """One with everything that a file may hold."""
-    hidden = Hiding((0, 1), ("a", "fine"), 0.2, 0.9, 14, 0.8, 0.7, 0.9, 1.0, "supported")
+    hidden = HiddenUnits((0, 1), ("a", "fine"), 0.2, 0.9, 14, 0.8, 0.7, 0.9, 1.0, "supported")
     table = {"heads": ["mean", 0], "layers": [1], "scores": {"from": [[0.5], [None]]}}
     chosen = {"chosen": "alti", "runner_up": None, "failed": {"lime": "why"}, "scores": {"A": table}}
     graded = {"metrics": ["aopc"], "better": ["higher"], "grades": {"alti": [0.5], "lrp": [None]}}

@@ -14,7 +14,7 @@ from explorer.browser import CHROMIUM, NEEDS_BROWSER
 
 from report.sentences import explain
 from report.test_comparison import three
-from wherefrom.core.check import Check, Hiding
+from wherefrom.core.check import Check, HiddenUnits
 from wherefrom.core.comparison import Comparison, Grade
 from wherefrom.report.colour import DARK, LIGHT
 from wherefrom.report.comparison import page as comparison_page
@@ -62,7 +62,7 @@ def shown(source: str, folder: Path, *, width: int, dark: bool, ask: str = ASK) 
 
 
 def saturated(**more: Any) -> str:
-    strongest = Hiding((0, 1), ("gorgeous", "film"), 0.9979, 0.9979, 14, 0.997, 0.992, 0.998, 0.5, "too short")
+    strongest = HiddenUnits((0, 1), ("gorgeous", "film"), 0.9979, 0.9979, 14, 0.997, 0.992, 0.998, 0.5, "too short")
     check = Check("too short", 0.998, "delete", 2, strongest=strongest)
     given: dict[str, Any] = {"probability": 0.998, "check": check, "unassigned": 0.002} | more
     return page([explain("gorgeous film", (0, 8, -0.003), (9, 13, 0.003), **given)])

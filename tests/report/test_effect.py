@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from report.sentences import explain, film
-from wherefrom.core.check import Check, Hiding
+from wherefrom.core.check import Check, HiddenUnits
 from wherefrom.core.explanation import Explanation
 from wherefrom.registry import all_methods
 from wherefrom.report.effect import PALE, Effect, effect_of, loudness_of, points, shift, warning
@@ -16,7 +16,7 @@ from wherefrom.report.html import fragment, page
 
 
 def checked(whole: float, hidden: float) -> Check:
-    one = Hiding((1,), ("fine",), hidden, hidden, 20, whole, whole, whole, 1.0, "weak")
+    one = HiddenUnits((1,), ("fine",), hidden, hidden, 20, whole, whole, whole, 1.0, "weak")
     return Check("weak", whole, "delete", 1, strongest=one)
 
 

@@ -23,7 +23,7 @@ from playwright.sync_api import Browser, Dialog, Page, sync_playwright
 from report.sentences import explain, pair
 from wherefrom.benchmark.statistics import Energy
 from wherefrom.benchmark.summary import summarise
-from wherefrom.core.check import Check, Hiding
+from wherefrom.core.check import Check, HiddenUnits
 from wherefrom.core.comparison import Comparison, Grade
 from wherefrom.core.explanation import Explanation
 from wherefrom.core.flow import Flow
@@ -55,7 +55,7 @@ FILE = "<img src=x onerror=ran('file')>.jsonl"
 def explanation(**more: Any) -> Explanation:
     """An explanation with everything a page shows, all of it hostile."""
     half = len(EVIL) // 2
-    hidden = Hiding((0, 1), (EVIL, EVIL), 0.2, 0.9, 14, 0.8, 0.7, 0.9, 1.0, "supported")
+    hidden = HiddenUnits((0, 1), (EVIL, EVIL), 0.2, 0.9, 14, 0.8, 0.7, 0.9, 1.0, "supported")
     table = {"heads": [EVIL, 1], "layers": [EVIL], "scores": {EVIL: [[0.5], [None]]}}
     chosen = {"chosen": EVIL, "runner_up": None, "failed": {EVIL: EVIL}, "scores": {EVIL: table}}
     graded = {"metrics": [EVIL], "better": ["higher"], "grades": {EVIL: [0.5], "other": [None]}}

@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import pytest
 
 from report.sentences import explain, film, pair
-from wherefrom.core.check import Check, Hiding, Verdict
+from wherefrom.core.check import Check, HiddenUnits, Verdict
 from wherefrom.core.explanation import Explanation
 from wherefrom.errors import WherefromError
 from wherefrom.report.colour import DARK, LIGHT
@@ -334,7 +334,7 @@ def test_no_view_loads_torch() -> None:
 
 
 def checked(verdict: Verdict = "supported") -> Check:
-    strongest = Hiding((1, 3), ("fine", "<b>."), 0.41, 0.963, 20, 0.971, 0.95, 0.98, 1.0, verdict)
+    strongest = HiddenUnits((1, 3), ("fine", "<b>."), 0.41, 0.963, 20, 0.971, 0.95, 0.98, 1.0, verdict)
     return Check(verdict, 0.977, "delete", 2, strongest=strongest)
 
 

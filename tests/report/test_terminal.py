@@ -13,7 +13,7 @@ from rich.style import Style
 from rich.text import Text
 
 from report.sentences import explain, film, pair
-from wherefrom.core.check import Check, Hiding
+from wherefrom.core.check import Check, HiddenUnits
 from wherefrom.core.explanation import Explanation, Theme
 from wherefrom.report.terminal import MIDDLE, print_explanation
 
@@ -243,7 +243,7 @@ def test_the_default_console_is_the_standard_output(capsys: pytest.CaptureFixtur
 
 
 def test_the_check_and_the_scale_are_told_in_words() -> None:
-    strongest = Hiding((1, 3), ("fine", "."), 0.41, 0.963, 20, 0.971, 0.95, 0.98, 1.0, "weak")
+    strongest = HiddenUnits((1, 3), ("fine", "."), 0.41, 0.963, 20, 0.971, 0.95, 0.98, 1.0, "weak")
     shown = Terminal().show(film(level="word", check=Check("weak", 0.977, "delete", 2, strongest=strongest)))
     assert (
         " weak  Hiding the 2 strongest words: 97.7% -> 41.0%. Hiding 2 words at random: 97.1% (95 to 98)."

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from report.sentences import film
-from wherefrom.core.check import Check, Hiding, Verdict
+from wherefrom.core.check import Check, HiddenUnits, Verdict
 from wherefrom.report.wording import (
     between,
     classes_heading,
@@ -128,7 +128,7 @@ def test_a_combination_in_words(written: str, expected: str) -> None:
     assert options({"winner": written}) == f"winner: {expected}"
 
 
-def hiding(verdict: Verdict = "supported", **more: object) -> Hiding:
+def hiding(verdict: Verdict = "supported", **more: object) -> HiddenUnits:
     given = {
         "units": (1, 2, 3),
         "texts": ("fine", "film", "\n."),
@@ -141,7 +141,7 @@ def hiding(verdict: Verdict = "supported", **more: object) -> Hiding:
         "beyond": 1.0,
         "verdict": verdict,
     } | more
-    return Hiding(**given)  # type: ignore[arg-type]
+    return HiddenUnits(**given)  # type: ignore[arg-type]
 
 
 def test_a_check_in_words() -> None:

@@ -22,7 +22,7 @@ from wherefrom.case.asking import Asker, PendingAnswers
 from wherefrom.case.case import Case
 from wherefrom.case.spread import PendingSpread, note_spread
 from wherefrom.core.arrays import Flags, Numbers
-from wherefrom.core.check import SPREAD_IN_PROBABILITY, Check, Hiding, Verdict
+from wherefrom.core.check import SPREAD_IN_PROBABILITY, Check, HiddenUnits, Verdict
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.explanation import Explanation
 from wherefrom.core.masks import masks_without
@@ -190,7 +190,7 @@ def _hiding(
     enough: bool,
     spread: float | None = None,
     sign: int = 1,
-) -> Hiding:
+) -> HiddenUnits:
     """answers: without the units, then without each random choice. spread: of a regression model's value. sign: 1 where
     the probability should fall, -1 where it should rise.
     """
@@ -207,7 +207,7 @@ def _hiding(
         texts[explanation.segment[place]][slice(*explanation.offsets[place])].strip() or explanation.tokens[place]
         for place in units
     )
-    return Hiding(units, written, hidden, kept, len(draws), mean, low, high, beyond, verdict)
+    return HiddenUnits(units, written, hidden, kept, len(draws), mean, low, high, beyond, verdict)
 
 
 def verdict_of(beyond: float, margin: float, whole: float, spread: float | None = None) -> Verdict:

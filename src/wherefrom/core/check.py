@@ -12,7 +12,7 @@ SPREAD_IN_PROBABILITY = 0.1
 
 
 @dataclass(frozen=True)
-class Hiding:
+class HiddenUnits:
     """Some units hidden together, beside random choices of as many. Where the model is a regression model, every
     probability here is its value.
 
@@ -61,8 +61,8 @@ class Check:
     whole: float
     fill: str
     k: int
-    strongest: Hiding | None = None
-    against: Hiding | None = None
+    strongest: HiddenUnits | None = None
+    against: HiddenUnits | None = None
     rows: int = 0
     seconds: float = 0.0
     spread: float | None = None

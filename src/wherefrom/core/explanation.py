@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from wherefrom.core.check import Check, Hiding
+from wherefrom.core.check import Check, HiddenUnits
 from wherefrom.core.files import FilePath, json_text, reading, write_atomically
 from wherefrom.core.plain import from_plain
 from wherefrom.core.selection import selection_problems
@@ -517,5 +517,5 @@ class ExplanationList(list[Explanation]):
         return fragments(self)
 
 
-def _hidings(check: Check | None) -> list[Hiding]:
+def _hidings(check: Check | None) -> list[HiddenUnits]:
     return [] if check is None else [hiding for hiding in (check.strongest, check.against) if hiding is not None]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from wherefrom.core.check import Check, Hiding, Verdict
+from wherefrom.core.check import Check, HiddenUnits, Verdict
 from wherefrom.core.explanation import Explanation
 from wherefrom.core.target import written_value
 from wherefrom.report.pieces import Piece, token_label
@@ -204,7 +204,7 @@ def findings(explanation: Explanation) -> list[Finding]:
     return result or [Finding(check.verdict, "No score differs from zero: there is nothing to hide.", "")]
 
 
-def _finding(explanation: Explanation, check: Check, hiding: Hiding, name: str) -> Finding:
+def _finding(explanation: Explanation, check: Check, hiding: HiddenUnits, name: str) -> Finding:
     count = len(hiding.units)
     units = f"{explanation.level}{'s' * (count != 1)}"
     what = name.format(units)

@@ -18,7 +18,7 @@ from wherefrom.model.recording import recording
 from wherefrom.model.relevance.double import graph_tensor, in_double, paired
 from wherefrom.model.relevance.mode import relevance_mode
 from wherefrom.model.relevance.propagation import Operation, Propagation, PropagationState, RuleSet
-from wherefrom.model.relevance.rules import BY_KIND, RULES, BackwardCall, gradient
+from wherefrom.model.relevance.rules import BY_KIND, RULES, BackwardCall, gradient, grouped_mm
 from wherefrom.model.relevance.zplus import zplus_add, zplus_linear, zplus_product, zplus_sum
 
 
@@ -308,6 +308,48 @@ def test_addmm_that_is_no_linear_layer() -> None:
     found = propagated(Function(lambda t: torch.addmm(t, t, torch.tanh(t), alpha=2)), x, "zplus")
     expected = propagated(Function(lambda t: t + (t @ torch.tanh(t)) * 2), x, "zplus")
     torch.testing.assert_close(found, expected)
+
+
+def test_addmm_with_constants_is_a_linear_layer() -> None:
+    x, weight, bias = random(3, 4, seed=3).requires_grad_(), random(5, 4, seed=1), random(5, seed=2)
+    expected = propagated(Function(lambda t: functional.linear(t, weight, bias)), x, "zplus")
+    for function in (
+        lambda t: torch.addmm(bias, t, weight.mT),
+        lambda t: functional.linear(t, weight, bias=bias),
+    ):
+        torch.testing.assert_close(propagated(Function(function), x, "zplus"), expected)
+    torch.testing.assert_close(expected.sum(), torch.tensor(15.0, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("rules", ["attnlrp", "cplrp"])
+def test_a_root_mean_square_norm_has_a_fixed_divisor(rules: RuleSet) -> None:
+    x, weight = torch.tensor([[3.0, 4.0]], dtype=torch.float64, requires_grad=True), torch.tensor([1.0, 2.0]).double()
+    received = propagated(Function(lambda t: functional.rms_norm(t, (2,), weight, 0.5)), x, rules)
+    torch.testing.assert_close(received, weight[None] / 13**0.5)  # (9 + 16) / 2 + 0.5 = 13
+
+
+@pytest.mark.parametrize("rules", ["zplus", "attnlrp", "cplrp"])
+def test_an_einsum_of_two_is_a_matrix_product(rules: RuleSet) -> None:
+    x = random(2, 3, 4, seed=3).requires_grad_()
+    expected = propagated(Function(lambda t: (t @ torch.tanh(t).mT).mT), x, rules)
+    found = propagated(Function(lambda t: torch.einsum("bij,bkj->bki", t, torch.tanh(t))), x, rules)
+    torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("equation", ["ij,jk,kl->il", "ij,jk->i"])
+def test_other_einsums_are_not_guessed(equation: str) -> None:
+    def function(t: Tensor) -> Tensor:
+        return torch.einsum(equation, *[t] * (equation.count(",") + 1))
+
+    with pytest.raises(NotSeen, match="einsum of 'ij,jk"):
+        propagated(Function(function), random(3, 3).requires_grad_(), "zplus")
+
+
+def test_rows_in_groups_each_have_their_matrix() -> None:
+    """Two rows by the first matrix, none by the second, one by the third."""
+    x, weight = random(3, 2), random(3, 2, 4, seed=1)
+    product = grouped_mm(x, weight, offs=torch.tensor([2, 2, 3]))
+    torch.testing.assert_close(product, torch.stack([x[0] @ weight[0], x[1] @ weight[0], x[2] @ weight[2]]))
 
 
 @pytest.mark.parametrize("rules", ["zplus", "attnlrp", "cplrp"])

@@ -436,11 +436,14 @@ def einsum(equation: str, *operands: Tensor) -> Tensor:
     letters, _, result = equation.replace(" ", "").partition("->")
     if len(operands) == 1:
         return operands[0].permute(*(letters.index(letter) for letter in result))
+    unseen = NotSeen(f"There is no relevance rule for torch's einsum of {equation!r}, which this model uses.")
+    if len(operands) != 2:
+        raise unseen
     (a, b), (x, y) = letters.split(","), operands
     both, summed = [m for m in a if m in b and m in result], [m for m in a if m in b and m not in result]
     left, right = [m for m in a if m not in b], [m for m in b if m not in a]
-    if len(operands) != 2 or {*both, *left, *right} != set(result):
-        raise NotSeen(f"There is no relevance rule for torch's einsum of {equation!r}, which this model uses.")
+    if {*both, *left, *right} != set(result):
+        raise unseen
     sizes = dict(zip(a + b, (*x.shape, *y.shape), strict=True))
 
     def count(some: list[str]) -> int:

@@ -372,6 +372,7 @@ def _show(summaries: list[Summary], *, words: bool) -> None:
     from wherefrom.report.leaderboard_files import metric_title
     from wherefrom.report.pieces import visible
     from wherefrom.report.recommendation import recommended, seconds_per_example
+    from wherefrom.report.wording import ARROWS
     from wherefrom.report.words import print_words
 
     console = Console(highlight=False)
@@ -387,15 +388,14 @@ def _show(summaries: list[Summary], *, words: bool) -> None:
         ]
         for metric, board in summary.boards.items():
             standings = {standing.method: standing for standing in board}
-            arrow = "↑" if summary.better[metric] == "higher" else "↓"
             columns.append(
                 TerminalColumn(
-                    heading(f"{metric_title(metric)} {arrow}"),
+                    heading(f"{metric_title(metric)} {ARROWS[summary.better[metric]]}"),
                     tuple(_mean(standings.get(method)) for method, _ in methods),
                 )
             )
         names = TerminalColumn(("method",), tuple(Text(visible(method)) for method, _ in methods))
-        print_columns(console, names, columns)
+        print_columns(console, (names, columns))
         for method, count in summary.gaps.items():
             console.print(Text(f"{method}: {count} explanations do not add up to what they should.", "yellow"))
         console.print()

@@ -21,17 +21,16 @@ from wherefrom.report.figure import BLUE, GREEN, INK, ORANGE, PURPLE, label, log
 from wherefrom.report.html import ExplanationView, view
 from wherefrom.report.leaderboard_files import metric_title
 from wherefrom.report.marks import MARKED_BY_PEOPLE, NOTHING_MARKED
-from wherefrom.report.page_table import PageTable, ScoreCell, number
+from wherefrom.report.page_table import EMPTY, PageTable, ScoreCell, number
 from wherefrom.report.pieces import visible
 from wherefrom.report.recommendation import recommended, seconds_per_example
-from wherefrom.report.wording import percent, predicts
+from wherefrom.report.wording import ARROWS, percent, predicts, visible_rows
 from wherefrom.report.words import WordsView, words_view
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-ARROW = {"higher": "↑", "lower": "↓"}
 # The best methods have a colour each; more colours than these could not be distinguished.
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE, "#c94f7c", "#8a6d3b", "#3aa6b9", "#c9a227")
 OPERATIONS = 8  # how many of the operations that won are listed
@@ -154,7 +153,7 @@ def _rank_table(ranks: Ranks) -> PageTable:
 
 def _rank_cell(rank: float | None, count: int) -> ScoreCell:
     if rank is None:
-        return ScoreCell("–", classes="none")
+        return EMPTY
     return ScoreCell(f"{rank:.1f}", rank, strength=_strength(rank, count))
 
 
@@ -248,7 +247,7 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
 def _board(summary: Summary, order: Sequence[str]) -> PageTable:
     columns = [("rank", "mean of the ranks by all metrics")]
     columns += [
-        (f"{metric_title(metric)} {ARROW[summary.better[metric]]}", f"{summary.better[metric]} is better")
+        (f"{metric_title(metric)} {ARROWS[summary.better[metric]]}", f"{summary.better[metric]} is better")
         for metric in summary.boards
     ]
     boards = {
@@ -294,7 +293,7 @@ def _detail(standings: Sequence[Standing]) -> PageTable:
             rows.append(
                 (
                     visible(standing.method),
-                    [ScoreCell("–", classes="none")] * 6 + [ScoreCell("0", 0.0, visible(standing.why))],
+                    [EMPTY] * 6 + [ScoreCell("0", 0.0, visible(standing.why))],
                 )
             )
             continue
@@ -305,12 +304,8 @@ def _detail(standings: Sequence[Standing]) -> PageTable:
                     ScoreCell(f"{standing.rank:g}", standing.rank),
                     ScoreCell(number(standing.mean, scale), standing.mean),
                     _interval_cell(standing.interval, scale),
-                    ScoreCell("–", classes="none")
-                    if standing.error is None
-                    else ScoreCell(number(standing.error, scale), standing.error),
-                    ScoreCell("–", classes="none")
-                    if standing.behind is None
-                    else ScoreCell(_signed(standing.behind, scale), standing.behind),
+                    EMPTY if standing.error is None else ScoreCell(number(standing.error, scale), standing.error),
+                    EMPTY if standing.behind is None else ScoreCell(_signed(standing.behind, scale), standing.behind),
                     _interval_cell(standing.behind_interval, scale, "near" if standing.as_good_as_the_best else ""),
                     ScoreCell(str(standing.count), standing.count),
                 ],
@@ -328,11 +323,7 @@ def _between(interval: Interval, scale: float) -> str:
 
 
 def _interval_cell(interval: Interval | None, scale: float, classes: str = "") -> ScoreCell:
-    return (
-        ScoreCell("–", classes="none")
-        if interval is None
-        else ScoreCell(_between(interval, scale), interval.low, classes=classes)
-    )
+    return EMPTY if interval is None else ScoreCell(_between(interval, scale), interval.low, classes=classes)
 
 
 def _cost_table(costs: Sequence[MethodCost], energy: Energy | None) -> PageTable:
@@ -440,7 +431,7 @@ def _provenance(summary: Summary) -> list[tuple[str, str]]:
         ("machine", str(manifest.get("machine", ""))),
         ("configuration", str(manifest["hash"])[:16]),
     ]
-    return [(name, visible(value)) for name, value in rows if value]
+    return visible_rows(rows)
 
 
 # Figures
@@ -462,7 +453,7 @@ def _interval_figure(summary: Summary, colours: Mapping[str, str]) -> str:
     for panel, (metric, standings) in zip(axes, boards.items(), strict=False):
         _whiskers(panel, standings, colours)
         panel.set_title(
-            f"{label(metric_title(metric))} {ARROW[summary.better[metric]]}" if metric else "nothing is defined",
+            f"{label(metric_title(metric))} {ARROWS[summary.better[metric]]}" if metric else "nothing is defined",
             parse_math=False,
         )
     for panel in axes[len(boards) :]:
@@ -590,7 +581,7 @@ def _faithful_and_cheap(summary: Summary, colours: Mapping[str, str]) -> str | N
         axes.invert_yaxis()
     _name_dots(axes, [(across, up, label(standing.method)) for across, up, standing in shown])
     axes.set_xlabel("milliseconds an example, on its own (logarithmic)")
-    axes.set_ylabel(f"{metric_title(metric)} {ARROW[summary.better[metric]]}", parse_math=False)
+    axes.set_ylabel(f"{metric_title(metric)} {ARROWS[summary.better[metric]]}", parse_math=False)
     return svg_of(figure, f"{metric_title(metric)} of every method against its milliseconds an example")
 
 

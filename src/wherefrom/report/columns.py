@@ -27,9 +27,15 @@ class TerminalColumn(NamedTuple):
         return max(*map(cell_len, self.heading), *(cell.cell_len for cell in self.cells), 1)
 
 
-def print_columns(console: Console, label: TerminalColumn, columns: Sequence[TerminalColumn]) -> None:
-    """Print a table, in several blocks where the terminal is too narrow for one."""
-    for block in blocks(label, columns, console.width):
+Columns = tuple[TerminalColumn, Sequence[TerminalColumn]]  # the labels, and the other columns
+
+
+def print_columns(console: Console, *layouts: Columns) -> None:
+    """Print a table, in several blocks where the terminal is too narrow for one.
+
+    layouts: one or several of the same table, of which the one with the fewest blocks is printed.
+    """
+    for block in min((blocks(*layout, console.width) for layout in layouts), key=len):
         console.print()
         for line in lines(block):
             console.print(line, soft_wrap=True)  # a terminal too narrow for two columns breaks lines by itself

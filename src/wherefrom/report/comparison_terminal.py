@@ -7,12 +7,12 @@ from rich.text import Text
 
 from wherefrom.core.comparison import SHAPE, Comparison
 from wherefrom.report.colour import DARK
-from wherefrom.report.columns import TerminalColumn, blocks, heading, lines
+from wherefrom.report.columns import TerminalColumn, heading, print_columns
 from wherefrom.report.comparison_sheet import GradeCell, Sheet, mean, sheet
 from wherefrom.report.marks import MARKED_BY_PEOPLE, NOTHING_MARKED, with_marks
 from wherefrom.report.pieces import TextRun
 from wherefrom.report.terminal import DIVIDER, Terminal
-from wherefrom.report.wording import predicted, predicts
+from wherefrom.report.wording import ARROWS, predicted, predicts
 
 AROUND = 80  # characters that are printed around what people marked in a long text
 
@@ -31,16 +31,7 @@ def print_comparison(comparison: Comparison, *, console: Console | None = None) 
         if table.conclusion:
             console.print(terminal.text(table.conclusion, "bold"))
         _print_rationale(comparison, terminal)
-        for block in min(
-            (
-                blocks(label, stacks, console.width)
-                for label, stacks in (_by_method(table, terminal), _by_metric(table, terminal))
-            ),
-            key=len,
-        ):
-            console.print()
-            for line in lines(block):
-                console.print(line, soft_wrap=True)  # a terminal too narrow for two columns breaks lines by itself
+        print_columns(console, _by_method(table, terminal), _by_metric(table, terminal))
     _print_rest(table, terminal)
 
 
@@ -129,7 +120,7 @@ def _by_metric(table: Sheet, terminal: Terminal) -> tuple[TerminalColumn, list[T
 def _arrow(better: str, terminal: Terminal) -> str:
     if terminal.console.options.ascii_only:
         return "(+)" if better == "higher" else "(-)"
-    return "↑" if better == "higher" else "↓"
+    return ARROWS[better]
 
 
 def _value(cell: GradeCell, terminal: Terminal) -> Text:

@@ -12,7 +12,7 @@ from wherefrom.report.colour import DARK
 from wherefrom.report.document import render_fragment, render_page
 from wherefrom.report.pieces import visible
 from wherefrom.report.terminal import Terminal
-from wherefrom.report.wording import duration, options, percent
+from wherefrom.report.wording import duration, options, percent, visible_rows
 
 
 class FlipStretch(NamedTuple):
@@ -102,5 +102,5 @@ def _values(flip: Flip) -> dict[str, Any]:
         "certainty": certainty(flip),
         "lines": [[part._replace(text=visible(part.text)) for part in line] for line in parts(flip)],
         "remaining": "" if flip.remaining is None else f"{visible(flip.decision)}: {percent(flip.remaining)}",
-        "facts": [(name, visible(value)) for name, value in facts if value],
+        "facts": visible_rows(facts),
     }

@@ -11,7 +11,7 @@ from wherefrom.core.flow import Flow
 from wherefrom.report.colour import largest
 from wherefrom.report.document import render_fragment, render_page
 from wherefrom.report.pieces import token_labels, visible
-from wherefrom.report.wording import options, percent
+from wherefrom.report.wording import options, percent, visible_rows
 
 STEPS = 65535  # shares are sent as two-byte integers, which is finer than the page shows
 
@@ -29,10 +29,11 @@ class TokenChip(NamedTuple):
 def page(flow: Flow) -> str:
     """A self-contained HTML page."""
     facts = [
-        ("method", visible(flow.method)),
-        ("options", visible(options(flow.params))),
-        ("model", visible(flow.model)),
+        ("method", flow.method),
+        ("options", options(flow.params)),
+        ("model", flow.model),
         ("predicted", _prediction(flow)),
+        *(("note", note) for note in flow.notes),
     ]
     return render_page(
         "flow.html",
@@ -40,7 +41,7 @@ def page(flow: Flow) -> str:
         scripts=("flow.js",),
         title=f"Where it came from: {visible(flow.method)}",
         chips=_chips(flow),
-        facts=[(name, value) for name, value in facts if value] + [("note", visible(note)) for note in flow.notes],
+        facts=visible_rows(facts),
         layers=len(flow.layers),
         start=deciding(flow),
         shares=base64.b64encode((flow.layers * STEPS).round().clip(0, STEPS).astype("<u2").tobytes()).decode(),

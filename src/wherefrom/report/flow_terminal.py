@@ -28,6 +28,6 @@ def print_flow(flow: Flow, *, console: Console | None = None) -> None:
         )
         for number, layer in enumerate(flow.accumulated if len(flow.layers) else (), 1)
     ]
-    print_columns(console, TerminalColumn(("token",), tuple(terminal.name(name) for name in names)), columns)
+    print_columns(console, (TerminalColumn(("token",), tuple(terminal.name(name) for name in names)), columns))
     for note in flow.notes:
         console.print(terminal.text(note, "dim"))

@@ -13,7 +13,7 @@ from wherefrom.report.columns import TerminalColumn, print_columns
 from wherefrom.report.document import render_fragment, render_page
 from wherefrom.report.pieces import token_label, token_labels, visible
 from wherefrom.report.terminal import Terminal
-from wherefrom.report.wording import duration, number, options, percent
+from wherefrom.report.wording import duration, number, options, percent, visible_rows
 
 
 class GridCell(NamedTuple):
@@ -79,7 +79,7 @@ def print_generation(generation: Generation, *, console: Console | None = None) 
         cells.append(terminal.text(percent(generation.probabilities[step]), "dim"))
         columns.append(TerminalColumn(heading, tuple(cells)))
     row_names = (*(terminal.name(name) for name in marked), terminal.text("probability", "dim"))
-    print_columns(console, TerminalColumn(("token",), row_names), columns)
+    print_columns(console, (TerminalColumn(("token",), row_names), columns))
     console.print()
     for note in generation.notes:
         console.print(terminal.text(f"note: {visible(note)}", "dim"))
@@ -143,7 +143,7 @@ def _values(generation: Generation) -> dict[str, Any]:
         "prompt": _stretches(generation),
         "signed": generation.signed,
         "scores": json.dumps([[round(score / full, 4) if full else 0 for score in row] for row in generation.scores]),
-        "facts": [(name, visible(value)) for name, value in facts if value],
+        "facts": visible_rows(facts),
     }
 
 

@@ -15,6 +15,9 @@ class ScoreCell(NamedTuple):
     strength: float = 0.0  # of its colour
 
 
+EMPTY = ScoreCell("–", classes="none")  # where there is no number
+
+
 class PageTable(NamedTuple):
     """A table of the page, one row for each method or word."""
 

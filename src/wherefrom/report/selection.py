@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from wherefrom.core.explanation import Explanation
 from wherefrom.report.colour import Side, largest, shade
 from wherefrom.report.pieces import visible
+from wherefrom.report.wording import ARROWS
 
 
 class MapCell(NamedTuple):
@@ -100,9 +101,8 @@ def candidate_tables(explanation: Explanation) -> list[CandidateTable]:
 
 def _candidate_table(selection: Mapping[str, Any]) -> CandidateTable:
     marks = {selection["chosen"]: "chosen", selection["runner_up"]: "runner-up"}
-    arrows = {"higher": "↑", "lower": "↓"}
     metrics = [
-        f"{name} {arrows[better]}" for name, better in zip(selection["metrics"], selection["better"], strict=True)
+        f"{name} {ARROWS[better]}" for name, better in zip(selection["metrics"], selection["better"], strict=True)
     ]
     rows = [
         Candidate(visible(name), ["-" if value is None else f"{value:.4g}" for value in values], marks.get(name, ""))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from wherefrom.core.check import Check, HiddenUnits, Verdict
 from wherefrom.core.explanation import Explanation
 from wherefrom.core.target import written_value
-from wherefrom.report.pieces import Piece, token_label
+from wherefrom.report.pieces import Piece, token_label, visible
 
 RATHER = " rather than "  # between the two labels of a target that compares them
 COMBINATION = re.compile(
@@ -22,8 +22,7 @@ MATRIX_IN_WORDS = {
     "mean_columns": "mean attention to each token",
     "max_columns": "largest attention to each token",
 }
-
-
+ARROWS = {"higher": "↑", "lower": "↓"}  # beside a metric's name: which values are better
 APART_NAMES = {"unassigned": "unassigned", "gap": "completeness gap"}
 
 
@@ -56,6 +55,11 @@ def number(score: float, scale: float, *, signed: bool) -> str:
     ):  # "-0.000" loses its sign; "inf" and "nan" keep theirs
         return shown[1:]
     return shown if signed or score < 0 else shown[1:]
+
+
+def visible_rows(rows: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Names and values for a page's list of facts, without the empty ones."""
+    return [(name, visible(value)) for name, value in rows if value]
 
 
 def duration(seconds: float) -> str:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from wherefrom.benchmark.words import ClassWords, WordSummary
 from wherefrom.report.columns import TerminalColumn, print_columns
-from wherefrom.report.page_table import PageTable, ScoreCell, number
+from wherefrom.report.page_table import EMPTY, PageTable, ScoreCell, number
 from wherefrom.report.pieces import visible
 from wherefrom.report.wording import percent
 
@@ -71,7 +71,7 @@ def _signed_cell(value: float, largest: float) -> ScoreCell:
 
 def _interval(word: WordSummary, scale: float) -> ScoreCell:
     if word.low is None or word.high is None:
-        return ScoreCell("–", classes="none")
+        return EMPTY
     return ScoreCell(f"{number(word.low, scale)} to {number(word.high, scale)}", word.low)
 
 
@@ -94,19 +94,11 @@ def print_words(console: Console, classes: Sequence[ClassWords]) -> None:
 
 
 def _print_table(console: Console, listed: Sequence[WordSummary], *, signed: bool) -> None:
-    total, mean = (max((abs(getattr(word, name)) for word in listed), default=0.0) for name in ("total", "mean"))
-
-    def column(title: str, cells: Sequence[str]) -> TerminalColumn:
-        return TerminalColumn((title,), tuple(Text(cell) for cell in cells))
-
+    """The page's table in the terminal, without its last column, the places of the words."""
+    table = _table(listed, signed=signed)
+    names = TerminalColumn(("word",), tuple(Text(" ".join(name.split())) for name, _ in table.rows))
     columns = [
-        column("total", [number(word.total, total) for word in listed]),
-        column("mean", [number(word.mean, mean) for word in listed]),
-        column("95% interval", [_interval(word, mean).text for word in listed]),
-        column("texts", [f"{word.texts:,}" for word in listed]),
-        column("times", [f"{word.occurrences:,}" for word in listed]),
+        TerminalColumn((title,), tuple(Text(cells[place].text) for _, cells in table.rows))
+        for place, (title, _) in enumerate(table.columns[:-1])
     ]
-    if signed:
-        columns.append(column("for", [percent(word.positive) for word in listed]))
-        columns.append(column("against", [percent(word.negative) for word in listed]))
-    print_columns(console, column("word", [" ".join(visible(word.word).split()) for word in listed]), columns)
+    print_columns(console, (names, columns))

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 from wherefrom.core.comparison import Rationale
 from wherefrom.core.explanation import Explanation
 
-# How a column is stored. "json" is text that holds JSON; "spans" is a list of [start, end].
+# How a column is stored. "json" is text that contains JSON; "spans" is a list of [start, end].
 ColumnType = Literal["text", "real", "int", "long", "bool", "texts", "reals", "ints", "spans", "json"]
 
 

@@ -120,7 +120,7 @@ READY = {
 class DataSet:
     """Examples that are read from the file in every iteration, so that a large file takes no memory."""
 
-    source: str  # a ready name, a path, layout:path, hf:name; with @split behind
+    source: str  # a ready name, a path, layout:path, hf:name; followed by @split
     folder: Path | None = None  # where ready names are
     limit: int | None = None
     seed: int | None = None  # with a limit: take a random part instead of the first
@@ -234,7 +234,7 @@ class DataSet:
         return read_lines(self.folder / f"{ready.file}.jsonl", split)
 
     def _fields(self, row: Mapping[str, object], where: str) -> dict[str, object]:
-        found: dict[str, object] = {}
+        fields: dict[str, object] = {}
         for ours, theirs in FIELDS.items():
             if ours in self.columns:
                 if self.columns[ours] not in row:
@@ -242,17 +242,17 @@ class DataSet:
                         f"{where}: there is no field {self.columns[ours]!r}; there are:"
                         f" {', '.join(map(str, row)) or 'none'}."
                     )
-                found[ours] = row[self.columns[ours]]
+                fields[ours] = row[self.columns[ours]]
             else:
-                found[ours] = next((row[name] for name in theirs if row.get(name) is not None), None)
+                fields[ours] = next((row[name] for name in theirs if row.get(name) is not None), None)
         # A question about a context without a class: data for a model that answers it.
-        found["question"] = found["label"] is None and {"question", "context"} <= row.keys()
-        if found["explain"] is None and found["foil"] is not None:  # why the label rather than the foil
-            found["explain"] = found["label"]
+        fields["question"] = fields["label"] is None and {"question", "context"} <= row.keys()
+        if fields["explain"] is None and fields["foil"] is not None:  # why the label rather than the foil
+            fields["explain"] = fields["label"]
         if self.ignore_labels:
-            found["label"] = None
-        return found | (
-            {} if found["text"] is not None else dict.fromkeys(row)
+            fields["label"] = None
+        return fields | (
+            {} if fields["text"] is not None else dict.fromkeys(row)
         )  # the names of its fields, for the error message
 
     @staticmethod
@@ -272,7 +272,7 @@ def _short_digest(text: str) -> int:
 
 
 def _name_and_split(source: str) -> tuple[str, str | None]:
-    """The name, and the split behind its last @; no split where the @ belongs to a path that exists."""
+    """The name, and the split after its last @; no split where the @ belongs to a path that exists."""
     name, at, split = source.rpartition("@")
     return (source, None) if not at or exists(source) or "/" in split else (name, split)
 

@@ -149,16 +149,16 @@ def _library() -> Any:
     return datasets
 
 
-def _rows(datasets: Any, found: Any, split: str | None, name: str) -> Iterator[Record]:
-    if isinstance(found, datasets.DatasetDict):
-        if split is None and len(found) == 1:
-            split = next(iter(found))
-        if split not in found:
+def _rows(datasets: Any, data: Any, split: str | None, name: str) -> Iterator[Record]:
+    if isinstance(data, datasets.DatasetDict):
+        if split is None and len(data) == 1:
+            split = next(iter(data))
+        if split not in data:
             problem = "no split was named" if split is None else f"it has no split {split!r}"
-            raise BadFile(f"{name}: {problem}. It has {', '.join(found)}: write {name}@{next(iter(found))}.")
-        found, name = found[split], f"{name}@{split}"
-    labels = {key: kind.names for key, kind in found.features.items() if isinstance(kind, datasets.ClassLabel)}
-    for number, row in enumerate(found, 1):
+            raise BadFile(f"{name}: {problem}. It has {', '.join(data)}: write {name}@{next(iter(data))}.")
+        data, name = data[split], f"{name}@{split}"
+    labels = {key: kind.names for key, kind in data.features.items() if isinstance(kind, datasets.ClassLabel)}
+    for number, row in enumerate(data, 1):
         where = f"{name}, row {number}"
         yield where, {**row, **{key: _class_name(row[key], names, where) for key, names in labels.items()}}
 

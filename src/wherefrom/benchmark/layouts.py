@@ -41,22 +41,22 @@ def _eraser(path: Path, split: str | None, *, with_query: bool) -> Iterator[Reco
     file = path / f"{split or 'val'}.jsonl" if path.is_dir() else path
     documents = _documents(file.parent)
     for where, row in read_json_lines(file):
-        evidence = [one for group in required(row, "evidences", where) for one in group]
+        evidence = [item for group in required(row, "evidences", where) for item in group]
         names = (
             row.get("docids")
-            or list(dict.fromkeys(one["docid"] for one in evidence))
+            or list(dict.fromkeys(item["docid"] for item in evidence))
             or [required(row, "annotation_id", where)]
         )
         if len(names) > 2:
             raise BadFile(f"{where}: {len(names)} documents ({', '.join(map(str, names))}); one or two can be read.")
         texts = [documents(str(name), where) for name in names]
         marks: list[list[Span]] = [[] for _ in names]
-        for one in evidence:
-            if one["docid"] not in names:
-                raise BadFile(f"{where}: evidence in document {one['docid']!r}, which is not among {names}.")
-            place = names.index(one["docid"])
+        for item in evidence:
+            if item["docid"] not in names:
+                raise BadFile(f"{where}: evidence in document {item['docid']!r}, which is not among {names}.")
+            place = names.index(item["docid"])
             words = [found.span() for found in re.finditer(r"\S+", texts[place])]
-            start, end = one["start_token"], one["end_token"]
+            start, end = item["start_token"], item["end_token"]
             if not 0 <= start < end <= len(words):
                 raise BadFile(
                     f"{where}: evidence [{start}, {end}] does not fit document {names[place]!r} of {len(words)} tokens."
@@ -117,22 +117,22 @@ def read_hatexplain(path: Path, split: str | None) -> Iterator[Record]:
             raise BadFile(f"{where}: it is in the list of the split, but not in the file.")
         post = posts[name]
         words = required(post, "post_tokens", where)
-        label, votes = Counter(one["label"] for one in required(post, "annotators", where)).most_common(1)[0]
+        label, votes = Counter(item["label"] for item in required(post, "annotators", where)).most_common(1)[0]
         if votes < 2:
             continue
         given = post.get("rationales") or []
-        for one in given:
-            if len(one) != len(words):
-                raise BadFile(f"{where}: a rationale of {len(one)} marks does not fit {len(words)} tokens.")
+        for item in given:
+            if len(item) != len(words):
+                raise BadFile(f"{where}: a rationale of {len(item)} marks does not fit {len(words)} tokens.")
         spans = _spans_of(words)
         marked = [
-            span for place, span in enumerate(spans) if given and sum(one[place] for one in given) * 2 >= len(given)
+            span for place, span in enumerate(spans) if given and sum(item[place] for item in given) * 2 >= len(given)
         ]
         yield where, {"id": name, "text": " ".join(words), "label": label, "rationale": marked}
 
 
 def _spans_of(words: Sequence[str]) -> list[Span]:
-    """Where each word stands when they are joined with spaces."""
+    """Where each word is when they are joined with spaces."""
     spans, start = [], 0
     for word in words:
         spans.append((start, start + len(word)))
@@ -150,7 +150,7 @@ def read_esnli(path: Path, split: str | None) -> Iterator[Record]:
         rationales = []
         for number, text in enumerate(texts, 1):
             marked = [value for key, value in row.items() if key.startswith(f"Sentence{number}_marked_") and value]
-            votes = Counter(place for one in marked for span in _starred(one, text, where) for place in range(*span))
+            votes = Counter(place for item in marked for span in _starred(item, text, where) for place in range(*span))
             rationales.append(_consecutive(sorted(place for place, count in votes.items() if count * 2 >= len(marked))))
         yield (
             where,
@@ -208,10 +208,10 @@ def read_squad(path: Path, split: str | None) -> Iterator[Record]:
             for q, question in enumerate(required(paragraph, "qas", here)):
                 where = f"{here}.qas[{q}]"
                 spans = {}
-                for one in question.get("answers") or ():
-                    start, answer = required(one, "answer_start", where), required(one, "text", where)
+                for item in question.get("answers") or ():
+                    start, answer = required(item, "answer_start", where), required(item, "text", where)
                     if type(start) is not int or not isinstance(answer, str):
-                        raise BadFile(f"{where}: the answer {one!r} needs a text, and a whole number where it starts.")
+                        raise BadFile(f"{where}: the answer {item!r} needs a text, and a whole number where it starts.")
                     spans[start] = {"start": start, "end": start + len(answer), "text": answer}
                 yield (
                     where,

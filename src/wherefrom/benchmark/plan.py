@@ -1,7 +1,7 @@
 """The plan of a run: the data set, the model, the methods and metrics, and how the work is done.
 
-A run's manifest is written from its plan, and the plan is read back from the manifest. What decides the numbers stands
-under "plan" and is part of the hash by which a run is recognised; what only says how the work is done stands under
+A run's manifest is written from its plan, and the plan is read back from the manifest. What decides the numbers is
+under "plan" and is part of the hash by which a run is recognised; what only says how the work is done is under
 "how" and may change when a run is continued.
 """
 
@@ -149,5 +149,5 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, Sequence):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return value if isinstance(value, bool | int | float) else getattr(value, "name", type(value).__name__)

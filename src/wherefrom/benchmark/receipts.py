@@ -1,7 +1,7 @@
 """Receipts: each says that a part, or a shard of neighbouring parts, is stored, in which files, with which checksums.
 
     receipts/00012.json          of part 12, in explanations/00012.parquet, scores/00012.parquet, errors/00012.parquet
-    receipts/00000-01999.json    of a shard that holds the parts 0 to 1999
+    receipts/00000-01999.json    of a shard of the parts 0 to 1999
 
 A receipt is written after its files, and removed after them. So what counts is what the receipts say, and where a shard
 and one of its parts both have one, which is so until the parts are removed, the shard counts and the part does not.
@@ -68,7 +68,7 @@ class Examined(NamedTuple):
 
     stored: list[StoredParts]  # by their numbers, none of which occurs twice
     damaged: list[Damage]
-    superseded: list[StoredParts]  # what a shard holds as well
+    superseded: list[StoredParts]  # what a shard contains as well
 
 
 def name_of(first: int, last: int) -> str:
@@ -78,11 +78,11 @@ def name_of(first: int, last: int) -> str:
 
 def numbers_in(name: str) -> tuple[int, int] | None:
     """The numbers of the first and the last part in the name of a file; None where it is none of ours."""
-    found = NAME.fullmatch(name)
-    if found is None:
+    match = NAME.fullmatch(name)
+    if match is None:
         return None
-    first = int(found[1])
-    last = first if found[2] is None else int(found[2])
+    first = int(match[1])
+    last = first if match[2] is None else int(match[2])
     return (first, last) if name_of(first, last) == name and first <= last else None
 
 
@@ -156,12 +156,12 @@ def stored_by(folder: Path, first: int, last: int) -> StoredParts:
 
 def examined(folder: Path, parts: int) -> Examined:
     """Which parts are stored, which are damaged: the files of every receipt are compared with what it says."""
-    found, until = Examined([], [], []), -1
+    examination, until = Examined([], [], []), -1
     for first, last in _listed(folder):
         if last >= parts:
             continue
         if last <= until:
-            found.superseded.append(_as_far_as_known(folder, first, last))
+            examination.superseded.append(_as_far_as_known(folder, first, last))
             continue
         try:
             if first <= until:
@@ -169,15 +169,15 @@ def examined(folder: Path, parts: int) -> Examined:
             stored = stored_by(folder, first, last)
             _check_files(stored, folder)
         except BadFile as error:
-            found.damaged.append(Damage(first, str(error), None if first == last else last))
+            examination.damaged.append(Damage(first, str(error), None if first == last else last))
         else:
-            found.stored.append(stored)
+            examination.stored.append(stored)
             until = last
-    return found
+    return examination
 
 
 def _listed(folder: Path) -> list[tuple[int, int]]:
-    """The first and the last number of every receipt: by number, and a shard in front of what it holds."""
+    """The first and the last number of every receipt: by number, and a shard before what it contains."""
     names = (numbers_in(path.name.removesuffix(".json")) for path in (folder / RECEIPTS).glob("[0-9]*.json"))
     return sorted((pair for pair in names if pair is not None), key=lambda pair: (pair[0], -pair[1]))
 

@@ -48,13 +48,13 @@ class Recommendation:
     @property
     def contenders(self) -> list[tuple[str, float]]:
         """The fewest methods of which one was the best in 95% of the redraws."""
-        found, sure = [], 0.0
+        best, sure = [], 0.0
         for name, share in self.shares:
             if sure >= SURE - 1e-9:
                 break
-            found.append((name, share))
+            best.append((name, share))
             sure += share
-        return found
+        return best
 
 
 def redrawn_ranks(
@@ -99,29 +99,29 @@ def _mean_of_known(tables: Sequence[Numbers]) -> Numbers:
     stacked = np.stack(tables)
     known = ~np.isnan(stacked)
     with np.errstate(invalid="ignore"):
-        found: Numbers = np.where(known, stacked, 0.0).sum(0) / known.sum(0)
-    return found
+        mean: Numbers = np.where(known, stacked, 0.0).sum(0) / known.sum(0)
+    return mean
 
 
 def recommend(runs: Sequence[RedrawnRanks | None]) -> Recommendation | None:
     """What one or several runs recommend together, among the methods that all of them have."""
-    given = [run for run in runs if run is not None]
-    methods = [name for name in (given[0].methods if given else ()) if all(name in run.methods for run in given)]
+    redrawn = [run for run in runs if run is not None]
+    methods = [name for name in (redrawn[0].methods if redrawn else ()) if all(name in run.methods for run in redrawn)]
     if len(methods) < 2:
         return None
-    ranks = _mean_of_known([run.ranks[:, [run.methods.index(name) for name in methods]] for run in given])
+    ranks = _mean_of_known([run.ranks[:, [run.methods.index(name) for name in methods]] for run in redrawn])
     ranks = np.where(np.isnan(ranks), np.inf, ranks)
     first = ranks <= ranks.min(axis=1, keepdims=True) + 1e-9
     shares = (first / first.sum(axis=1, keepdims=True)).mean(0)  # those that share the first place share the round
     order = sorted((place for place in range(len(methods)) if shares[place] > 0), key=lambda place: -shares[place])
     best = methods[order[0]]
     with_floor = floor_method() in methods
-    above = sum(run.above_random[best] for run in given)
+    above = sum(run.above_random[best] for run in redrawn)
     return Recommendation(
         method=None if best == floor_method() or (with_floor and not above) else best,
         shares=tuple((methods[place], float(shares[place])) for place in order),
-        examples=sum(run.examples for run in given),
+        examples=sum(run.examples for run in redrawn),
         rounds=len(ranks),
         above_random=above if with_floor else None,
-        metrics=sum(run.metrics for run in given),
+        metrics=sum(run.metrics for run in redrawn),
     )

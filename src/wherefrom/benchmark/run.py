@@ -219,9 +219,9 @@ class _Prepared:
         written = self.plan.to_manifest()
         model = {"name": self.model.name, "fingerprint": fingerprint(self.model), "labels": self.model.labels}
         written["plan"]["model"] = self.model.name
-        others = [{"name": one.name, "fingerprint": fingerprint(one)} for one in self.against]
+        others = [{"name": other.name, "fingerprint": fingerprint(other)} for other in self.against]
         if others:
-            written["plan"]["against"] = [one["name"] for one in others]
+            written["plan"]["against"] = [other["name"] for other in others]
         configuration = {
             "plan": written["plan"],
             "digest": self.digest,
@@ -234,7 +234,7 @@ class _Prepared:
             "data": self.examples.name,
             "examples": self.count,
             "model": model,
-            "metrics": [{"asked": one.choice.asked, "better": one.choice.row.better} for one in self.metrics],
+            "metrics": [{"asked": other.choice.asked, "better": other.choice.row.better} for other in self.metrics],
             "started": datetime.now(UTC).isoformat(timespec="seconds"),
             "machine": f"{platform.machine()}, {cores()} cores, {platform.system()}",
         }

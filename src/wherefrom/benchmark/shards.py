@@ -2,7 +2,7 @@
 
 Merging is safe at every moment. The tables of a shard are written first; they count for nothing until the shard's
 receipt is there, from when on the parts count for nothing; and only then are the parts removed, each before its
-receipt. Whoever goes on after a kill finds the parts, or the shard and remains of the parts.
+receipt. A run that resumes after a kill finds the parts, or the shard and remains of the parts.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ def groups(stored: Sequence[StoredParts], size: int = SHARD_BYTES) -> Iterator[l
     as large already stays as it is. stored: by number.
     """
     group, total = list[StoredParts](), 0
-    for one in stored:
-        adjacent = bool(group) and group[-1].last + 1 == one.first
-        if not adjacent or one.size >= size / 2 or total >= size:
+    for candidate in stored:
+        adjacent = bool(group) and group[-1].last + 1 == candidate.first
+        if not adjacent or candidate.size >= size / 2 or total >= size:
             if len(group) > 1:
                 yield group
             group, total = [], 0
-        if one.size < size / 2:
-            group.append(one)
-            total += one.size
+        if candidate.size < size / 2:
+            group.append(candidate)
+            total += candidate.size
     if len(group) > 1:
         yield group
 
@@ -58,7 +58,7 @@ def merge_tables(group: Sequence[StoredParts], folder: Path, at: str | None) -> 
     shard = new_files(first, last, at)
     sums, size = {}, 0
     for table in TABLES:
-        content = merged(table, (_checked_content(one, table, folder) for one in group))
+        content = merged(table, (_checked_content(part, table, folder) for part in group))
         shard.storage(folder).write(shard.file(table), content, f"shard {shard.name} of the run")
         sums[table] = hashlib.sha256(content).hexdigest()
         size += len(content)
@@ -75,11 +75,11 @@ def new_files(first: int, last: int, at: str | None) -> StoredParts:
     return StoredParts(first, last, at, {table: f"{table}/{own}.parquet" for table in TABLES})
 
 
-def _checked_content(one: StoredParts, table: str, folder: Path) -> bytes:
-    storage, name = one.storage(folder), one.file(table)
+def _checked_content(stored: StoredParts, table: str, folder: Path) -> bytes:
+    storage, name = stored.storage(folder), stored.file(table)
     with storage.open(name) as file:
         content = file.read()
-    if hashlib.sha256(content).hexdigest() != one.sums[table]:
+    if hashlib.sha256(content).hexdigest() != stored.sums[table]:
         raise BadFile(
             f"{storage.named(name)} was cut short or changed. Run 'wherefrom run' again with --out {folder}: it sets"
             " damaged parts aside and computes them again."
@@ -91,21 +91,21 @@ def merge(
     group: Sequence[StoredParts], folder: Path, at: str | None = None, merging: Merging = merge_tables
 ) -> StoredParts:
     """Make one shard of neighbouring parts and shards, and remove these."""
-    bodies = [read_receipt(folder, one.first, one.last) for one in group]
+    bodies = [read_receipt(folder, entry.first, entry.last) for entry in group]
     shard = merging(group, folder, at)
     costs = [part for body in bodies for part in costs_in(body)]
     alone = [part for body in bodies for part in alone_in(body)]
     write_receipt(folder, shard, costs, alone)
-    for one in group:
-        remove(one, folder)
+    for entry in group:
+        remove(entry, folder)
     return shard
 
 
-def remove(one: StoredParts, folder: Path) -> None:
-    """Remove a part or a shard which another shard holds: the tables first, because the receipt says where they are."""
-    storage = one.storage(folder)
+def remove(stored: StoredParts, folder: Path) -> None:
+    """Remove a part or a shard that another shard contains: tables first, because the receipt says where they are."""
+    storage = stored.storage(folder)
     for table in TABLES:
-        storage.remove(one.file(table))
-    path = receipt_path(folder, one.first, one.last)
+        storage.remove(stored.file(table))
+    path = receipt_path(folder, stored.first, stored.last)
     with reading(path):
         path.unlink(missing_ok=True)

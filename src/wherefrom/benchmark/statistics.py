@@ -68,37 +68,37 @@ def leaderboard(scores: pandas.DataFrame, metric: str, better: Better, *, seed: 
     whys = (
         rows[rows["value"].isna()].groupby("method")["why"].agg(lambda reasons: Counter(reasons).most_common(1)[0][0])
     )
-    found = []
+    standings = []
     for m, method in enumerate(methods):
         if not counts[m]:
-            found.append(Standing(method, None, why=str(whys.get(method, ""))))
+            standings.append(Standing(method, None, why=str(whys.get(method, ""))))
             continue
-        own, shared = values[known[:, m], m], beside[~np.isnan(beside[:, m]), m]
-        found.append(
+        column, shared = values[known[:, m], m], beside[~np.isnan(beside[:, m]), m]
+        standings.append(
             Standing(
                 method,
                 mean=float(means[m]),
-                error=float(own.std(ddof=1) / math.sqrt(len(own))) if len(own) > 1 else None,
+                error=float(column.std(ddof=1) / math.sqrt(len(column))) if len(column) > 1 else None,
                 interval=intervals[m],
-                count=len(own),
+                count=len(column),
                 rank=float(ranks[m]),
                 behind=float(shared.mean()) if len(shared) else None,
                 behind_interval=None if m == best else behind[m],
             )
         )
-    return sorted(found, key=lambda standing: (standing.rank is None, standing.rank))
+    return sorted(standings, key=lambda standing: (standing.rank is None, standing.rank))
 
 
 def macro_f1(known: Sequence[Collection[str]], predicted: Sequence[Collection[str]]) -> float | None:
     """The mean over labels of F1, the harmonic mean of precision and recall: each text has one label or several, known
     and predicted. Labels that are neither known nor predicted of any text do not count; None where there are none.
     """
-    found = []
+    values = []
     for label in sorted({label for labels in (*known, *predicted) for label in labels}):
-        hits = sum(label in one and label in other for one, other in zip(known, predicted, strict=True))
-        named = sum(label in one for one in known) + sum(label in one for one in predicted)
-        found.append(2 * hits / named)
-    return sum(found) / len(found) if found else None
+        hits = sum(label in right and label in labels for right, labels in zip(known, predicted, strict=True))
+        named = sum(label in labels for labels in (*known, *predicted))
+        values.append(2 * hits / named)
+    return sum(values) / len(values) if values else None
 
 
 class Ranks(NamedTuple):
@@ -125,16 +125,16 @@ def average_ranks(boards: Mapping[str, Mapping[str, Sequence[Standing]]]) -> Ran
     best first.
     """
     metrics = list(dict.fromkeys(metric for board in boards.values() for metric in board))
-    found: dict[str, dict[str, list[float]]] = {}
+    by_method: dict[str, dict[str, list[float]]] = {}
     for board in boards.values():
         for metric, standings in board.items():
-            for one in standings:
-                ranks = found.setdefault(one.method, {}).setdefault(metric, [])
-                if one.rank is not None:
-                    ranks.append(one.rank)
-    mean = {name: [_mean(ranks.get(metric, [])) for metric in metrics] for name, ranks in found.items()}
+            for standing in standings:
+                ranks = by_method.setdefault(standing.method, {}).setdefault(metric, [])
+                if standing.rank is not None:
+                    ranks.append(standing.rank)
+    mean = {name: [_mean(ranks.get(metric, [])) for metric in metrics] for name, ranks in by_method.items()}
     overall = {name: _overall(metrics, row) for name, row in mean.items()}
-    order = sorted(found, key=lambda name: (overall[name] is None, overall[name] or 0.0))
+    order = sorted(by_method, key=lambda name: (overall[name] is None, overall[name] or 0.0))
     return Ranks(order, metrics, [mean[name] for name in order], [overall[name] for name in order])
 
 
@@ -220,7 +220,7 @@ def _spearman(scores: Numbers) -> Numbers:
 
 
 def _by_example(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[tuple[str, str], list[Mapping[str, Any]]]]:
-    """The rows of each example, which follow each other, because one part holds all of them."""
+    """The rows of each example, which follow each other, because one part contains all of them."""
     current: tuple[str, str] | None = None
     group: list[Mapping[str, Any]] = []
     for row in rows:
@@ -235,7 +235,7 @@ def _by_example(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[tuple[str, 
 
 
 class Curve(NamedTuple):
-    """The perturbation curve behind a metric: the mean effect when so many percent of a text are hidden."""
+    """The perturbation curve of a metric: the mean effect when so many percent of a text are hidden."""
 
     percent: list[float]
     means: list[float]
@@ -243,14 +243,14 @@ class Curve(NamedTuple):
 
 def curves(scores: pandas.DataFrame, metric: str) -> dict[str, Curve]:
     """Of every method, for metrics whose details hold a `curve` from nothing hidden to all, in equal steps."""
-    found: dict[str, Curve] = {}
+    by_method: dict[str, Curve] = {}
     rows = scores[(scores["metric"] == metric) & scores["value"].notna()]
     for method, details in rows.groupby("method", sort=False)["details"]:
         read = [json.loads(one).get("curve") for one in details]
         if read and all(read) and len({len(one) for one in read}) == 1:
             percent = np.linspace(0, 100, len(read[0])).tolist()
-            found[str(method)] = Curve(percent, np.mean(read, axis=0).tolist())
-    return found
+            by_method[str(method)] = Curve(percent, np.mean(read, axis=0).tolist())
+    return by_method
 
 
 @dataclass(frozen=True)
@@ -285,14 +285,14 @@ class MethodCost(NamedTuple):
 
 def costs(alone: pandas.DataFrame, energy: Energy | None = None) -> list[MethodCost]:
     """Every method, the cheapest first. alone: one row a part and method, for one of the part's examples."""
-    found = []
+    methods = []
     for method, rows in alone.groupby("method", sort=False):
         counts = rows["examples"].to_numpy(dtype=np.int64)
         seconds = rows["seconds"].to_numpy(dtype=np.float64) * counts
         total = float(seconds.sum())
         forwards, backwards = (float((rows[name] * counts).sum() / counts.sum()) for name in ("forwards", "backwards"))
         each = total / int(counts.sum())
-        found.append(
+        methods.append(
             MethodCost(
                 str(method),
                 each,
@@ -305,15 +305,15 @@ def costs(alone: pandas.DataFrame, energy: Energy | None = None) -> list[MethodC
                 seconds.cumsum().tolist(),
             )
         )
-    return sorted(found, key=lambda cost: cost.seconds)
+    return sorted(methods, key=lambda cost: cost.seconds)
 
 
 def winners(rows: Iterable[Mapping[str, Any]]) -> dict[str, Counter[str]]:
     """How often each candidate was chosen, for methods that choose among operations or methods for every text."""
-    found: dict[str, Counter[str]] = {}
+    counts: dict[str, Counter[str]] = {}
     winner = lru_cache(lambda params: json.loads(params).get("winner"))  # most rows of a method have the same
     for row in rows:
         chosen = winner(row["params"])
         if chosen is not None:
-            found.setdefault(row["method"], Counter())[str(chosen)] += 1
-    return found
+            counts.setdefault(row["method"], Counter())[str(chosen)] += 1
+    return counts

@@ -52,7 +52,7 @@ MANIFEST = "manifest.json"
 
 
 class FolderTaken(BadFile):
-    """The folder belongs to a run by another plan, or holds other files."""
+    """The folder belongs to a run by another plan, or contains other files."""
 
 
 class FolderInUse(BadFile):
@@ -88,14 +88,14 @@ class Store:
         """
         for leftover in (*self.folder.glob(f"{UNFINISHED}*"), *self.folder.glob(f"*/{UNFINISHED}*")):
             leftover.unlink()
-        found = examined(self.folder, self.parts)
-        for damage in found.damaged:
+        examination = examined(self.folder, self.parts)
+        for damage in examination.damaged:
             self._set_aside(damage)
-        for one in found.superseded:
-            remove(one, self.folder)
-        self._stored = {one.first: one for one in found.stored}
+        for entry in examination.superseded:
+            remove(entry, self.folder)
+        self._stored = {entry.first: entry for entry in examination.stored}
         self._remove_unfinished_shards()
-        return {number for one in found.stored for number in one.numbers}, found.damaged
+        return {number for entry in examination.stored for number in entry.numbers}, examination.damaged
 
     def write(self, number: int, part: Part | PartInStorage) -> None:
         """Write the files first and the receipt last: a part without its receipt does not count."""
@@ -111,8 +111,8 @@ class Store:
         """Merge neighbouring parts into shards."""
         for group in groups([self._stored[first] for first in sorted(self._stored)]):
             shard = merge(group, self.folder, self.at, self.merging)
-            for one in group:
-                del self._stored[one.first]
+            for stored in group:
+                del self._stored[stored.first]
             self._stored[shard.first] = shard
         self._waiting_parts = self._waiting_bytes = 0
 
@@ -128,10 +128,10 @@ class Store:
         away = self.folder / "aside"
         away.mkdir(exist_ok=True)
         stamp = time.time_ns()
-        one = StoredParts(damage.number, damage.number if damage.last is None else damage.last)
+        stored = StoredParts(damage.number, damage.number if damage.last is None else damage.last)
         # The receipt last: if this is interrupted, the part is found damaged again, and the rest of it is kept as well.
-        for name, file in [(table, self.folder / one.file(table)) for table in TABLES] + [
-            ("receipt", receipt_path(self.folder, one.first, one.last))
+        for name, file in [(table, self.folder / stored.file(table)) for table in TABLES] + [
+            ("receipt", receipt_path(self.folder, stored.first, stored.last))
         ]:
             if file.exists() or file.is_symlink():
                 file.replace(away / f"{name}-{file.name}-{stamp}")
@@ -218,8 +218,8 @@ def _short(value: object) -> str:
 def new_manifest(configuration: Mapping[str, Any], *, parts: int, facts: Mapping[str, Any]) -> dict[str, Any]:
     """The manifest of a run. configuration: everything that decides the numbers; facts: other things worth knowing."""
     plain = json.loads(json.dumps(configuration))  # as it will be read back
-    whole = {"wherefrom_run": FORMAT, "hash": checksum(plain), "parts": parts, "configuration": plain, **facts}
-    return whole | {"sum": checksum(json.loads(json.dumps(whole)))}
+    manifest = {"wherefrom_run": FORMAT, "hash": checksum(plain), "parts": parts, "configuration": plain, **facts}
+    return manifest | {"sum": checksum(json.loads(json.dumps(manifest)))}
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -229,20 +229,20 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             f"{named(folder)} is not the folder of a run: it has no {MANIFEST}. Make one with 'wherefrom run'."
         )
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        manifest = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise BadFile(f"{path} cannot be read: {error}.") from error
-    if not isinstance(found, dict) or found.get("wherefrom_run") != FORMAT:
+    if not isinstance(manifest, dict) or manifest.get("wherefrom_run") != FORMAT:
         raise BadFile(
             f"{path} was not written by this version of Wherefrom (its field 'wherefrom_run' is missing or another)."
         )
-    if found.get("hash") != checksum(found.get("configuration")):
+    if manifest.get("hash") != checksum(manifest.get("configuration")):
         raise BadFile(f"{path} is damaged: the hash is not that of the configuration.")
-    # The hash says which run it is; the sum holds for the rest as well, such as how many parts make it complete.
-    if found.get("sum") != checksum({name: value for name, value in found.items() if name != "sum"}):
+    # The hash says which run it is; the sum covers the rest as well, such as how many parts make it complete.
+    if manifest.get("sum") != checksum({name: value for name, value in manifest.items() if name != "sum"}):
         raise BadFile(f"{path} is damaged: its checksum does not match.")
-    _check_fields(found, path)
-    return found
+    _check_fields(manifest, path)
+    return manifest
 
 
 def _check_fields(manifest: Mapping[str, Any], path: Path) -> None:
@@ -272,22 +272,22 @@ class Run:
     def load(cls, folder: str | os.PathLike[str]) -> Run:
         path = Path(folder)
         manifest = read_manifest(path)
-        found = examined(path, int(manifest["parts"]))
-        if found.damaged:
+        examination = examined(path, int(manifest["parts"]))
+        if examination.damaged:
             raise BadFile(
-                f"{found.damaged[0].why}. Run 'wherefrom run' again with --out {path}: it"
+                f"{examination.damaged[0].why}. Run 'wherefrom run' again with --out {path}: it"
                 " sets damaged parts aside and computes them again."
             )
-        return cls(path, manifest, found.stored)
+        return cls(path, manifest, examination.stored)
 
     @property
     def done(self) -> list[int]:
         """The numbers of the parts that are there."""
-        return [number for one in self.stored for number in one.numbers]
+        return [number for entry in self.stored for number in entry.numbers]
 
     @property
     def finished(self) -> bool:
-        return sum(len(one.numbers) for one in self.stored) == int(self.manifest["parts"])
+        return sum(len(entry.numbers) for entry in self.stored) == int(self.manifest["parts"])
 
     @property
     def name(self) -> str:
@@ -328,7 +328,7 @@ class Run:
         """
         receipts = list(self._receipts())
         timed = [place for place, (_, _, alone) in enumerate(receipts) if alone]
-        middles = [(one + other) / 2 for one, other in pairwise(timed)]
+        middles = [(before + after) / 2 for before, after in pairwise(timed)]
         rows = [
             {"part": number, "examples": costs["examples"]} | row
             for place, (number, costs, _) in enumerate(receipts if timed else ())
@@ -338,9 +338,9 @@ class Run:
 
     def _receipts(self) -> Iterator[tuple[int, dict[str, float], list[dict[str, Any]]]]:
         """Every part's number, what it cost, and what methods cost alone."""
-        for one in self.stored:
-            body = read_receipt(self.folder, one.first, one.last)
-            yield from zip(one.numbers, costs_in(body), alone_in(body), strict=True)
+        for entry in self.stored:
+            body = read_receipt(self.folder, entry.first, entry.last)
+            yield from zip(entry.numbers, costs_in(body), alone_in(body), strict=True)
 
     def words(
         self, method: str | None = None, *, least: int = 2, fold_case: bool = True, stop_words: Collection[str] = ()
@@ -350,10 +350,10 @@ class Run:
         method: one method alone, as it was asked for. least: how many texts a word must occur in. fold_case: whether
             Film and film are one word. stop_words: words that are left out.
         """
-        found = summarise_words(
+        summaries = summarise_words(
             self.rows("explanations", method), least=least, fold_case=fold_case, stop_words=stop_words
         )
-        return _pandas().DataFrame(found, columns=list(WordSummary._fields))
+        return _pandas().DataFrame(summaries, columns=list(WordSummary._fields))
 
     def rows(
         self,
@@ -372,8 +372,8 @@ class Run:
         chosen: dict[str, list[str]] = {} if method is None else {"method": [method]}
         if examples is not None:
             chosen["example"] = list(examples)
-        for one in self.stored:
-            with one.storage(self.folder).open(one.file(table)) as file:
+        for entry in self.stored:
+            with entry.storage(self.folder).open(entry.file(table)) as file:
                 yield from rows_of(file, columns, chosen)
 
     def frame(self, table: str, columns: Sequence[str] | None = None) -> pandas.DataFrame:
@@ -382,7 +382,7 @@ class Run:
         _pandas()  # which Arrow would ask for only at the end
         nothing = schemas()[table].empty_table()
         parts = [nothing if columns is None else nothing.select(list(columns))]
-        for one in self.stored:
-            with one.storage(self.folder).open(one.file(table)) as file:
+        for entry in self.stored:
+            with entry.storage(self.folder).open(entry.file(table)) as file:
                 parts.append(parquet.read_table(file, columns=None if columns is None else list(columns)))
         return joined(parts).to_pandas()

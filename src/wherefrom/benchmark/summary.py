@@ -152,22 +152,22 @@ def summarise(run: Run, energy: Energy | None = None, *, seed: int = 0, words: W
 def _words(run: Run, summary: Summary, choice: WordChoice) -> list[ClassWords]:
     if choice.method is not None and choice.method not in summary.methods:
         raise UnknownName.among("method of this run", choice.method, summary.methods)
-    told = recommend([summary.redrawn])
+    recommendation = recommend([summary.redrawn])
     ranked = [method for method in summary.ranks.methods if method != floor_method()]
-    method = choice.method or (told.method if told else None) or next(iter(ranked), None)
+    method = choice.method or (recommendation.method if recommendation else None) or next(iter(ranked), None)
     return [] if method is None else list_words(run.rows("explanations", method, columns=WORDED), choice)
 
 
 def _gaps(run: Run) -> dict[str, int]:
     """How many explanations of each method miss a part of what they should add up to, where any do."""
     known = run.frame("explanations", ["method", "gap"])
-    found = Counter[str]()
+    counts = Counter[str]()
     for method in known["method"][known["gap"].notna()].unique():
         for row in run.rows("explanations", method, columns=["method", "gap", "scores"]):
             scores, gap = row["scores"], row["gap"]
             moved = None if gap is None else max(sum(map(abs, scores)), abs(sum(scores) + gap))
-            found[method] += moved is not None and abs(gap) > SMALL_GAP * moved
-    return {method: count for method, count in found.items() if count}
+            counts[method] += moved is not None and abs(gap) > SMALL_GAP * moved
+    return {method: count for method, count in counts.items() if count}
 
 
 def _right(label: str, predicted: str) -> bool:
@@ -199,18 +199,18 @@ def _disputed(run: Run, agreed: MethodAgreement, explained: pandas.DataFrame) ->
         characters += len(texts[key])
         if not shown or characters <= CHARACTERS:
             shown.add(key)
-    found: dict[tuple[str, str], list[Explanation]] = {key: [] for key in order if key in shown}
+    explanations_of: dict[tuple[str, str], list[Explanation]] = {key: [] for key in order if key in shown}
     marked: dict[tuple[str, str], Rationale | None] = {}
     for row in run.rows("explanations", examples=examples):
         key = (row["example"], row["target"])
-        if key in found:
-            found[key].append(explanation_of(row))
+        if key in explanations_of:
+            explanations_of[key].append(explanation_of(row))
             marked[key] = rationale_of(row)
     return [
         Disputed(
             key[0], agreed.by_example[key], labels[key], about[key].prediction, wrong[key], explanations, marked[key]
         )
-        for key, explanations in found.items()
+        for key, explanations in explanations_of.items()
     ]
 
 

@@ -1,4 +1,4 @@
-"""One worker of a run: it holds a model, and turns examples into rows. The rows depend on nothing but the examples and
+"""One worker of a run: it has a model, and turns examples into rows. The rows depend on nothing but the examples and
 the plan.
 """
 
@@ -101,9 +101,9 @@ class LabelNames:
 
 
 def asked_about(example: Example, model: TextModel) -> Example:
-    """The example as the model is asked about what stands at its mask_span: masked, or cut off in front of it.
+    """The example as the model is asked about what is at its mask_span: masked, or cut off in front of it.
 
-    Marks behind the mask move with their words; those that the mask covers, or that were cut off, are left out.
+    Marks after the mask move with their words; those that the mask covers, or that were cut off, are left out.
     """
     if example.mask_span is None:
         return example
@@ -242,7 +242,7 @@ class Worker:
         while sound:
             askers.append(Asker(self.model))
             try:
-                found = self.comparer.compare(
+                comparisons = self.comparer.compare(
                     [queries[place] for place in sound],
                     asker=askers[-1],
                     progress=partial(self.stages.reached, ASKING),
@@ -254,7 +254,7 @@ class Worker:
             except Exception:  # one of the examples caused it; each is tried alone to find out which
                 return {}
             else:
-                return dict(zip(sound, found, strict=True))
+                return dict(zip(sound, comparisons, strict=True))
         return {}
 
     def _read(self, example: Example, part: Part) -> list[tuple[Example, Query]]:
@@ -305,7 +305,7 @@ class Worker:
         return cases[0].target.label
 
     def _alone(self, example: Example, query: Query, askers: list[Asker], part: Part) -> Comparison | None:
-        askers.append(Asker(self.model))  # a new one, which holds nothing of the batch that failed
+        askers.append(Asker(self.model))  # a new one, without anything of the batch that failed
         try:
             return self.comparer.compare([query], asker=askers[-1])[0]
         except Exception as error:
@@ -323,7 +323,7 @@ class Worker:
         read = list(query.encoding.input_ids) if self.plan.level == "token" else None
         for name, explanation, grades in zip(comparison.names, comparison.explanations, comparison.grades, strict=True):
             ids = read
-            if ids is not None and len(ids) < len(explanation.tokens):  # behind the text stands the output
+            if ids is not None and len(ids) < len(explanation.tokens):  # the output follows the text
                 ids = [*ids, *(target.index for target in explanation.components)]
             key = {"example": example.id, "target": explanation.target, "method": name}
             part.explanations.append(
@@ -351,16 +351,21 @@ class Worker:
 
     def _costs_alone(self, query: Query) -> list[dict[str, Any]]:
         """What each method costs for one example when nothing is shared with other methods."""
-        found = []
+        rows = []
         for number, choice in enumerate(self.comparer.methods):
             self.stages.reached(ALONE, number, len(self.comparer.methods))
             try:
-                (one,) = explain_texts(
+                (explanation,) = explain_texts(
                     self.model, [query.encoding], query.target, choice.row, choice.options, self.plan.level
                 )
             except Exception:  # the error was noted with its example already
                 continue
-            found.append(
-                {"method": choice.asked, "seconds": one.seconds, "forwards": one.forwards, "backwards": one.backwards}
+            rows.append(
+                {
+                    "method": choice.asked,
+                    "seconds": explanation.seconds,
+                    "forwards": explanation.forwards,
+                    "backwards": explanation.backwards,
+                }
             )
-        return found
+        return rows

@@ -22,7 +22,7 @@ from wherefrom.case.case import Attribution, Case
 from wherefrom.core.arrays import Flags
 from wherefrom.errors import NotSeen
 from wherefrom.grading.evidence import Answers, Evidence
-from wherefrom.model.tasks.call import NetworkCall
+from wherefrom.model.network import NetworkCall
 from wherefrom.model.tasks.classification import Classification
 from wherefrom.registry import all_families, all_methods, all_metrics, find_method, method, metric
 from wherefrom.testing import LawBroken, check_family, check_method, check_metric, check_task

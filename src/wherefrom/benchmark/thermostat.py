@@ -2,8 +2,8 @@
 and method.
 
 Each line has `dataset`, `model`, `explainer` and `instance` with attributions, idx, input_ids, label and predictions.
-What Thermostat has no place for (the text, tokens, offsets) is stored beside it, so that a line can be read back without
-a tokenizer.
+What Thermostat has no place for (the text, tokens, offsets) is stored beside it: a line can be read back without a
+tokenizer.
 """
 
 from __future__ import annotations

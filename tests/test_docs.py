@@ -296,7 +296,10 @@ def test_python_is_python(page: str) -> None:
         ast.parse(block)
 
 
-OWN_TESTS = {"docs/add-a-family.md", "docs/add-a-method.md", "docs/add-a-metric.md", "docs/walk-of-a-sentence.md"}
+OWN_TESTS = {
+    *(f"docs/add-a-{kind}.md" for kind in ("family", "method", "metric", "task")),
+    "docs/walk-of-a-sentence.md",
+}
 # Lines of ```sh blocks that are not run: they set things up, or need data that is not shipped.
 NOT_RUN = ("pip install ", "make ", "git ", ".venv/bin/", "python benchmarks/")
 SMALLER = {"run": ("--limit", "2", "--workers", "1"), "optimus": ("--limit", "2"), "study": ("--limit", "2")}
@@ -420,6 +423,16 @@ def test_the_method_that_is_added_works(tmp_path: Path, monkeypatch: pytest.Monk
     received = wherefrom.load((make_network("bert"), tokenizer())).explain("a fine film", "attention_received")
     assert received.layers is not None
     assert [sum(layer) for layer in received.layers] == pytest.approx([1, 1, 1], rel=1e-5)
+
+
+def test_the_task_that_is_added_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry.all_tasks()
+    monkeypatch.setitem(registry._found, "task", dict(registry._found["task"]))
+    written, test = blocks("docs/add-a-task.md")
+    imported(written, tmp_path / "next_sentence.py", monkeypatch)
+    names: dict[str, Any] = {}
+    exec(test, names)
+    names["test_next_sentence_obeys_the_laws"]()
 
 
 def test_the_family_that_is_added_is_right(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Families and data readers that other packages bring: a user's own architecture is a row outside of our tree."""
+"""Families, tasks and data readers of other packages: a user's own architecture is a row outside of our tree."""
 
 from __future__ import annotations
 
@@ -10,23 +10,27 @@ from typing import Any
 
 import pytest
 import tiny_models
-from tiny_models import SIZES, make_model
+import torch
+from tiny_models import SIZES, make_model, tokenizer
 from toy_family_plugin import ARCEE, REVIEWS, read_reviews
+from toy_task_plugin import NEXT_SENTENCE, NextSentence
+from transformers import BertConfig, BertForNextSentencePrediction, PreTrainedModel, PreTrainedTokenizerBase
 
 import wherefrom
 from wherefrom import DataReader, Family, registry
 from wherefrom.benchmark.datasets import DataSet
 from wherefrom.doctor import examine
-from wherefrom.errors import BadOption, NotSeen, WherefromError
+from wherefrom.errors import BadOption, NotSeen, WherefromError, WrongModel
 from wherefrom.model.families import FAMILIES, family_of, known_types
-from wherefrom.registry import all_families, all_readers
+from wherefrom.registry import all_families, all_readers, all_tasks
+from wherefrom.testing import check_task
 
 
 @pytest.fixture(autouse=True)
 def as_it_was() -> Iterator[None]:
     """What a test registers is forgotten after it."""
-    all_families(), all_readers()
-    before = {kind: dict(registry._found[kind]) for kind in ("family", "reader")}
+    all_families(), all_readers(), all_tasks()
+    before = {kind: dict(registry._found[kind]) for kind in ("family", "task", "reader")}
     yield
     registry._found.update(before)
     registry._load.cache_clear()
@@ -126,6 +130,67 @@ def test_a_reader_that_is_registered_by_hand(tmp_path: Path) -> None:
     with pytest.raises(BadOption, match=r"Files that end in '\.csv' are read by 'csv' already"):
         wherefrom.register_reader(DataReader("other", read_reviews, (".csv",)))
     assert "other" not in all_readers()
+
+
+def next_sentence_pair() -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    config = BertConfig(**SIZES, vocab_size=len(tokenizer()), pad_token_id=0)
+    torch.manual_seed(0)
+    network = BertForNextSentencePrediction(config).eval()
+    with torch.no_grad():
+        for name, parameter in network.named_parameters():
+            if "norm" not in name.lower() and parameter.ndim > 1:
+                parameter.normal_(0, 0.35)
+    return network, tokenizer()
+
+
+def test_a_task_of_another_package(installed: Callable[..., None], tmp_path: Path) -> None:
+    """Loaded, explained, compared, checked and run without an edit of ours."""
+    with pytest.raises(WrongModel, match=r"has no head for .* \(it is a BertForNextSentencePrediction"):
+        wherefrom.load(next_sentence_pair())
+    installed(tasks={"next": "toy_task_plugin:NEXT_SENTENCE"})
+    network, words = next_sentence_pair()
+    model, pair = wherefrom.load((network, words)), ("the film was not bad", "it was a very good plot")
+    assert model.labels == ["follows", "does not follow"]
+    with torch.no_grad():
+        logits = network(**words(*pair, return_tensors="pt")).logits[0].double()
+    explanation = model.explain(pair, "saliency", check=True)
+    assert explanation.prediction == model.labels[int(logits.argmax())]
+    assert explanation.probability == pytest.approx(float(logits.softmax(-1).max()), rel=1e-4)
+    assert explanation.check is not None
+    assert model.explain(pair, "attcat", target=("follows", "does not follow")).target.startswith("follows rather")
+    assert model.compare(pair, ["saliency", "occlusion"], ["comprehensiveness"]).grades
+    check_task(model, [pair, ("a film", "dull")])
+    with pytest.raises(WherefromError, match="Next sentence needs two texts"):
+        model.explain("the film was not bad")
+    (tmp_path / "data.jsonl").write_text('{"text": "a film", "pair": "it was good"}\n{"text": "it", "pair": "dull"}\n')
+    plan = wherefrom.RunPlan(
+        str(tmp_path / "data.jsonl"), model, methods="saliency", metrics="comprehensiveness", workers=1
+    )
+    assert len(wherefrom.run(plan, tmp_path / "run").explanations) == 2
+
+
+def test_tasks_that_cannot_be_registered() -> None:
+    wherefrom.register_task(NEXT_SENTENCE)
+    wherefrom.register_task(NEXT_SENTENCE)  # the same again is no conflict
+    with pytest.raises(BadOption, match="There is a task called 'next_sentence' already"):
+        wherefrom.register_task(NextSentence())
+    with pytest.raises(BadOption, match="The task NextSentence is a class; give an object of it"):
+        wherefrom.register_task(NextSentence)
+    with pytest.raises(BadOption, match="The task object has no name and no auto"):
+        wherefrom.register_task(object())
+
+
+def test_a_class_of_two_tasks_is_loaded_for_ours_unless_the_other_is_named() -> None:
+    class Doubt(wherefrom.Task):
+        name, auto, has_labels = "doubt", "AutoModelForSequenceClassification", True
+
+    wherefrom.register_task(Doubt())
+    model = make_model("bert")
+    pair = (model.network.module, model.reading.tokenizer)
+    assert wherefrom.load(pair).text_model.task.name == "classification"
+    assert wherefrom.load(pair, task="doubt").text_model.task.name == "doubt"
+    with pytest.raises(WrongModel, match="made for classification, not for causal_lm"):
+        wherefrom.load(pair, task="causal_lm")
 
 
 def test_families_are_public() -> None:

@@ -13,7 +13,7 @@ from tokenizers import Tokenizer, decoders, normalizers, pre_tokenizers, process
 from tokenizers import models as pieces
 from transformers import AutoConfig, PreTrainedModel, PreTrainedTokenizerFast
 
-from wherefrom.model.tasks import TASKS
+from wherefrom.model.tasks import find_task
 from wherefrom.model.text_model import TextModel
 
 WORDS = [
@@ -300,7 +300,7 @@ def make_network(
     config = AutoConfig.for_model(family, **(settings | {"vocab_size": size, "pad_token_id": pad} | more))
     config.num_labels = 2 if task == "question_answering" else labels
     torch.manual_seed(seed)
-    network = getattr(transformers, TASKS[task].auto).from_config(config).eval()
+    network = getattr(transformers, find_task(task).auto).from_config(config).eval()
     with torch.no_grad():
         for name, parameter in network.named_parameters():
             if "norm" not in name.lower() and parameter.ndim > 1:
@@ -311,7 +311,7 @@ def make_network(
 
 def make_model(family: str, **more: Any) -> TextModel:
     _, pad, ends = CONFIGS[family]
-    task = TASKS[more.get("task", task_of(family))]
+    task = find_task(more.get("task", task_of(family)))
     return TextModel.of(make_network(family, **more), tokenizer(pad, ends), name=f"tiny-{family}", task=task)
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from wherefrom.core.generation import Generation
     from wherefrom.errors import TextWasCut, WherefromError
     from wherefrom.grading.evidence import Evidence
+    from wherefrom.model.tasks.task import Task
     from wherefrom.registry import (
         DataReader,
         list_methods,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
         metric,
         register_family,
         register_reader,
+        register_task,
     )
 
 __version__ = "0.1.0"
@@ -50,6 +52,7 @@ __all__ = [
     "Model",
     "Run",
     "RunPlan",
+    "Task",
     "TextWasCut",
     "WherefromError",
     "__version__",
@@ -62,6 +65,7 @@ __all__ = [
     "metric",
     "register_family",
     "register_reader",
+    "register_task",
     "run",
 ]
 
@@ -83,6 +87,7 @@ _HOME = {
     "Flip": "wherefrom.core.flip",
     "Flow": "wherefrom.core.flow",
     "Generation": "wherefrom.core.generation",
+    "Task": "wherefrom.model.tasks.task",
     "TextWasCut": "wherefrom.errors",
     "WherefromError": "wherefrom.errors",
     "list_methods": "wherefrom.registry",
@@ -92,6 +97,7 @@ _HOME = {
     "DataReader": "wherefrom.registry",
     "register_family": "wherefrom.registry",
     "register_reader": "wherefrom.registry",
+    "register_task": "wherefrom.registry",
 }
 
 

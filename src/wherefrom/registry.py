@@ -1,4 +1,4 @@
-"""Methods, metrics, model families and data readers by name: ours, and those that other packages bring through entry
+"""Methods, metrics, families, tasks and data readers by name: ours, and those that other packages bring through entry
 points.
 """
 
@@ -54,7 +54,7 @@ ReadsByOptions = Callable[[Mapping[str, Any]], Iterable[Reads]]
 SameAs = Callable[[Mapping[str, Any]], tuple[str, Mapping[str, Any]] | None]
 # Of a case and the options.
 Asks = Callable[[Any, Mapping[str, Any]], None]
-PluginKind = Literal["method", "metric", "family", "reader"]
+PluginKind = Literal["method", "metric", "family", "task", "reader"]
 
 
 @dataclass(frozen=True)
@@ -141,11 +141,12 @@ class Metric:
         return bool(getattr(self.function, "wants_logits", False))
 
 
-_found: dict[str, dict[str, Any]] = {"method": {}, "metric": {}, "family": {}, "reader": {}}
+_found: dict[str, dict[str, Any]] = {"method": {}, "metric": {}, "family": {}, "task": {}, "reader": {}}
 # Of our own modules, which register themselves once a process, whatever becomes of the registry in between.
 _own: dict[Kind, dict[str, Any]] = {"method": {}, "metric": {}}
 Function = TypeVar("Function", bound=Callable[..., Any])
 Entry = TypeVar("Entry", Method, Metric)
+Task = TypeVar("Task")
 
 
 def method(
@@ -302,14 +303,24 @@ def _summary(function: Callable[..., Any]) -> str:
     return first_paragraph(text)
 
 
-# Our own rows: a module for each method and metric, and one table of families and of readers.
-_HOMES = {"family": "wherefrom.model.families", "reader": "wherefrom.benchmark.datasets"}
-_GROUPS = {kind: f"wherefrom.{kind}s" for kind in ("method", "metric", "reader")} | {"family": "wherefrom.families"}
+# Our own rows: a module for each method, metric and task, and one table of families and of readers.
+_HOMES = {
+    "family": "wherefrom.model.families",
+    "task": "wherefrom.model.tasks",
+    "reader": "wherefrom.benchmark.datasets",
+}
+_GROUPS = {
+    "method": "wherefrom.methods",
+    "metric": "wherefrom.metrics",
+    "family": "wherefrom.families",
+    "task": "wherefrom.tasks",
+    "reader": "wherefrom.readers",
+}
 
 
 @cache
 def _load(kind: PluginKind) -> None:
-    """Import the plug-ins of a kind; for families and readers our own table first."""
+    """Import the plug-ins of a kind; for families, tasks and readers our own first."""
     from wherefrom.core.family import Family
 
     if kind in _HOMES:
@@ -321,6 +332,8 @@ def _load(kind: PluginKind) -> None:
                 register_family(loaded)
             if isinstance(loaded, DataReader):
                 register_reader(loaded)
+            if kind == "task" and not isinstance(loaded, types.ModuleType):
+                register_task(loaded)
         except Exception as error:  # a broken plug-in must not take the rest down
             warnings.warn(f"The plug-in {entry.name!r} ({entry.value}) could not be loaded: {error}", stacklevel=2)
 
@@ -367,6 +380,29 @@ def register_family(family: Family) -> Family:
     return family
 
 
+def register_task(task: Task) -> Task:
+    """Make a task known, so that `wherefrom.load` finds the models that were made for it.
+
+    Args:
+        task: an object of a class derived from `wherefrom.Task`: see docs/add-a-task.md.
+
+    Returns:
+        The same object.
+
+    Example:
+        >>> wherefrom.register_task(NextSentence())  # doctest: +SKIP
+    """
+    import_module(_HOMES["task"])
+    missing = [member for member in ("name", "auto") if not hasattr(task, member)]
+    if missing or isinstance(task, type):
+        why = "is a class; give an object of it" if isinstance(task, type) else f"has no {' and no '.join(missing)}"
+        raise BadOption(f"The task {getattr(task, '__name__', type(task).__name__)} {why}.")
+    row: Any = task
+    _check_name("task", row.name, row)
+    _found["task"][row.name] = row
+    return task
+
+
 def register_reader(reader: DataReader) -> DataReader:
     """Make a format of data sets known: `wherefrom run NAME:PATH`.
 
@@ -389,7 +425,7 @@ def register_reader(reader: DataReader) -> DataReader:
     return reader
 
 
-def _check_name(kind: PluginKind, name: str, row: Family | DataReader) -> None:
+def _check_name(kind: PluginKind, name: str, row: Any) -> None:
     """The same row may be registered again; another one under the same name may not."""
     if _found[kind].get(name, row) != row:
         raise BadOption(
@@ -401,6 +437,12 @@ def all_families() -> Mapping[str, Family]:
     """Every family by the model types it is for."""
     _load("family")
     return _found["family"]
+
+
+def all_tasks() -> Mapping[str, Any]:
+    """Every task by its name."""
+    _load("task")
+    return _found["task"]
 
 
 def all_readers() -> Mapping[str, DataReader]:

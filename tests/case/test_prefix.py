@@ -19,7 +19,7 @@ from wherefrom.api import Model
 from wherefrom.case.asking import Asker
 from wherefrom.model.hiding import fill_token
 from wherefrom.model.network import embedding_table, inputs_of, padded_inputs
-from wherefrom.model.tasks import TASKS
+from wherefrom.model.tasks import find_task
 from wherefrom.model.text_model import PassCount, TextModel
 
 TEXT = "the film was not bad , but the plot is dull and the acting was never very fine !"
@@ -102,7 +102,7 @@ def test_a_model_that_is_not_causal_runs_from_the_start() -> None:
         for parameter in network.parameters():
             if parameter.ndim > 1:
                 parameter.normal_(0, 0.35)
-    model = TextModel.of(network.double().eval(), words, task=TASKS["causal_lm"])
+    model = TextModel.of(network.double().eval(), words, task=find_task("causal_lm"))
     assert not model.shares_prefixes
     assert_close(asked(model, "unk")[0], alone(model, "unk"), tolerance=tolerance_of(model))
 

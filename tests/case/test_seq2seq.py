@@ -26,7 +26,7 @@ from wherefrom.cli.main import app
 from wherefrom.core.generation import Generation
 from wherefrom.errors import BadOption, EmptyText, NotSeen, WherefromError, WrongModel
 from wherefrom.model.hiding import fill_token
-from wherefrom.model.tasks import TASKS
+from wherefrom.model.tasks import find_task
 from wherefrom.model.text_model import TextModel
 from wherefrom.registry import all_methods, find_method
 from wherefrom.report.generation import print_generation
@@ -548,4 +548,4 @@ def test_a_model_that_only_sounds_like_one() -> None:
     _, pad, ends = CONFIGS["llama"]
     network = make_network("llama", task="causal_lm")
     with pytest.raises(WrongModel, match="no encoder and decoder"):
-        TextModel.of(network, tokenizer(pad, ends), task=TASKS["seq2seq"]).encode(SOURCE)
+        TextModel.of(network, tokenizer(pad, ends), task=find_task("seq2seq")).encode(SOURCE)

@@ -32,7 +32,7 @@ from wherefrom.core.example import Example
 from wherefrom.core.explanation import Explanation
 from wherefrom.errors import TextWasCut, WherefromError
 from wherefrom.model.loading import quiet
-from wherefrom.model.tasks import TASKS as TASKS_BY_NAME
+from wherefrom.registry import all_tasks
 
 INPUTS = int(os.environ.get("WHEREFROM_FUZZ", "200"))
 
@@ -48,7 +48,7 @@ def inputs(share: float) -> settings:
     )
 
 
-TASKS = (*TASKS_BY_NAME, "pair")  # a classifier that always gets two texts
+TASKS = (*all_tasks(), "pair")  # a classifier that always gets two texts
 METHODS = (
     *("attcat", "random", "occlusion", "saliency", "raw_attention", "integrated_gradients"),
     *("lime", "kernel_shap", "optimus", "mask_lrp", "alti", "lrp"),

@@ -16,8 +16,9 @@ from transformers import AutoConfig
 from wherefrom.api import Model, load
 from wherefrom.case.asking import Asker
 from wherefrom.model.network import ModuleNetwork, inputs_of
-from wherefrom.model.tasks import TASKS
+from wherefrom.model.tasks import find_task
 from wherefrom.model.text_model import TextModel
+from wherefrom.registry import all_tasks
 
 TEXTS = ("a film", "the film was not bad, but dull!", "very good", "it is a great film")
 SECOND = ("the plot was dull. it was", "a film", "it is not a bad plot, and the acting was fine", "good and dull, but")
@@ -36,11 +37,11 @@ def supported(family: str, task: str) -> bool:
     config, ends = AutoConfig.for_model(family), CONFIGS[family][2]
     if (family, task) in WITHOUT or (task == "masked_lm" and ends != "both"):
         return False
-    return type(config) in getattr(transformers, TASKS[task].auto)._model_mapping
+    return type(config) in getattr(transformers, find_task(task).auto)._model_mapping
 
 
 def cells(families: tuple[str, ...] | list[str]) -> list[tuple[str, str]]:
-    return [(family, task) for family in families for task in TASKS if supported(family, task)]
+    return [(family, task) for family in families for task in all_tasks() if supported(family, task)]
 
 
 @cache

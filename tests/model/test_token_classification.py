@@ -22,7 +22,7 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import WordTag
 from wherefrom.errors import BadOption, UnknownName, WherefromError, WrongModel
 from wherefrom.model.hiding import fill_token
-from wherefrom.model.tasks import TASKS
+from wherefrom.model.tasks import find_task
 from wherefrom.model.tasks.token_classification import Tagger
 from wherefrom.model.text_model import TextModel
 
@@ -38,7 +38,7 @@ def named(tags: list[str]) -> dict[str, Any]:
 def tagging(family: str, tags: list[str] = TAGS) -> Model:
     _, pad, ends = CONFIGS[family]
     network = make_network(family, task="token_classification", dtype=torch.float64, **named(tags))
-    task = TASKS["token_classification"]
+    task = find_task("token_classification")
     return Model(TextModel.of(network, tokenizer(pad, ends), name="tiny", task=task))
 
 

@@ -48,6 +48,13 @@ class InputRow:
     def __len__(self) -> int:
         return len(self.words)
 
+    def key(self, marks: frozenset[int]) -> object:
+        """What decides the answer: texts of one length with all their words hidden alike are one row, too.
+
+        marks: ids whose places count, such as padding: see `Hiding.marks`.
+        """
+        return self.words, self.types, tuple(place for place, token in enumerate(self.ids) if token in marks)
+
 
 @dataclass(frozen=True, eq=False)
 class JoinedBatch:
@@ -173,10 +180,7 @@ class Asker:
         return InputRow(words, words, None if types is None else tuple(compress(types, kept)) or (0,), encoding, begins)
 
     def _noted(self, row: InputRow) -> int:
-        key: object = self._apart and next(self._apart)
-        if key is None:  # texts of one length with all words hidden are one query, too
-            pinned = tuple(place for place, token in enumerate(row.ids) if token in self.model.hiding.marks)
-            key = (row.words, row.types, pinned)
+        key = row.key(self.model.hiding.marks) if self._apart is None else next(self._apart)
         if key not in self._place:
             self._place[key] = place = len(self._rows)
             self._rows.append(row)

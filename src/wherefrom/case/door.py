@@ -20,11 +20,10 @@ from wherefrom.errors import BadOption
 from wherefrom.model.generating import MOST_TOKENS, compared_tokens, continued, generate, tokens_of
 from wherefrom.model.hiding import fill_token
 from wherefrom.model.network import inputs_of
-from wherefrom.model.tasks.classification import has_classes
 from wherefrom.model.tasks.continuation import Continuation
 from wherefrom.model.tasks.next_token import NextToken
 from wherefrom.model.tasks.seq2seq import Seq2Seq, with_decoder_tokens
-from wherefrom.model.tasks.task import TargetSpec
+from wherefrom.model.tasks.task import TargetSpec, has_classes
 from wherefrom.model.text_model import PassCount, TextModel
 
 

@@ -60,10 +60,10 @@ class CachingAsker(Asker):
     def __init__(self, model: TextModel, cache: AnswerCache) -> None:
         super().__init__(model)
         self.cache = cache
-        self._bound = model.task.bound  # a model bound to an output answers otherwise
 
     def _logits(self, rows: Sequence[InputRow], prefix: Prefix | None = None) -> Tensor:
-        keys = [self._key(row) for row in rows]
+        # A model bound to an output answers otherwise.
+        keys = [(self.model.task.bound, row.key(self.model.hiding.marks)) for row in rows]
         known = [self.cache.get(key) for key in keys]
         missing = [place for place, answer in enumerate(known) if answer is None]
         if missing:
@@ -79,8 +79,3 @@ class CachingAsker(Asker):
         for padded, logits in zip(whole, answers, strict=True):
             padded[:, : logits.shape[-1]] = logits
         return whole
-
-    def _key(self, row: InputRow) -> object:
-        """What the logits of a row depend on, as in `Asker`."""
-        pinned = tuple(place for place, token in enumerate(row.ids) if token in self.model.hiding.marks)
-        return self._bound, row.words, row.types, pinned

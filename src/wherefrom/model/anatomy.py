@@ -228,7 +228,7 @@ def find_stacks(network: PreTrainedModel) -> tuple[list[StackLayer], list[StackL
 
 
 class _Projection(nn.Module):
-    """The projection behind the heads, where a model keeps it as a parameter. (hidden, head, size)"""
+    """The projection after the heads, where a model keeps it as a parameter. (hidden, head, size)"""
 
     def __init__(self, weight: nn.Parameter) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
-"""Any function from texts to numbers behind the same door: it can be asked with words hidden, and nothing else.
+"""Any function from texts to numbers behind the same door: it can be queried with words hidden, and nothing else.
 
-A text is cut into words, or into the tokens of a tokenizer that is given. Each stands for the characters from the end
+A text is cut into words, or into the tokens of a tokenizer that is given. Each has the characters from the end
 of the one before it to its own end, so that all of them together are the text. A word that is hidden is deleted with
-the blanks in front of it, or stands as the text of the fill token; what is left is put together and asked.
+the blanks before it, or replaced by the text of the fill token; the rest is joined and sent to the function.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from wherefrom.errors import BadOption, EmptyText, NotSeen, UnknownName, WrongMo
 from wherefrom.model.anatomy import Anatomy
 from wherefrom.model.hiding import FILLS
 from wherefrom.model.network import Facts, NetworkCall
-from wherefrom.model.tasks import TASKS
+from wherefrom.model.tasks import find_task
 from wherefrom.model.text_model import TextModel
 
 # What the numbers of an answer are: probabilities of classes that exclude each other; of labels that do not; scores of
@@ -42,11 +42,11 @@ KIND: dict[Outputs, Problem] = {
     "values": "regression",
 }
 TRIAL: tuple[list[Any], ...] = (["Is it so?", "It is."], [("Is it so?", "It is."), ("It is.", "Is it so?")])
-LEAST = 1e-12  # the probability that stands for none at all, whose logarithm would be infinite
+LEAST = 1e-12  # replaces a probability of zero, whose logarithm would be infinite
 SUM_TOLERANCE = 1e-3  # how far probabilities may be from a sum of one
-WITHOUT_TOKENIZER = {"mask": "[MASK]", "unk": "[UNK]"}  # what stands for a hidden word where no tokenizer says it
+WITHOUT_TOKENIZER = {"mask": "[MASK]", "unk": "[UNK]"}  # what replaces a hidden word where there is no tokenizer
 CPU = torch.device("cpu")
-NOTHING, BETWEEN = 0, 1  # ids of pieces: nothing at all, and what stands between the two texts of a pair
+NOTHING, BETWEEN = 0, 1  # ids of pieces: nothing at all, and the boundary between the two texts of a pair
 
 
 class _Pieces:
@@ -285,7 +285,7 @@ def load_callable(
     pieces = _Pieces.of(tokenizer)
     return TextModel(
         name=name,
-        task=TASKS["classification"],
+        task=find_task("classification"),
         reading=PieceReading(cutter, pieces),
         network=FunctionNetwork(module, facts, name, function, found, pieces),
         hiding=PieceHiding(pieces),

@@ -1,16 +1,16 @@
 """The attention block as a sum of the contributions of each token: exact, for every family, and without ever making a
 (token, token, hidden) tensor.
 
-After the attention of a block, position i holds y_i = sum_j T_i(x_j) + rest_i with
+After the attention of a block, position i has y_i = sum_j T_i(x_j) + rest_i with
 
     T_i(x_j) = s_i sum_h A^h_ij U_hj + [i = j] X_i,        U_hj = L W_O^h v_hj
 
-- post:      L, s_i are the linear part and the scale 1 / sigma_i of the norm behind the sum; X_i = s_i L x_i; rest =
+- post:      L, s_i are the linear part and the scale 1 / sigma_i of the norm after the sum; X_i = s_i L x_i; rest =
   s_i L b_O + beta
-- pre:       the norm stands before the values and is in v already: L = 1, s_i = 1; X_i = x_i; rest = b_O
-- sandwich:  L, s_i of the norm behind the attention, which the residual does not pass; X_i = x_i; rest = s_i L b_O +
+- pre:       the norm is before the values and is in v already: L = 1, s_i = 1; X_i = x_i; rest = b_O
+- sandwich:  L, s_i of the norm after the attention, which the residual does not pass; X_i = x_i; rest = s_i L b_O +
   beta
-- parallel:  as pre: the MLP beside the attention reads position i alone, as it does when it stands behind it
+- parallel:  as pre: the MLP beside the attention reads position i alone, as it does when it follows it
 
 The value bias is inside v, and so inside T. The residual goes to j = i alone.
 """
@@ -140,7 +140,7 @@ class BlockContributions:
 
     def _distances(self, rows: Tensor, vectors: Tensor) -> Tensor:
         """||y_i - T_i(x_j)||_1 for j other than i. No closed form: the parts of a few rows and tokens at a time are
-        made, measured and forgotten. Rows that a token brings nothing to, because a mask stands between, are left out.
+        made, measured and forgotten. Rows that a token brings nothing to, because a mask is between, are left out.
         (row, key)
         """
         output, weights = _pick(self.output, rows), self._weights(rows).transpose(0, 1)  # (key, row, head)
@@ -162,7 +162,7 @@ class BlockContributions:
         return distances
 
     def _reach(self, rows: Tensor) -> tuple[list[int], list[int]]:
-        """For each token the first of the rows that attend to it, and the place behind the last: far fewer than all
+        """For each token the first of the rows that attend to it, and the place after the last: far fewer than all
         where attention is causal or within a window.
         """
         probs = _pick(self.probs, rows, 1)
@@ -217,7 +217,7 @@ def decompose(
     """A block's parts from what was recorded of it. x (token, hidden), probs (head, query, key), value (head, key,
     size)
 
-    `second_norm` carries them on through the norm behind the MLP, at the scale that norm really has; the MLP's own
+    `second_norm` carries them on through the norm after the MLP, at the scale that norm really has; the MLP's own
     addition belongs to no token. Only in post blocks does the stream pass a second norm; elsewhere nothing changes.
     `summed` is what that norm received, where it was recorded: the MLP then need not run again.
     """
@@ -253,7 +253,7 @@ def decompose(
 
 
 def _through(module: nn.Module, parts: BlockContributions, before: Tensor, after: Tensor) -> BlockContributions:
-    """The parts behind a norm that was given `before` and gave `after`."""
+    """The parts after a norm that was given `before` and gave `after`."""
     norm = Norm.of(module, before)
     scale = norm.scale(before, after)  # (token, 1)
     return replace(

@@ -530,5 +530,5 @@ def family_of(model_type: str) -> Family | None:
 
 
 def stacks_of(model_type: str) -> StackPaths | None:
-    """Where the attentions of an encoder and a decoder of this type are; None where nobody knows."""
+    """Where the attentions of an encoder and a decoder of this type are; None where they are unknown."""
     return next((row for row in TWO_STACKS if model_type in row.model_types), None)

@@ -1,4 +1,4 @@
-"""What a causal language model goes on with, or what a model with an encoder and a decoder makes of a text: prompts,
+"""How a causal language model continues, or what a model with an encoder and a decoder makes of a text: prompts,
 chats, outputs, and greedy generation.
 """
 
@@ -118,7 +118,7 @@ def _ends(model: TextModel) -> set[int]:
 def continued(
     model: TextModel, prompt: Encoding, tokens: Sequence[int], versus: Sequence[int | None]
 ) -> tuple[TextModel, Encoding]:
-    """The model asked about these tokens, and the prompt with them behind it; they are never hidden."""
+    """The model bound to these tokens, and the prompt followed by them; they are never hidden."""
     task, longer = model.task, with_decoder_tokens(model, prompt, tuple(tokens))
     length = task.decoder_length(model) + len(tokens) if isinstance(task, Seq2Seq) else len(longer)
     if model.reading.limit is not None and length > model.reading.limit:

@@ -33,15 +33,14 @@ from wherefrom.model.sentence_encoder import (
     pooling_named,
     similarity_in_files,
 )
-from wherefrom.model.tasks import TASKS, Task
+from wherefrom.model.tasks import Task, find_task
 from wherefrom.model.tasks.classification import Classification, sigmoid_named
 from wherefrom.model.tasks.similarity import EmbeddingSimilarity
 from wherefrom.model.tasks.zero_shot import TEMPLATE, zero_shot
 from wherefrom.model.text_model import TextModel
+from wherefrom.registry import all_tasks
 
 EMBEDDED = "embedded"
-SIMILARITY = EmbeddingSimilarity().name
-UNREAD = "pooler."  # weights of some encoders that the pooling of hidden states does not read
 
 DtypeSpec = str | torch.dtype
 
@@ -66,7 +65,7 @@ def load_model(
         if template is not None or several:
             raise BadOption("A template and multi_label belong to candidate labels: give labels=[...], too.")
         return found
-    if found.task.name != TASKS["classification"].name:
+    if found.task.name != Classification.name:
         raise WrongModel(f"Candidate labels need a model of entailment; {found.name} is made for {found.task.name}.")
     module = found.network.module
     bound = zero_shot(found.name, module.config, labels, template or TEMPLATE, several=several)
@@ -195,21 +194,23 @@ def _check_weights(network: PreTrainedModel) -> None:
 
 def _task_of(name: str, architectures: list[str], asked: str | None) -> Task:
     """The task a model was made for; raises where it is not the one asked for, or one that cannot be explained."""
-    if asked is not None and asked not in TASKS:
-        raise UnknownName.among("task", asked, TASKS)
-    made_for = next((task for task in TASKS.values() if any(a.endswith(task.endings) for a in architectures)), None)
-    if made_for is None and asked == SIMILARITY and all(one.endswith("Model") for one in architectures):
-        return TASKS[SIMILARITY]
+    if asked is not None:
+        find_task(asked)
+    tasks: list[Task] = list(all_tasks().values())
+    fitting = [task for task in tasks if any(class_name.endswith(task.endings) for class_name in architectures)]
+    # A class without a head fits tasks on request; one with a head does not, though its name may end alike.
+    made_for = [task for task in fitting if not task.on_request] or [task for task in fitting if task.name == asked]
     is_a = ", ".join(architectures) or "model of unknown architecture"
-    if made_for is None:
+    if not made_for:
         raise WrongModel(
-            f"{name} has no head for {', '.join(one for one in TASKS if one != SIMILARITY)} (it is a {is_a})."
+            f"{name} has no head for {', '.join(task.name for task in tasks if not task.on_request)} (it is a {is_a})."
             " Give a model that was fine-tuned, such as one saved from AutoModelForSequenceClassification; or, for the"
             " cosine of two texts' embeddings, say task='similarity'."
         )
-    if asked is not None and asked != made_for.name:
-        raise WrongModel(f"{name} is a {is_a}, made for {made_for.name}, not for {asked}.")
-    return made_for
+    chosen = [task for task in made_for if asked in (None, task.name)]
+    if not chosen:
+        raise WrongModel(f"{name} is a {is_a}, made for {made_for[0].name}, not for {asked}.")
+    return chosen[0]
 
 
 def _from_files(
@@ -258,7 +259,7 @@ def _from_files(
         raise
     except Exception as error:  # files from anywhere, read by several libraries: there is no telling what they raise
         raise WrongModel(f"The model {name!r} could not be loaded: {_reason(error, safely)}") from error
-    missing = [key for key in loaded["missing_keys"] if not (made_for.name == SIMILARITY and key.startswith(UNREAD))]
+    missing = [key for key in loaded["missing_keys"] if not key.startswith(made_for.unread_weights)]
     if missing:
         raise WrongModel(
             f"The files of {name} lack weights that the model needs and that would be random:"
@@ -271,7 +272,7 @@ def _task_in_files(
     name: str, architectures: list[str], asked: str | None, pooling: str | None, encoder: EmbeddingSimilarity | None
 ) -> Task:
     """The task that a folder was made for; similarity, where it is a sentence encoder and nothing else is asked for."""
-    if encoder is not None and asked in (None, SIMILARITY):
+    if encoder is not None and asked in (None, EmbeddingSimilarity.name):
         return encoder
     return _chosen_pooling(_task_of(name, architectures, asked), pooling)
 
@@ -290,19 +291,18 @@ def _content(folder: str, local: bool, file: str) -> str | None:
 
 
 def _adapter(name: str, folder: str, task: str | None) -> str:
-    """What to write for a folder that holds an adapter, and not the model that it belongs on."""
+    """What to write for a folder that contains an adapter, and not the model that it belongs on."""
     try:
         said = json.loads(Path(folder, "adapter_config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         said = {}
     said = said if isinstance(said, dict) else {}
     base, made_for = said.get("base_model_name_or_path") or "BASE", str(said.get("task_type"))
-    known = next((one.auto for one in TASKS.values() if one.name == (task or ADAPTED.get(made_for))), None)
-    auto = known or TASKS["classification"].auto
+    chosen = all_tasks().get(task or ADAPTED.get(made_for, ""), Classification)
     return (
         f"The folder {name} holds an adapter (adapter_config.json), and not the model that it belongs on, {base!r}. Put"
         f" it on that model and hand both over: wherefrom.load((PeftModel.from_pretrained("
-        f"{auto}.from_pretrained({base!r}), {name!r}).eval(), AutoTokenizer.from_pretrained({base!r})))"
+        f"{chosen.auto}.from_pretrained({base!r}), {name!r}).eval(), AutoTokenizer.from_pretrained({base!r})))"
     )
 
 

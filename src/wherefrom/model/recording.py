@@ -378,7 +378,7 @@ class AttentionRecorder(TorchFunctionMode):
 
 def _without_sink(probs: Tensor, out: Any) -> bool:
     """Whether these are the probabilities but for the last key, where that is no token: what GPT-OSS lets heads attend
-    to when they attend to nothing. The scores keep its column behind those of the tokens.
+    to when they attend to nothing. The scores keep its column after those of the tokens.
     """
     shape = (*probs.shape[:-1], probs.shape[-1] - 1)
     return isinstance(out, Tensor) and out.shape == shape
@@ -423,7 +423,7 @@ def recording(
     outputs: the modules that give the blocks' outputs, where these are not the blocks themselves.
     tokens_first: whether the blocks' tensors are (token, row, size); they are recorded as (row, token, size).
     keep: what of every attention is recorded. rows: how many texts go through the model together.
-    beside: how many rows go with them, behind them, whose attention is not recorded.
+    beside: how many rows follow them in the batch whose attention is not recorded.
     norms: modules whose input is recorded, too.
     """
     record, thread = Recording(), threading.get_ident()

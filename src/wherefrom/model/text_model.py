@@ -17,7 +17,7 @@ from wherefrom.model import probing
 from wherefrom.model.hiding import Hiding, TokenHiding
 from wherefrom.model.network import ModuleNetwork, Network, check_mode, inputs_of, pad_id
 from wherefrom.model.reading import Reading, TokenizerReading, limit_of
-from wherefrom.model.tasks import TASKS, TargetSpec, Task
+from wherefrom.model.tasks import TargetSpec, Task, find_task
 
 if TYPE_CHECKING:
     from wherefrom.core.target import Target
@@ -70,7 +70,7 @@ class TextModel:
         network = ModuleNetwork(module)
         model = cls(
             name=name,
-            task=task or TASKS["classification"],
+            task=task or find_task("classification"),
             reading=TokenizerReading(tokenizer, limit_of(module, tokenizer)),
             network=network,
             hiding=TokenHiding(tokenizer, pad_id(network)),

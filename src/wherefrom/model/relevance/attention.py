@@ -64,7 +64,7 @@ def fill_scores(
 class AttentionStep(torch.autograd.Function):
     """context = softmax(query @ key' + bias) @ value.
 
-    `anchor` stands for the probabilities: it has their shape and takes no memory, and receives their relevance.
+    `anchor` represents the probabilities: it has their shape and takes no memory, and receives their relevance.
     """
 
     @staticmethod

@@ -63,11 +63,11 @@ class Rule:
     cp_lrp: Share
     reads: tuple[Literal["result", "operands"], ...] = ()  # saved for the backward pass
     exact: bool = False  # whether rules divide by the result, which nearly cancels: kept as exact as it can be
-    with_constant: str | None = None  # the row that holds where only one of two operands depends on the input
+    with_constant: str | None = None  # the row that applies where only one of two operands depends on the input
     positions: bool = (
         False  # before the first block, a constant of the same shape is positions: a summand like the words
     )
-    inside_norm: bool = False  # holds inside norms and activations, where no other row does: their module has a rule
+    inside_norm: bool = False  # applies inside norms and activations, where no other row does: their module has a rule
 
     @property
     def reads_for_gradients(self) -> bool:
@@ -111,7 +111,7 @@ def half_gradient(call: BackwardCall) -> Sequence[Tensor | None]:
 
 
 def quarter_gradient(call: BackwardCall) -> Sequence[Tensor | None]:
-    """What reaches queries and keys through two products, one behind the other."""
+    """What reaches queries and keys through two products, one after the other."""
     return [call.relevance / 4]
 
 
@@ -402,7 +402,7 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, a
     product = batch1 @ batch2
     if alpha != 1:
         product = product * alpha
-    if beta == 0:  # torch ignores the input then, whatever it holds
+    if beta == 0:  # torch ignores the input then, whatever it contains
         return product
     return product + (input if beta == 1 else input * beta)
 

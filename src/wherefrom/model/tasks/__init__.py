@@ -1,21 +1,23 @@
-"""What a model was made to do: one file a task, and the table of them."""
+"""What a model was made to do: one file a task. Every file of this folder is imported, and registers its task."""
 
-from wherefrom.model.tasks.classification import Classification
-from wherefrom.model.tasks.masked_token import MaskedToken
-from wherefrom.model.tasks.multiple_choice import MultipleChoice
-from wherefrom.model.tasks.next_token import NextToken
-from wherefrom.model.tasks.question_answering import QuestionAnswering
-from wherefrom.model.tasks.seq2seq import Seq2Seq
-from wherefrom.model.tasks.similarity import EmbeddingSimilarity
+import pkgutil
+from importlib import import_module
+
+from wherefrom.errors import UnknownName
 from wherefrom.model.tasks.task import TargetSpec, Task
-from wherefrom.model.tasks.token_classification import TokenClassification
+from wherefrom.registry import all_tasks
 
-TASKS: dict[str, Task] = {
-    task.name: task
-    for task in (
-        *(Classification(), TokenClassification(), QuestionAnswering()),
-        *(MaskedToken(), NextToken(), Seq2Seq(), MultipleChoice(), EmbeddingSimilarity()),
-    )
-}
+for _module in pkgutil.iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")
 
-__all__ = ["TASKS", "TargetSpec", "Task"]
+
+def find_task(name: str) -> Task:
+    """The task of that name, ours or another package's."""
+    tasks = all_tasks()
+    if name not in tasks:
+        raise UnknownName.among("task", name, tasks)
+    task: Task = tasks[name]
+    return task
+
+
+__all__ = ["TargetSpec", "Task", "find_task"]

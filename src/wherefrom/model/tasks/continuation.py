@@ -127,7 +127,7 @@ def restored_output(
 
 
 def decided_output(logits: Tensor, targets: Sequence[Target]) -> Sequence[Target]:
-    """The output itself, if the model would write each of its tokens behind those before it: then it is what greedy
+    """The output itself, if the model would write each of its tokens after those before it: then it is what greedy
     generation gives. Else another, of which nothing is known but that its probability is what this one leaves.
     """
     steps = [target for target in targets if isinstance(target, GeneratedToken)]

@@ -1,6 +1,6 @@
-"""Masked language models: which token stands at the mask; where there are several masks, which stands at each.
+"""Masked language models: which token is at the mask; where there are several masks, which is at each.
 
-Every mask is read by itself, while the others stay masks. What stands at all of them is a target of several components:
+Every mask is read by itself, while the others stay masks. What is at all of them is a target of several components:
 each mask is explained from its own position, the explanations add up, and the probability is the product.
 """
 
@@ -19,23 +19,21 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import MaskedWord, SavedTarget, Target, joint_probability
 from wherefrom.core.units import Span
 from wherefrom.errors import BadOption, EmptyText, MissingToken, UnknownName, WherefromError
-from wherefrom.model.tasks.classification import has_classes, two_of
-from wherefrom.model.tasks.task import TargetSpec
+from wherefrom.model.tasks.task import TargetSpec, has_classes, two_of
 from wherefrom.model.tasks.tokens import SHOWN, TokenTask, token_target
+from wherefrom.registry import register_task
 
 if TYPE_CHECKING:
     from wherefrom.model.text_model import TextModel
 
-_CHOSEN = re.compile(r"#(\d+)(?::\s*(\S.*))?", re.DOTALL)  # one of the masks, from 1, and perhaps what stands there
+_CHOSEN = re.compile(r"#(\d+)(?::\s*(\S.*))?", re.DOTALL)  # one of the masks, from 1, and perhaps the token there
 
 
 @dataclass(frozen=True)
 class MaskedToken(TokenTask):
-    name: str = "masked_lm"
-    endings: tuple[str, ...] = ("ForMaskedLM",)
-    auto: str = "AutoModelForMaskedLM"
-    sample: str = "Is {mask} so?"
-    reads_pairs: bool = True
+    name = "masked_lm"
+    auto = "AutoModelForMaskedLM"
+    sample = "Is {mask} so?"
 
     def asked_at(self, model: TextModel, text: str, span: Span) -> str:
         return f"{text[: span[0]]}{model.reading.tokenizer.mask_token}{text[span[1] :]}"
@@ -169,7 +167,7 @@ class MaskedToken(TokenTask):
         return found
 
     def notes(self, model: TextModel, logits: Tensor, encoding: Encoding, targets: Sequence[Target]) -> tuple[str, ...]:
-        """How much likely each part is, because one number stands for all of them."""
+        """The probability of each part, because one number summarises all of them."""
         del model
         if len(targets) < 2:
             return ()
@@ -214,7 +212,7 @@ def _asked(
 ) -> dict[int, int | None]:
     """The token at each mask that is asked about, by its number; None for the likeliest there.
 
-    like: what this is compared with; a single token then stands at the same mask.
+    like: what this is compared with; a single token is then at the same mask.
     """
     if spec is None:
         return dict.fromkeys(range(masks))
@@ -251,3 +249,6 @@ def _components(
         MaskedWord(token, label, mask=mask, words=by_mask.shape[1], place=masks[mask], alone=alone)
         for mask, token in tokens.items()
     ]
+
+
+register_task(MaskedToken())

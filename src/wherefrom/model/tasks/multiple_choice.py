@@ -1,10 +1,10 @@
-"""Multiple choice: which of several endings or answers fits a text. The second text holds the choices, one a line."""
+"""Multiple choice: which of several endings or answers fits a text. The second text has the choices, one a line."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -12,27 +12,22 @@ from torch import Tensor
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import SavedTarget, Target
 from wherefrom.errors import BadOption, NotDefined, UnknownName, WherefromError, WrongModel
-from wherefrom.model.tasks.classification import Classification, rather_than, restored_classes, two_of
 from wherefrom.model.tasks.several_rows import codes_of, gathered, has_types
-from wherefrom.model.tasks.task import TargetSpec
+from wherefrom.model.tasks.task import TargetSpec, Task, rather_than, restored_classes, two_of
+from wherefrom.registry import register_task
 
 if TYPE_CHECKING:
     from wherefrom.model.text_model import TextModel
-    from wherefrom.registry import Reference
 
 MOST = 32  # choices of a text
 
 
 @dataclass(frozen=True)
-class MultipleChoice(Classification):
-    name: str = "multiple_choice"
-    endings: tuple[str, ...] = ("ForMultipleChoice",)
-    auto: str = "AutoModelForMultipleChoice"
-    has_labels: bool = False
-    position_depends_on_family: bool = False
-    finds_end_by_padding: bool = False
-    sample_pair: ClassVar[str | None] = "It is.\nIt is not."
-    several_rows: ClassVar[str | None] = "the text goes through the model once for every choice"
+class MultipleChoice(Task):
+    name = "multiple_choice"
+    auto = "AutoModelForMultipleChoice"
+    sample_pair = "It is.\nIt is not."
+    several_rows = "the text goes through the model once for every choice"
 
     def independent(self, model: TextModel) -> bool:
         del model
@@ -85,10 +80,6 @@ class MultipleChoice(Classification):
             cut=max(one.cut for one in read),
         )
 
-    def positions(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
-        del model, inputs
-        return None
-
     def rows(
         self, model: TextModel, inputs: dict[str, Tensor], embeddings: Tensor | None
     ) -> tuple[dict[str, Tensor], Tensor | None]:
@@ -137,9 +128,6 @@ class MultipleChoice(Classification):
         del model
         return _choice(int(logits.argmax()), _encoding)
 
-    def predicted_labels(self, model: TextModel, logits: Tensor, encoding: Encoding) -> list[str]:
-        return [self.predicted(model, logits, encoding).label]
-
     def others(self, model: TextModel, target: Target) -> Sequence[Target]:
         raise NotDefined("choices belong to one text, and are not classes of the model")
 
@@ -147,10 +135,6 @@ class MultipleChoice(Classification):
         del model, target
         chances = logits[logits.isfinite()].double().softmax(-1).tolist()
         return {f"choice {number}": chance for number, chance in enumerate(chances, 1)}
-
-    def offers(self, model: TextModel) -> frozenset[Reference]:
-        del model
-        return frozenset()
 
 
 def _choices(pair: str | None) -> list[tuple[str, int]]:
@@ -184,3 +168,6 @@ def _choice(spec: str | int, encoding: Encoding) -> Target:
 def _type_of_second(model: TextModel) -> int:
     """The token type of the second text of a pair."""
     return int(model.reading.tokenizer("a", "b")["token_type_ids"][-1])
+
+
+register_task(MultipleChoice())

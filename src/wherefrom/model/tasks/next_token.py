@@ -11,6 +11,7 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.core.units import Span
 from wherefrom.errors import WherefromError
 from wherefrom.model.tasks.tokens import TokenTask
+from wherefrom.registry import register_task
 
 if TYPE_CHECKING:
     from wherefrom.model.text_model import TextModel
@@ -18,11 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NextToken(TokenTask):
-    name: str = "causal_lm"
-    endings: tuple[str, ...] = ("ForCausalLM", "LMHeadModel")
-    auto: str = "AutoModelForCausalLM"
-    sample: str = "Is it so?"
-    reads_pairs: bool = False
+    name = "causal_lm"
+    auto = "AutoModelForCausalLM"
+    endings = ("ForCausalLM", "LMHeadModel")
+    reads_pairs = False
 
     def asked_at(self, model: TextModel, text: str, span: Span) -> str:
         del model
@@ -42,3 +42,6 @@ class NextToken(TokenTask):
 
     def first_read(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
         return self.positions(model, inputs)
+
+
+register_task(NextToken())

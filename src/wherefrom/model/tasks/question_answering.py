@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -13,8 +13,8 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import Boundary, SavedTarget, Target
 from wherefrom.core.units import Span
 from wherefrom.errors import BadOption, NotDefined, UnknownName, WherefromError
-from wherefrom.model.tasks.task import SingleRow, TargetSpec
-from wherefrom.registry import Reference
+from wherefrom.model.tasks.task import TargetSpec, Task
+from wherefrom.registry import Reference, register_task
 
 if TYPE_CHECKING:
     from wherefrom.model.text_model import TextModel
@@ -24,20 +24,10 @@ LONGEST_ANSWER = 30  # tokens, as question-answering pipelines have it
 
 
 @dataclass(frozen=True)
-class QuestionAnswering(SingleRow):
-    name: str = "question_answering"
-    endings: tuple[str, ...] = ("ForQuestionAnswering",)
-    auto: str = "AutoModelForQuestionAnswering"
-    sample: str = "Is it so?"
-    sample_pair: ClassVar[str | None] = "It is, and it was."
-    reads_pairs: bool = True
-    has_labels: bool = False
-    position_depends_on_family: bool = False
-    finds_end_by_padding: bool = False
-
-    def asked_at(self, model: TextModel, text: str, span: Span) -> str:
-        del model, span
-        return text
+class QuestionAnswering(Task):
+    name = "question_answering"
+    auto = "AutoModelForQuestionAnswering"
+    sample_pair = "It is, and it was."
 
     def check_text(self, _model: TextModel, encoding: Encoding) -> Encoding:
         if encoding.pair is None:
@@ -50,10 +40,6 @@ class QuestionAnswering(SingleRow):
         del positions
         both = torch.stack([output.start_logits, output.end_logits], 1)  # (row, 2, token)
         return both.masked_fill(inputs["attention_mask"][:, None] == 0, -torch.inf)
-
-    def positions(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
-        del model, inputs
-        return None
 
     def fixed_target(self, model: TextModel, spec: TargetSpec) -> Target | None:
         del model
@@ -86,15 +72,6 @@ class QuestionAnswering(SingleRow):
     def predicted(self, model: TextModel, logits: Tensor, encoding: Encoding) -> Target:
         return _best_answer(model, logits, encoding)[0]
 
-    def decided(
-        self, model: TextModel, logits: Tensor, encoding: Encoding, targets: Sequence[Target]
-    ) -> Sequence[Target]:
-        del targets
-        return self.targets(model, None, logits, encoding)
-
-    def predicted_labels(self, model: TextModel, logits: Tensor, encoding: Encoding) -> list[str]:
-        return [self.predicted(model, logits, encoding).label]
-
     def others(self, model: TextModel, target: Target) -> Sequence[Target]:
         raise NotDefined("an answer's places are not classes to compare with")
 
@@ -104,21 +81,13 @@ class QuestionAnswering(SingleRow):
             return []
         return [(encoding.offsets[start.index][0], encoding.offsets[end.index][1])]
 
-    def probabilities(self, model: TextModel, logits: Tensor, target: Target) -> dict[str, float]:
-        del model, logits, target
-        return {}
-
-    def notes(self, model: TextModel, logits: Tensor, encoding: Encoding, targets: Sequence[Target]) -> tuple[str, ...]:
-        del model, logits, encoding, targets
-        return ()
-
     def offers(self, model: TextModel) -> frozenset[Reference]:
         del model
         return frozenset({"answer"})
 
 
 def _best_answer(model: TextModel, logits: Tensor, encoding: Encoding) -> tuple[Boundary, Boundary]:
-    """The best answer in the context: the end not before the start, and not too far behind it. None, where [CLS] is
+    """The best answer in the context: the end not before the start, and not too far after it. None, where [CLS] is
     likelier as start and end than the best answer is: that is how SQuAD 2.0's models say that there is none.
     """
     context = _context(encoding)
@@ -158,3 +127,6 @@ def _context(encoding: Encoding) -> list[int]:
 def _boundaries(encoding: Encoding, first: int, last: int) -> tuple[Boundary, Boundary]:
     answer = (encoding.pair or "")[encoding.offsets[first][0] : encoding.offsets[last][1]].strip()
     return Boundary(first, answer), Boundary(last, answer, end=True)
+
+
+register_task(QuestionAnswering())

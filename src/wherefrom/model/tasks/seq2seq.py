@@ -1,6 +1,6 @@
 """Models with an encoder and a decoder: which token their output begins with, or all tokens of an output.
 
-The decoder's tokens stand behind those of the source, in one row: first what every output begins with (the start token,
+The decoder's tokens follow those of the source, in one row: first what every output begins with (the start token,
 for some models a language), then, for a continuation, its tokens. They are never hidden. Before the network is called,
 each row is taken apart again.
 """
@@ -16,7 +16,6 @@ from torch import Tensor
 
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import GeneratedToken, SavedTarget, Target
-from wherefrom.core.units import Span
 from wherefrom.errors import MissingToken, WherefromError, WrongModel
 from wherefrom.model.network import NetworkCall
 from wherefrom.model.tasks.continuation import (
@@ -30,6 +29,7 @@ from wherefrom.model.tasks.continuation import (
 )
 from wherefrom.model.tasks.task import TargetSpec
 from wherefrom.model.tasks.tokens import TokenTask
+from wherefrom.registry import register_task
 
 if TYPE_CHECKING:
     from wherefrom.model.text_model import TextModel
@@ -39,12 +39,11 @@ if TYPE_CHECKING:
 class Seq2Seq(TokenTask):
     """Asked alone, about the first token of the output; bound to the `tokens` of an output, about each of them."""
 
-    name: str = "seq2seq"
-    endings: tuple[str, ...] = ("ForConditionalGeneration", "MTModel")
-    auto: str = "AutoModelForSeq2SeqLM"
-    sample: str = "Is it so?"
-    reads_pairs: bool = False
-    two_stacks: bool = True
+    name = "seq2seq"
+    auto = "AutoModelForSeq2SeqLM"
+    endings = ("ForConditionalGeneration", "MTModel")
+    reads_pairs = False
+    two_stacks = True
     tokens: tuple[int, ...] = ()
     versus: tuple[int | None, ...] = ()
     label: str = ""
@@ -54,12 +53,8 @@ class Seq2Seq(TokenTask):
     def bound(self) -> str:
         return repr((self.tokens, self.versus)) if self.tokens else ""
 
-    def asked_at(self, model: TextModel, text: str, span: Span) -> str:
-        del model, span
-        return text
-
     def check_text(self, model: TextModel, encoding: Encoding) -> Encoding:
-        """The source with the tokens that every output begins with behind it."""
+        """The source, followed by the tokens that every output begins with."""
         if not model.network.module.config.is_encoder_decoder:
             raise WrongModel(f"{model.name} generates from a text, but has no encoder and decoder: it is not known.")
         if encoding.pair is not None:
@@ -104,10 +99,6 @@ class Seq2Seq(TokenTask):
         places = torch.arange(length - 1 - len(self.tokens), length - 1, device=output.logits.device)
         each = torch.arange(rows, device=output.logits.device)[:, None]
         return kept_logits(output.logits, each, places.expand(rows, -1), self.tokens, self.versus, self.never)
-
-    def positions(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
-        del model, inputs
-        return None
 
     def step_targets(self, labels: tuple[str, ...], first: int) -> list[GeneratedToken]:
         """The target of every step. first: the position that the first one is read at."""
@@ -161,7 +152,7 @@ class Seq2Seq(TokenTask):
 
 
 def with_decoder_tokens(model: TextModel, encoding: Encoding, tokens: tuple[int, ...]) -> Encoding:
-    """The encoding with tokens that the model writes behind it, which are never hidden, ranked or removed."""
+    """The encoding, followed by tokens that the model writes, which are never hidden, ranked or removed."""
     types, count = encoding.token_type_ids, len(tokens)
     return replace(
         encoding,
@@ -174,7 +165,7 @@ def with_decoder_tokens(model: TextModel, encoding: Encoding, tokens: tuple[int,
 
 
 def output_start(model: TextModel) -> tuple[int, ...]:
-    """What every output begins with: the decoder's start token, then the token that is forced behind it, if any."""
+    """What every output begins with: the decoder's start token, then the token that is forced after it, if any."""
     settings = (getattr(model.network.module, "generation_config", None), model.network.module.config)
 
     def set_to(name: str) -> int | None:
@@ -188,3 +179,6 @@ def output_start(model: TextModel) -> tuple[int, ...]:
         )
     forced = set_to("forced_bos_token_id")
     return (int(start),) if forced is None else (int(start), int(forced))
+
+
+register_task(Seq2Seq())

@@ -1,4 +1,4 @@
-"""Rows of tokens that go through the network as several: an encoding holds the tokens of all of them, each once, and
+"""Rows of tokens that go through the network as several: an encoding contains the tokens of all of them, each once, and
 its token types say which of the rows a token belongs to.
 """
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor
@@ -12,6 +12,7 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.errors import WherefromError
 from wherefrom.model.tasks.classification import Classification
 from wherefrom.model.tasks.several_rows import codes_of, gathered, has_types
+from wherefrom.registry import register_task
 
 if TYPE_CHECKING:
     from wherefrom.model.text_model import TextModel
@@ -25,13 +26,15 @@ LEAST = 1e-12  # the length below which an embedding has no direction
 class EmbeddingSimilarity(Classification):
     """pooling: how the hidden states of a text become one vector. longest: tokens of each text that are read."""
 
-    name: str = "similarity"
-    endings: tuple[str, ...] = ()  # only where it is asked for, or a folder's modules.json says so
-    auto: str = "AutoModel"
-    position_depends_on_family: bool = False
-    finds_end_by_padding: bool = False
-    sample_pair: ClassVar[str | None] = "It is, and it was."
-    several_rows: ClassVar[str | None] = "each of the two texts goes through the encoder by itself"
+    name = "similarity"
+    auto = "AutoModel"
+    endings = ("Model",)
+    on_request = True  # or where a folder's modules.json says so
+    position_depends_on_family = False
+    finds_end_by_padding = False
+    sample_pair = "It is, and it was."
+    several_rows = "each of the two texts goes through the encoder by itself"
+    unread_weights = ("pooler.",)  # which some encoders have, and the pooling of hidden states does not read
     pooling: PoolingMode = "mean"
     longest: int | None = None
 
@@ -66,10 +69,6 @@ class EmbeddingSimilarity(Classification):
             cut=first.cut + second.cut,
         )
 
-    def positions(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
-        del model, inputs
-        return None
-
     def rows(
         self, model: TextModel, inputs: dict[str, Tensor], embeddings: Tensor | None
     ) -> tuple[dict[str, Tensor], Tensor | None]:
@@ -99,3 +98,6 @@ class EmbeddingSimilarity(Classification):
             return hidden.masked_fill(~there[..., None], -torch.inf).amax(1)
         total = hidden.masked_fill(~there[..., None], 0.0).sum(1)
         return total / there.sum(-1, keepdim=True).clamp(min=1)
+
+
+register_task(EmbeddingSimilarity())

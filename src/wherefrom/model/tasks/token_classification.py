@@ -15,11 +15,9 @@ from torch import Tensor
 
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import SavedTarget, Target, WordTag, joint_probability
-from wherefrom.core.units import Span
 from wherefrom.errors import BadOption, NotDefined, UnknownName, WherefromError
-from wherefrom.model.tasks.classification import has_classes, two_of
-from wherefrom.model.tasks.task import SingleRow, TargetSpec
-from wherefrom.registry import Reference
+from wherefrom.model.tasks.task import TargetSpec, Task, has_classes, two_of
+from wherefrom.registry import register_task
 
 if TYPE_CHECKING:
     from wherefrom.model.text_model import TextModel
@@ -27,24 +25,16 @@ if TYPE_CHECKING:
 OUTSIDE = "O"  # the tag of words that belong to no entity
 LISTED = 6  # of the entities that a note names
 _TAG = re.compile(r"([BIESLU])-(.+)", re.DOTALL)  # of IOB, IOBES and BILOU
-_BEGINS, _ENDS = frozenset("BSU"), frozenset("ESLU")  # tags that nothing of an entity stands before, or behind
+_BEGINS, _ENDS = frozenset("BSU"), frozenset("ESLU")  # tags that begin an entity, or end it
 
 
 @dataclass(frozen=True)
-class TokenClassification(SingleRow):
-    name: str = "token_classification"
-    endings: tuple[str, ...] = ("ForTokenClassification",)
-    auto: str = "AutoModelForTokenClassification"
-    sample: str = "Is it so?"
-    reads_pairs: bool = False
-    has_labels: bool = False  # a target is a place and a tag, and no label of a whole text
-    position_depends_on_family: bool = False
-    finds_end_by_padding: bool = False
-    answers_by_position: bool = True
-
-    def asked_at(self, model: TextModel, text: str, span: Span) -> str:
-        del model, span
-        return text
+class TokenClassification(Task):
+    name = "token_classification"
+    auto = "AutoModelForTokenClassification"
+    reads_pairs = False
+    has_labels = False  # a target is a place and a tag, and no label of a whole text
+    answers_by_position = True
 
     def check_text(self, _model: TextModel, encoding: Encoding) -> Encoding:
         if encoding.pair is not None:
@@ -55,10 +45,6 @@ class TokenClassification(SingleRow):
         del inputs, positions
         by_token: Tensor = output.logits
         return by_token.transpose(1, 2)  # (row, tag, token)
-
-    def positions(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
-        del model, inputs
-        return None
 
     def fixed_target(self, model: TextModel, spec: TargetSpec) -> Target | None:
         del model
@@ -108,10 +94,6 @@ class TokenClassification(SingleRow):
     def others(self, model: TextModel, target: Target) -> Sequence[Target]:
         raise NotDefined("an entity is not compared with the other tags that its words could have")
 
-    def answer(self, model: TextModel, logits: Tensor, encoding: Encoding) -> Sequence[Span] | None:
-        del model, logits, encoding
-        return None
-
     def probabilities(self, model: TextModel, logits: Tensor, target: Target) -> dict[str, float]:
         """Of every tag, at the first word that the target is about."""
         assert target.position is not None
@@ -130,10 +112,6 @@ class TokenClassification(SingleRow):
         more = f" and {len(entities) - LISTED} more" if len(entities) > LISTED else ""
         one = "entity" if len(entities) == 1 else "entities"
         return (f"The model finds {len(entities)} {one}: {', '.join(named)}{more}. This explains {own}.",)
-
-    def offers(self, model: TextModel) -> frozenset[Reference]:
-        del model
-        return frozenset()
 
 
 @dataclass(frozen=True)
@@ -242,7 +220,7 @@ class Tagger:
         return self._targets(words, best, self.labels[tags[0]] if exact else self.kinds[tags[0]])
 
     def _tags_of(self, name: str) -> list[int]:
-        """The tags that a name stands for: a tag of the model, or all tags of a kind; exactly, else in any case."""
+        """The tags that a name means: a tag of the model, or all tags of a kind; exactly, else in any case."""
         for known in (self.labels, self.kinds):
             for same in (str, str.lower):
                 tags = [tag for tag, own in enumerate(known) if same(own) == same(name)]
@@ -251,7 +229,7 @@ class Tagger:
         raise UnknownName.among("kind of entity", name, list(dict.fromkeys(self.kinds)))
 
     def _found(self, written: str) -> list[TaggedWord]:
-        """The words that these characters are; behind a #, at which place."""
+        """The words that these characters are; a number after # says which occurrence."""
         places = self._places(written)
         if places:
             return places[0]
@@ -302,3 +280,6 @@ def _prefix(label: str) -> str:
 def _kind(label: str) -> str:
     found = _TAG.fullmatch(label)
     return found[2] if found else label
+
+
+register_task(TokenClassification())

@@ -9,11 +9,9 @@ import torch
 from torch import Tensor
 
 from wherefrom.core.encoding import Encoding
-from wherefrom.core.target import SavedTarget, Target
-from wherefrom.core.units import Span
+from wherefrom.core.target import Target
 from wherefrom.errors import NotDefined, UnknownName
-from wherefrom.model.tasks.classification import rather_than, restored_classes, two_of
-from wherefrom.model.tasks.task import SingleRow, TargetSpec
+from wherefrom.model.tasks.task import TargetSpec, Task, rather_than, two_of
 from wherefrom.registry import Reference
 
 if TYPE_CHECKING:
@@ -22,12 +20,8 @@ if TYPE_CHECKING:
 SHOWN = 5  # of the likeliest tokens, in views
 
 
-class TokenTask(SingleRow):
+class TokenTask(Task):
     """A task whose targets are tokens; where they are predicted is the task's own matter."""
-
-    has_labels = False
-    position_depends_on_family = False
-    finds_end_by_padding = False
 
     def logits(self, output: Any, inputs: dict[str, Tensor], positions: Tensor | None) -> Tensor:
         rows = torch.arange(len(inputs["input_ids"]), device=output.logits.device)
@@ -41,33 +35,11 @@ class TokenTask(SingleRow):
             return rather_than(*(token_target(model, part) for part in two_of(spec)))
         return token_target(model, spec)
 
-    def targets(self, model: TextModel, spec: TargetSpec, logits: Tensor, encoding: Encoding) -> Sequence[Target]:
-        return [self.fixed_target(model, spec) or self.predicted(model, logits, encoding)]
-
-    def restored(
-        self, model: TextModel, label: str, saved: Sequence[SavedTarget], logits: Tensor, encoding: Encoding
-    ) -> Sequence[Target]:
-        found = restored_classes(label, saved, logits.shape[-1], independent=False)
-        return found or self.targets(model, label, logits, encoding)
-
     def predicted(self, model: TextModel, logits: Tensor, _encoding: Encoding) -> Target:
         return token_target(model, int(logits.argmax()))
 
-    def decided(
-        self, model: TextModel, logits: Tensor, encoding: Encoding, targets: Sequence[Target]
-    ) -> Sequence[Target]:
-        del targets
-        return self.targets(model, None, logits, encoding)
-
-    def predicted_labels(self, model: TextModel, logits: Tensor, encoding: Encoding) -> list[str]:
-        return [self.predicted(model, logits, encoding).label]
-
     def others(self, model: TextModel, target: Target) -> Sequence[Target]:
         raise NotDefined("a language model's tokens are too many to compare with each")
-
-    def answer(self, model: TextModel, logits: Tensor, encoding: Encoding) -> Sequence[Span] | None:
-        del model, logits, encoding
-        return None
 
     def probabilities(self, model: TextModel, logits: Tensor, target: Target) -> dict[str, float]:
         del target
@@ -100,8 +72,8 @@ def token_target(model: TextModel, spec: str | int) -> Target:
 
 
 def _token_of(model: TextModel, word: str) -> int:
-    """A word as one token of the vocabulary, as it stands after a space if the vocabulary tells the difference; a sign,
-    such as a comma, as it stands without one, unless there is one in front of it.
+    """A word as one token of the vocabulary, with a space before it if the vocabulary distinguishes the two; a
+    punctuation mark without one, unless the text has one before it.
     """
     listed, plain = _listed(model, word), word.strip()
     if listed is not None and not (word[:1].isspace() or plain[:1].isalnum()):
@@ -126,7 +98,7 @@ def _listed(model: TextModel, word: str) -> int | None:
 
 def _name_of(model: TextModel, token: int) -> str:
     """A token's text. Where asking for that text gives another token, which differs by the space before it, that is
-    said too: "Paris" is the word, and "Paris (no space before)" goes on with what stands there.
+    said too: "Paris" is the word, and "Paris (no space before)" continues the word before it.
     """
     text = _text_of(model, token)
     try:

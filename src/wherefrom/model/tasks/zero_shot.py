@@ -5,7 +5,7 @@ are the targets; the text is what is explained, and the hypotheses stay as they 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -33,12 +33,11 @@ class ZeroShot(Classification):
     be right. entails, contradicts: the model's own classes.
     """
 
-    name: str = "zero_shot"
-    endings: tuple[str, ...] = ()  # only where candidate labels are given
-    reads_pairs: bool = False
-    position_depends_on_family: bool = False
-    finds_end_by_padding: bool = False
-    several_rows: ClassVar[str | None] = "the text goes through the model once for every candidate label"
+    name = "zero_shot"
+    reads_pairs = False
+    position_depends_on_family = False
+    finds_end_by_padding = False
+    several_rows = "the text goes through the model once for every candidate label"
     candidates: tuple[str, ...] = ()
     template: str = TEMPLATE
     several: bool = False
@@ -74,12 +73,8 @@ class ZeroShot(Classification):
             text, None, None if model.reading.limit is None else model.reading.limit - longest
         )
 
-    def positions(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
-        del model, inputs
-        return None
-
     def _hypotheses(self, model: TextModel) -> list[tuple[list[int], list[int]]]:
-        """What stands behind the tokens of a text, for every label: ids and token types."""
+        """What follows the tokens of a text, for every label: ids and token types."""
         alone, found = model.reading.tokenizer(self.sample)["input_ids"], []
         for label in self.candidates:
             both = model.reading.tokenizer(self.sample, self.template.format(label))

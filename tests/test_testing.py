@@ -363,7 +363,7 @@ def hooked(self: Any, model: Any, target: Any) -> Any:
     ],
 )
 def test_a_task_that_breaks_a_law(wrong: dict[str, Any], law: str | None) -> None:
-    task: Any = type("Toy", (Classification,), wrong)(name="toy")
+    task: Any = type("Toy", (Classification,), wrong | {"name": "toy"})()
     model = Model(replace(make_model("bert", dtype=torch.float64), task=task))
     if law is None:
         check_task(model, ["a great film", "dull"])

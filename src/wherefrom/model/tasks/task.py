@@ -30,8 +30,14 @@ TargetSpec = str | int | tuple[str | int, str | int] | None
 
 
 class Task:
-    """Logits are (row, class) for tasks that decide one thing about a text; (row, 2, token) for extractive question
+    """What a model decides about a text. Derive a class, give it `name` and `auto`, and register an object of it.
+
+    Logits are (row, class) for tasks that decide one thing about a text; (row, 2, token) for extractive question
     answering, and (row, tag, token) for token classification.
+
+    Example:
+        >>> class NextSentence(wherefrom.Task):
+        ...     name, auto, has_labels = "next_sentence", "AutoModelForNextSentencePrediction", True
     """
 
     name: str  # required

@@ -419,3 +419,18 @@ def test_one_token_with_all_the_length_gets_a_note() -> None:
     found = Model(model).explain(TEXT, "globenc")
     assert found.scores[0] > 0.99
     assert any("at token 1" in note for note in found.notes)
+
+
+def test_whole_outputs_report_their_progress_and_count_their_questions() -> None:
+    """Two texts by three methods: three explanations after the first, six after the second; the shared count is the sum
+    of what the metrics asked, and a row for each token that occlusion hid.
+    """
+    model = make_model("gpt2", task="causal_lm")
+    queries = [Query(model.encode(text), "but dull") for text in ("the film was bad", "a good plot")]
+    comparer = Comparer(model, chosen_methods(["saliency", "occlusion", "random"]), chosen_metrics(["aopc"]))
+    calls, asker = list[tuple[int, int]](), Asker(model)
+    comparisons = comparer.compare(queries, asker=asker, explained_so_far=lambda *call: calls.append(call))
+    assert calls == [(3, 6), (6, 6)]
+    assert comparisons[0].rows > 0
+    hidden = sum(len(query.encoding) for query in queries)
+    assert asker.rows == sum(comparison.rows for comparison in comparisons) + hidden

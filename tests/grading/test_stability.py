@@ -67,6 +67,13 @@ def test_what_is_left_out_is_said() -> None:
     assert "units of your own" in units.why
 
 
+def test_an_edit_that_flips_the_decision_leaves_the_others() -> None:
+    """A full stop is the first edit, and outweighs everything else; the edits after it count."""
+    model = Model(additive_model(good=2.0, film=1.0, **{".": -9.0}))
+    grade = model.compare(TEXT, ["input_x_gradient"], ["stability"]).grades[0][0]
+    assert list(grade.details["edits"]) == ["without_commas", "list_order"]
+
+
 def test_all_metrics_do_not_include_it(model: Model) -> None:
     found = model.compare(TEXT, ["random"], "all")
     assert "stability" not in {grade.metric for grade in found.grades[0]}

@@ -469,7 +469,7 @@ def test_inside_the_model(page: Any, client: Client) -> None:
     until(page, "() => document.querySelector('#heads-change').textContent === ''")
     token = page.locator(".flow-tokens .token").nth(3)
     token.click()
-    wait_for(page, "#flow-told", f"At the end “{heads['tokens'][3]}” holds most of")
+    wait_for(page, "#flow-told", f"At the end “{heads['tokens'][3]}” contains most of")
 
 
 # 7. Language models

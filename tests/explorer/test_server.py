@@ -148,7 +148,7 @@ def test_a_long_text_is_refused_in_words(client: Client) -> None:
 
 def test_a_large_body_is_refused(client: Client) -> None:
     found = client.http.post("/api/read", json={"text": "a" * 7000})
-    assert (found.status_code, found.json()["error"]) == (413, "A request may hold 6,000 bytes.")
+    assert (found.status_code, found.json()["error"]) == (413, "A request may have 6,000 bytes.")
 
 
 def test_a_large_body_without_a_length_is_refused(server: ExplorerServer) -> None:

@@ -178,7 +178,7 @@ def test_no_number_is_cut_off_and_tokens_are_the_texts(width: int) -> None:
         int(one) for line in shown.splitlines() if re.fullmatch(r"token[ \d]+", line) for one in line.split()[1:]
     ]
     assert numbers == list(range(1, 31))
-    assert "What “film” holds" in " ".join(shown.split())
+    assert "What “film” contains" in " ".join(shown.split())
 
 
 def test_a_notebook_gets_a_table_that_needs_no_script() -> None:

@@ -298,7 +298,7 @@ def test_pages_still_work(pages: dict[str, str], browser: Browser, tmp_path: Pat
     seen.page.close()
 
     seen = visit(browser, pages["flow"], tmp_path / "flow.html")
-    assert "holds came from" in seen.page.locator("#sentence").inner_text()
+    assert "of the content of" in seen.page.locator("#sentence").inner_text()
     before = seen.page.locator("#sentence").inner_text()
     seen.page.locator(".chip").nth(1).click()
     assert seen.page.locator("#sentence").inner_text() != before

@@ -155,7 +155,7 @@ def test_marks_behind_the_part_that_a_report_shows() -> None:
     one = Disputed("e", 0.5, None, "positive", None, [long], (((TEXT - 2, TEXT + 5), (0, 4)), ()))
     assert _begun(one) == (((TEXT - 2, TEXT), (0, 4)), ())
     assert _marks(one) == "marked by people"
-    assert _marks(replace(one, rationale=(((TEXT + 2, TEXT + 5),), ()))).startswith("what people marked stands behind")
+    assert _marks(replace(one, rationale=(((TEXT + 2, TEXT + 5),), ()))).startswith("what people marked is after")
     assert _marks(replace(one, rationale=((), ()))) == "people marked nothing"
     assert _marks(replace(one, rationale=None)) == ""
     assert view(film(), rationale=None).marks == ""

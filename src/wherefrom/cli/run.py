@@ -41,7 +41,7 @@ def run(
     data: Annotated[
         str | None,
         typer.Argument(
-            help="A file, a folder, layout:path, hf:NAME, sample:NAME, or a ready name; @SPLIT behind takes one part."
+            help="A file, a folder, layout:path, hf:NAME, sample:NAME, or a ready name; @SPLIT after it takes one part."
         ),
     ] = None,
     data_option: Annotated[str | None, typer.Option("--data", help="The same.")] = None,

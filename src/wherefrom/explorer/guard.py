@@ -69,7 +69,7 @@ class Guard:
             await self.app(scope, self._counted(receive), sending)
         except BodyTooLarge:
             if not started:
-                await _answer(sending, 413, f"A request may hold {self.most_bytes:,} bytes.")
+                await _answer(sending, 413, f"A request may have {self.most_bytes:,} bytes.")
 
     def _refused(self, scope: Message) -> tuple[int, str] | None:
         """The status and the reason; None for what may pass."""
@@ -90,7 +90,7 @@ class Guard:
                 return 415, "A request is JSON."
             length = headers.get("content-length", ["0"])[0]
             if not length.isdigit() or int(length) > self.most_bytes:
-                return 413, f"A request may hold {self.most_bytes:,} bytes."
+                return 413, f"A request may have {self.most_bytes:,} bytes."
         if self.token is not None and path.startswith("/api/"):
             token = headers.get("x-wherefrom-token", [""])[0]
             if not hmac.compare_digest(token.encode(), self.token.encode()):

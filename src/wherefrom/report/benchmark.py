@@ -392,9 +392,7 @@ def _marks(disputed: Disputed) -> str:
         return ""
     if not any(disputed.rationale):
         return NOTHING_MARKED
-    return (
-        MARKED_BY_PEOPLE if any(_begun(disputed) or ()) else "what people marked stands behind the part that is shown"
-    )
+    return MARKED_BY_PEOPLE if any(_begun(disputed) or ()) else "what people marked is after the part that is shown"
 
 
 def _short(explanation: Explanation) -> Explanation:

@@ -19,7 +19,7 @@ def print_flow(flow: Flow, *, console: Console | None = None) -> None:
     terminal = Terminal(console, DARK, signed=False)
     place, names, strong = deciding(flow), labels(flow), USUAL / max(1, len(flow.tokens))
     console.print(
-        terminal.text(f"What “{names[place]}” holds of each token behind each layer, from 1 up ({flow.method})")
+        terminal.text(f"What “{names[place]}” contains of each token after each layer, from 1 up ({flow.method})")
     )
     columns = [
         TerminalColumn(

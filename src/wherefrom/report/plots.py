@@ -51,7 +51,7 @@ def flow_matrix(flow: Flow, path: FilePath) -> None:
     shown = above.imshow(flow.accumulated[-1], cmap=COLOURS, vmin=0, aspect="auto")
     figure.colorbar(shown, ax=above, fraction=0.04)
     _name(above, flow, across=False, down=True)
-    above.set_ylabel("behind the last layer")
+    above.set_ylabel("after the last layer")
     _decision(below, flow)
     save_figure(figure, path)
 
@@ -59,7 +59,7 @@ def flow_matrix(flow: Flow, path: FilePath) -> None:
 def _decision(axes: Axes, flow: Flow) -> None:
     axes.imshow(flow.scores[None], cmap=COLOURS, vmin=0, aspect="auto")
     _name(axes, flow, across=True, down=False)
-    axes.set_xlabel(f"what the deciding position holds of each token ({flow.method})", parse_math=False)
+    axes.set_xlabel(f"share of each token in the deciding position ({flow.method})", parse_math=False)
 
 
 def _name(axes: Axes, flow: Flow, *, across: bool, down: bool) -> None:

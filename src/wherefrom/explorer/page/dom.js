@@ -73,7 +73,7 @@ export function listed(words, most = 4) {
   return words.length > most ? `${shown} and ${words.length - most} more` : shown;
 }
 
-// What stands beside the pointer, or beside what has the focus.
+// The tooltip beside the pointer, or beside what has the focus.
 
 const tip = $("tip");
 

@@ -1,4 +1,4 @@
-// How a language model goes on. A generated token that is clicked is explained where it was decided.
+// The continuation of a language model. A generated token that is clicked is explained where it was decided.
 
 import { Refused, stream } from "./api.js";
 import { $, el, fill, percent, tips } from "./dom.js";

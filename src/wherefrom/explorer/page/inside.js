@@ -63,7 +63,7 @@ export class Inside {
       el("div", { class: "bar" }, el("h3", {}, "Layer by layer"), this.layered), this.strip,
       el("div", { class: "bar" }, el("h3", {}, "All heads"), el("span", { class: "hint" }, "The bar is how much of the decision goes through a head: attention × gradient. Press one to see its pattern and to switch it off.")),
       this.heads, this.told, this.head,
-      el("div", { class: "bar" }, el("h3", {}, "Flow to a token"), el("span", { class: "hint" }, "Where what a position holds came from, behind every layer. Press a token to choose it.")), this.flowing);
+      el("div", { class: "bar" }, el("h3", {}, "Flow to a token"), el("span", { class: "hint" }, "Which tokens the content of a position comes from, after every layer. Press a token to choose it.")), this.flowing);
     this.drawStrip();
     this.drawHeads();
     this.drawFlow();
@@ -148,11 +148,11 @@ export class Inside {
     fill(this.flowing, el("div", { class: "chips flow-tokens", role: "group", "aria-label": "The token whose content is followed" }, this.found.tokens.map((one, place) =>
       el("button", { type: "button", class: "quiet token", "aria-pressed": String(place === this.token), onclick: () => { this.token = place; this.drawFlow(); this.flowing.querySelectorAll(".token")[place].focus(); } }, one))),
     el("p", { class: "note", id: "flow-told" }, this.sentence(rows[rows.length - 1])),
-    cells(rows, this.found.tokens, rows.map((_, layer) => `layer ${layer + 1}`), (layer, place, value) => `${this.found.tokens[place]}: ${percent(value)} behind layer ${layer + 1}`, value => Math.min(1, value * 1.5), () => "only", this.token));
+    cells(rows, this.found.tokens, rows.map((_, layer) => `layer ${layer + 1}`), (layer, place, value) => `${this.found.tokens[place]}: ${percent(value)} after layer ${layer + 1}`, value => Math.min(1, value * 1.5), () => "only", this.token));
   }
 
   sentence(row) {
     const order = row.map((_, place) => place).sort((a, b) => row[b] - row[a]).slice(0, 3);
-    return `At the end “${this.found.tokens[this.token]}” holds most of ${order.map(place => `“${this.found.tokens[place]}” (${percent(row[place])})`).join(", ")}.`;
+    return `At the end “${this.found.tokens[this.token]}” contains most of ${order.map(place => `“${this.found.tokens[place]}” (${percent(row[place])})`).join(", ")}.`;
   }
 }

@@ -431,7 +431,7 @@ function listen() {
   });
   onConnection(there => {
     $("banner").hidden = there;
-    $("banner").textContent = there ? "" : "The server does not answer. Start it again with `wherefrom serve`: this page goes on by itself.";
+    $("banner").textContent = there ? "" : "The server does not answer. Start it again with `wherefrom serve`: this page reconnects by itself.";
     if (there) begin();
   });
 }

@@ -31,7 +31,7 @@ function board(run) {
       row.values.map(value => value === null ? el("td", {}, "–") : el("td", { class: value.best ? "is-best" : value.as_good ? "as-good" : "",
         title: value.low === null ? "" : `95%: ${value.low.toFixed(3)} to ${value.high.toFixed(3)}` }, value.mean.toFixed(3))),
       el("td", {}, seconds(row.seconds)))))),
-  el("p", { class: "note" }, "Bold: the best. Underlined: the examples do not tell it from the best."));
+  el("p", { class: "note" }, "Bold: the best. Underlined: not significantly different from the best."));
 }
 
 const seconds = value => value === null || value === undefined ? "–" : value >= 0.1 ? `${value.toFixed(2)} s` : `${(1000 * value).toFixed(1)} ms`;
@@ -60,7 +60,7 @@ function scatter(run) {
   return made;
 }
 
-// What people marked stands in a box, and is announced to those who do not see it.
+// What people marked is in a box, and announced to screen readers.
 const stretch = ([words, marked]) => marked ? el("mark", { class: "people" }, el("span", { class: "unseen" }, "[marked by people: "), words, el("span", { class: "unseen" }, "]")) : words;
 
 function examples(run, open) {

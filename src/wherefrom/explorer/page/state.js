@@ -24,7 +24,7 @@ export function address() {
   return `#${found}`;
 }
 
-// A label stands as itself; a token by its number is written "#17", as a model may have a label "17".
+// A label is written as it is; a token by its number is written "#17", as a model may have a label "17".
 const target = value => value !== null && /^#\d+$/.test(value) ? Number(value.slice(1)) : value;
 const places = value => (value ?? "").split(".").filter(part => /^\d+$/.test(part)).map(Number);
 

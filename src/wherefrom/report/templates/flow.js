@@ -31,7 +31,7 @@ function draw() {
   });
   const order = range(N).sort((a, b) => row[b] - row[a]);
   const others = order.filter(i => i !== chosen).slice(0, 3).map(i => `${percent(row[i])} from “${names[i]}”`);
-  const parts = [`${percent(row[chosen])} of what “${names[chosen]}” holds came from its own ${mode() === "one" ? "place" : "input"}`, ...others];
+  const parts = [`${percent(row[chosen])} of the content of “${names[chosen]}” came from its own ${mode() === "one" ? "place" : "input"}`, ...others];
   at("sentence").textContent = `Behind layer ${l + 1}, ${parts.slice(0, -1).join(", ")}${parts.length > 1 ? " and " : ""}${parts.at(-1)}.`;
   bars(order.slice(0, 12), row); graph(l); heat(); matrix(l);
 }
@@ -66,7 +66,7 @@ function graph(top) {
   const sizes = new Map(held);
   for (let l = 0; l <= LAYERS; l++) for (let i = 0; i < N; i++) {
     const share = sizes.has(l) ? sizes.get(l)[i] : 0, dot = svg("circle", {cx: x(i), cy: y(l), r: (1.4 + 7 * Math.sqrt(share)).toFixed(2), class: share > .004 ? "full" : ""});
-    dot.append(svg("title", {}, `${names[i]}  ${percent(share)} · ${l ? "behind layer " + l : "input"}`));
+    dot.append(svg("title", {}, `${names[i]}  ${percent(share)} · ${l ? "after layer " + l : "input"}`));
     dot.addEventListener("click", () => { if (l) at("layer").value = l; chosen = i; pinned = true; draw(); });
     dots.append(dot);
   }
@@ -105,7 +105,7 @@ function matrix(l) {
   canvas.onpointermove = event => {
     const box = canvas.getBoundingClientRect(), j = Math.floor((event.clientX - box.left - edge) / side), i = Math.floor((event.clientY - box.top - edge) / side);
     if (i < 0 || j < 0 || i >= N || j >= N) { hide(); return; }
-    say(`${percent(rows[i][j])} of what “${names[i]}” holds came from “${names[j]}”`, event.clientX + 12, event.clientY - 34);
+    say(`${percent(rows[i][j])} of the content of “${names[i]}” came from “${names[j]}”`, event.clientX + 12, event.clientY - 34);
   };
   canvas.onclick = event => { const i = Math.floor((event.clientY - canvas.getBoundingClientRect().top - edge) / side); if (i >= 0 && i < N) { pinned = true; choose(i, true); } };
   canvas.onpointerleave = hide;

@@ -14,11 +14,13 @@ import pytest
 REFERENCE = (Path(__file__).parents[1] / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
 PUBLIC = (
     "wherefrom",
+    "wherefrom.catalogue",
     "wherefrom.errors",
     "wherefrom.files",
     "wherefrom.heads",
     "wherefrom.optimus",
     "wherefrom.progress",
+    "wherefrom.report.head_map",
     "wherefrom.report.plots",
     "wherefrom.samples",
     "wherefrom.statistics",

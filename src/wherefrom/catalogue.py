@@ -15,6 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
+__all__ = ["CatalogueRow", "catalogue"]
+
 Kind = Literal["method", "metric"]
 AUTO = "auto"  # in place of a method's name: the one that is taken where none is named
 
@@ -36,7 +38,13 @@ class CatalogueRow:
 
 @cache
 def catalogue(kind: Kind) -> Mapping[str, CatalogueRow]:
-    """Our own methods or metrics by name."""
+    """What Wherefrom's methods or metrics declare of themselves, by name: family, group, direction, options. Loads no
+    torch.
+
+    Example:
+        >>> catalogue("metric")["aopc"].get("better")
+        'higher'
+    """
     package = f"wherefrom.{kind}s"
     rows = (
         row

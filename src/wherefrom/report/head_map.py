@@ -8,6 +8,8 @@ from pathlib import Path
 from wherefrom.report.pieces import visible
 from wherefrom.report.plots import new_figure, save_figure
 
+__all__ = ["head_map_plot"]
+
 COLOURS = {"other": "#eceff3", "positional": "#3b6fb6", "syntactic": "#d9822b", "both": "#6b3fa0"}
 
 

@@ -13,7 +13,7 @@ from wherefrom.core.files import FilePath
 from wherefrom.core.flow import Flow
 from wherefrom.errors import BadFile, MissingExtra
 from wherefrom.report.colour import LIGHT
-from wherefrom.report.pieces import token_labels
+from wherefrom.report.pieces import token_label, token_labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +21,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-__all__ = ["combination_scores", "flow_layers", "flow_matrix", "for_and_against", "new_figure", "save_figure"]
+__all__ = [
+    "combination_scores",
+    "flow_layers",
+    "flow_matrix",
+    "for_and_against",
+    "new_figure",
+    "save_figure",
+    "token_label",
+    "token_labels",
+]
 
 
 LABELLED = 60  # tokens; with more, their names would lie on top of each other

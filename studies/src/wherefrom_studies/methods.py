@@ -9,10 +9,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wherefrom.benchmark.plan import ALL_PREDICTED, LABELLED, PREDICTED
 from wherefrom.catalogue import catalogue
 from wherefrom.typing import Numbers
-from wherefrom_studies.bench import SetAndBase, StudyBase, StudyBench, StudyModel, StudyRuns, provenance, seconds_of
+from wherefrom_studies.bench import (
+    ALL_PREDICTED,
+    LABELLED,
+    PREDICTED,
+    SetAndBase,
+    StudyBase,
+    StudyBench,
+    StudyModel,
+    StudyRuns,
+    provenance,
+    seconds_of,
+)
 from wherefrom_studies.claims import Claim, Estimate, JudgedClaim, estimates, mean_of
 from wherefrom_studies.data import SETS
 from wherefrom_studies.pages import BASES, StudyCell, StudyPage, StudyTable, cell

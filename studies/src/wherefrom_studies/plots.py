@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from wherefrom.files import FilePath
-from wherefrom.report.pieces import token_label
-from wherefrom.report.plots import for_and_against, new_figure, save_figure
+from wherefrom.report.plots import for_and_against, new_figure, save_figure, token_label
 from wherefrom.typing import Numbers
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -47,22 +48,22 @@ def test_one_text_by_hand() -> None:
 
 
 def test_what_is_kept_is_not_asked_again(tmp_path: Path) -> None:
-    model, asked = make_model("bert", labels=2), []
+    model, started = make_model("bert", labels=2), list[str]()
 
-    def note(items: object, doing: str) -> object:
-        asked.append(doing)
-        return items
+    def note(what: str) -> AbstractContextManager[None]:
+        started.append(what)
+        return nullcontext()
 
-    arguments = {"projections": ("softmax", "sparsemax"), "track": note}
-    first = project_at_inference(model, ROWS, tmp_path, **arguments)  # type: ignore[arg-type]
-    assert len(asked) == 2
-    second = project_at_inference(model, ROWS, tmp_path, **arguments)  # type: ignore[arg-type]
-    assert len(asked) == 2
+    projections = ("softmax", "sparsemax")
+    first = project_at_inference(model, ROWS, tmp_path, projections=projections, watch=note)
+    assert len(started) == 2
+    second = project_at_inference(model, ROWS, tmp_path, projections=projections, watch=note)
+    assert len(started) == 2
     assert second["projections"] == first["projections"]
     with torch.no_grad():
         next(model.network.module.parameters()).mul_(1.5)  # another model under the same name
-    project_at_inference(model, ROWS, tmp_path, **arguments)  # type: ignore[arg-type]
-    assert len(asked) == 4
+    project_at_inference(model, ROWS, tmp_path, projections=projections, watch=note)
+    assert len(started) == 4
 
 
 def test_mistakes(tmp_path: Path) -> None:

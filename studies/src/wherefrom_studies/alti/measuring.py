@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from wherefrom.benchmark.columns import explanation_of
-from wherefrom.benchmark.plan import LABELLED, PREDICTED
 from wherefrom.case.case import make_cases
 from wherefrom.errors import WherefromError
 from wherefrom.heads import Tree, parse
 from wherefrom.typing import Numbers
 from wherefrom_studies.alti.paper import ANISOTROPY_TEXTS, AOPC, METHODS, METRICS, MOST_ATTRACTORS, NAMES, RUNS, SEEDED
-from wherefrom_studies.bench import StudyBase, StudyBench, StudyModel, StudyRuns, open_model
+from wherefrom_studies.bench import LABELLED, PREDICTED, StudyBase, StudyBench, StudyModel, StudyRuns, open_model
 from wherefrom_studies.data import MASK, Rows
 from wherefrom_studies.decomposition import anisotropy, robustness
 from wherefrom_studies.subject_verb_agreement import subject_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from wherefrom.report.pieces import token_labels
+from wherefrom.report.plots import token_labels
 from wherefrom_studies import plots
 from wherefrom_studies.attcat.paper import OWN, QUESTION, SENTENCE
 from wherefrom_studies.bench import SetAndBase, StudyBench, StudyModel, open_model

@@ -12,11 +12,19 @@ import torch
 from transformers import AutoModelForSequenceClassification
 
 from wherefrom import Model
-from wherefrom.benchmark.plan import ALL_PREDICTED, PREDICTED
 from wherefrom.optimus import BASELINE, Combination, fit
 from wherefrom.statistics import Energy
 from wherefrom.typing import Level, Numbers, TextOrPair
-from wherefrom_studies.bench import SetAndBase, StudyBase, StudyBench, StudyModel, StudyRuns, open_model
+from wherefrom_studies.bench import (
+    ALL_PREDICTED,
+    PREDICTED,
+    SetAndBase,
+    StudyBase,
+    StudyBench,
+    StudyModel,
+    StudyRuns,
+    open_model,
+)
 from wherefrom_studies.data import SETS, Rows
 from wherefrom_studies.fine_tuning import without_notices
 from wherefrom_studies.optimus.analyses import CombinationGrades, MeanCost, combination_grades

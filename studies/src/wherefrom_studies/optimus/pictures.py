@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from wherefrom.optimus import Combination
-from wherefrom.report.pieces import token_labels
+from wherefrom.report.plots import token_labels
 from wherefrom_studies import plots
 from wherefrom_studies.bench import SetAndBase, StudyBench
 from wherefrom_studies.data import SETS

@@ -21,7 +21,6 @@ from torch import Tensor
 from wherefrom import Case, load
 from wherefrom.case.case import make_cases
 from wherefrom.errors import BadFile, BadOption
-from wherefrom.methods.saliency import saliency
 from wherefrom.model.text_model import TextModel
 from wherefrom_studies.bench import StudyBench, make_folder, provenance, read_measured, write_measured
 from wherefrom_studies.decomposition import scores_of
@@ -161,7 +160,7 @@ def examine(case: Case) -> dict[str, float | None]:
         "zeros": number((looked == 0).double().mean().item()),
         "on special tokens": number(looked[:, case.special].sum(-1).mean().item()),
     }
-    importances = {"g(x)": saliency(case)[words].double(), "D(x)": left_out(case)[words]}
+    importances = {"g(x)": scores_of(case, "saliency")[words].double(), "D(x)": left_out(case)[words]}
     for name, method in EXPLANATIONS.items():
         scores = scores_of(case, method)[words].double()
         for kind, importance in importances.items():

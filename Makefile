@@ -40,7 +40,8 @@ test-studies: $(VENV)/.dev
 
 # Tests that compare computed numbers. They must hold whatever instructions and however many threads add them up.
 NUMERICAL := $(addprefix tests/,case grading heads methods metrics model optimus selection) \
-	tests/benchmark/test_run.py::test_the_numbers_are_those_of_single_comparisons tests/test_embedded.py tests/test_tolerances.py
+	tests/benchmark/test_run.py::test_the_numbers_are_those_of_single_comparisons tests/test_embedded.py tests/test_tolerances.py \
+	$(wildcard studies/tests)
 
 # Once without vector instructions, which adds up in another order than any recent processor would by itself. Only what
 # compares numbers that were computed in two ways can differ; the rest of NUMERICAL is left to `make test-portable`.

@@ -18,6 +18,7 @@ import typer
 import wherefrom
 import wherefrom_studies
 from wherefrom.cli.main import main, plug_in_commands
+from wherefrom_studies import pages
 from wherefrom_studies.commands import STUDIES, study
 from wherefrom_studies.sparse.inference import read_texts
 
@@ -106,3 +107,20 @@ def test_samples_can_be_read() -> None:
 
     rows = read_texts(sample_path("reviews"), None, ["NEGATIVE", "POSITIVE"])
     assert [label for _, label in rows] == [number % 2 for number in range(40)]
+
+
+def test_a_missing_package_is_named_before_any_work(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(pages, "find_spec", lambda name: None)
+    assert run(monkeypatch, "sparse", "--out", str(tmp_path / "out"), "--data-dir", str(tmp_path)) == 1
+    message = capfd.readouterr().err
+    assert "The page of a study" in message
+    assert "wherefrom[report]" in message
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_command_that_takes_a_model_takes_it_as_elsewhere() -> None:
+    for name, command in commands().items():
+        flags = {flag for parameter in command.params for flag in parameter.opts}
+        assert ("--model" in flags) <= ("-m" in flags and "--device" in flags), name

@@ -78,6 +78,7 @@ def test_the_sdist_has_what_the_tests_and_the_commands_need() -> None:
     needed = {"Makefile", "constraints.txt", "tools/environment.sh", "tests/conftest.py", "docs/index.md", ".ci/run"}
     needed |= {"CITATION.cff", "LICENSE", "NOTICE", "README.md", ".github/workflows/tests.yml"}
     assert needed - names == set()
+    assert not any(name.startswith("studies") for name in names)  # another distribution
 
 
 def test_the_version_is_the_package_s_own(metadata: Message) -> None:

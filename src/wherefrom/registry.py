@@ -146,7 +146,7 @@ _found: dict[str, dict[str, Any]] = {"method": {}, "metric": {}, "family": {}, "
 _own: dict[Kind, dict[str, Any]] = {"method": {}, "metric": {}}
 Function = TypeVar("Function", bound=Callable[..., Any])
 Entry = TypeVar("Entry", Method, Metric)
-Task = TypeVar("Task")
+RegisteredTask = TypeVar("RegisteredTask")
 
 
 def method(
@@ -380,7 +380,7 @@ def register_family(family: Family) -> Family:
     return family
 
 
-def register_task(task: Task) -> Task:
+def register_task(task: RegisteredTask) -> RegisteredTask:
     """Make a task known, so that `wherefrom.load` finds the models that were made for it.
 
     Args:

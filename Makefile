@@ -67,7 +67,7 @@ test-portable: $(VENV)/.dev
 
 # Ten times the inputs that `make test` tries.
 fuzz: $(VENV)/.dev
-	WHEREFROM_FUZZ=2000 $(BIN)/pytest tests/fuzz
+	WHEREFROM_FUZZ=4000 $(BIN)/pytest tests/fuzz
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .

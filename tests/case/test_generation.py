@@ -173,12 +173,32 @@ def test_a_chat_goes_through_the_template() -> None:
     assert len(model.evaluate_generation(hidden)) == len(hidden.generated)
 
 
+def test_a_call_of_a_tool_and_parts_of_text_are_read() -> None:
+    """The call says nothing, so that all of it is the template's; parts are joined."""
+    parts = [{"type": "text", "text": "a dull"}, {"type": "text", "text": "plot"}]
+    messages = [{"role": "user", "content": parts}, {"role": "a", "content": None, "tool_calls": []}]
+    found = chat_model().generate_and_explain(messages, "saliency", tokens=np.int64(2))
+    assert [(role, found.text[start:end]) for role, start, end in found.turns] == [("user", "a dull\nplot")]
+    said = [token for token, part in zip(found.tokens, found.segment, strict=True) if part >= 0]
+    assert said == ["a", "dull", "plot"]
+
+
 @pytest.mark.parametrize(
     ("prompt", "more", "error", "message"),
     [
         ([], {}, BadOption, "list of messages"),
         ([{"role": "user"}], {}, BadOption, "list of messages"),
-        ([{"role": "user", "content": " "}], {}, BadOption, "does not show"),
+        ([{"role": "user", "content": " "}], {}, EmptyText, "nothing to read in what is said"),
+        ([{"role": "user", "content": None}], {}, EmptyText, "nothing to read in what is said"),
+        ([{"role": "user", "content": "a \ud800 film"}], {}, BadOption, "half of a character"),
+        ({"role": "user", "content": "a film"}, {}, BadOption, "list of messages"),
+        (["a film"], {}, BadOption, "list of messages"),
+        (PROMPT, {"tokens": None}, BadOption, "At least one token"),
+        (PROMPT, {"tokens": 1.5}, BadOption, "a whole number"),
+        (PROMPT, {"continuation": 5}, BadOption, "given as text, not as int"),
+        (PROMPT, {"continuation": ["but"]}, BadOption, "given as text, not as list"),
+        (PROMPT, {"continuation": "\ud800"}, BadOption, "half of a character"),
+        (PROMPT, {"continuation": "but", "rather_than": 5}, BadOption, "given as text, not as int"),
         (PROMPT, {"continuation": ""}, EmptyText, "continuation is empty"),
         (PROMPT, {"tokens": 0}, BadOption, "At least one token"),
         (PROMPT, {"continuation": "a " * 80}, BadOption, "the model reads 64"),

@@ -1,12 +1,13 @@
 """Anything at all as a text, a target, an option, a rationale, a file or a command line: each gives an answer or an
 error written for the user, never a traceback.
 
-`make test` tries 200 inputs, `make fuzz` 2,000 (WHEREFROM_FUZZ).
+`make test` tries 200 inputs, `make fuzz` 4,000 (WHEREFROM_FUZZ).
 """
 
 from __future__ import annotations
 
 import atexit
+import copy
 import io
 import json
 import os
@@ -15,11 +16,14 @@ import sys
 import tempfile
 import warnings
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pytest
+import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tiny_models import make_model, make_network, tokenizer
@@ -32,6 +36,7 @@ from wherefrom.core.example import Example
 from wherefrom.core.explanation import Explanation
 from wherefrom.errors import TextWasCut, WherefromError
 from wherefrom.model.loading import quiet
+from wherefrom.model.reading import TokenizerReading
 from wherefrom.registry import all_tasks
 
 INPUTS = int(os.environ.get("WHEREFROM_FUZZ", "200"))
@@ -62,7 +67,13 @@ labels = st.none() | st.integers(-3, 3) | st.sampled_from(["LABEL_0", "LABEL_1",
 junk = st.sampled_from(
     [None, True, -1, 0, 10**30, 0.5, float("nan"), "", "\ud800", b"x", (), (0,), (None, None), (0, 1, 2)]
 ) | (st.sampled_from([[], [5], ["attcat"], {}, {"a": 1}, object, "x" * 5000, "\0"]))
-targets = labels | st.tuples(labels, labels) | junk
+# Numbers and names as numpy and torch have them.
+arrays = [np.int64(1), np.int32(-1), np.float32(1), np.bool_(True), np.str_("film"), np.array(0), np.array([0, 1])]
+tensors = [torch.tensor(1), torch.tensor(1.0), torch.tensor(True), torch.tensor([0])]
+digits = ["9" * 5000, f"#{'9' * 5000}", "a#" + "9" * 5000, "#1", "#0: a", "fine: nothing", "a fine film"]
+typed = st.sampled_from([*arrays, *tensors, *digits, True, 1.0, 1j])
+single = labels | junk | typed
+targets = single | st.tuples(single, single) | st.lists(single, max_size=3)
 options = st.dictionaries(
     st.sampled_from(["steps", "fill", "seed", "heads", "width", "ridge", "samples", "combination", "nothing"]),
     st.sampled_from(["0", "-1", "3", "1e308", "nan", "mask", "", "mean", "\ud800"]) | junk,
@@ -83,7 +94,7 @@ def model(task: str) -> Model:
     return Model(make_model(family, task="classification" if task == "pair" else task))
 
 
-@inputs(0.25)
+@inputs(0.2)
 @given(
     task=st.sampled_from(TASKS),
     text=texts,
@@ -104,6 +115,85 @@ def test_explain(
             found: Any = model(task).explain(both, method, target, level, **chosen)
             for one in found if isinstance(found, list) else [found]:
                 assert len(one.scores) == len(one.tokens)
+
+
+ROLES = st.sampled_from(["user", "assistant", "system", "tool", "", "\ud800"])
+said = (
+    texts | st.lists(st.fixed_dictionaries({"type": st.just("text"), "text": texts}) | texts | junk, max_size=3) | junk
+)
+message = st.fixed_dictionaries({"role": ROLES | junk, "content": said}) | st.dictionaries(
+    st.sampled_from(["role", "content", "tool_calls", "name"]), ROLES | said, max_size=3
+)
+TEMPLATES = (
+    "{% for m in messages %}<{{ m.role }}> {{ m.content }} {% endfor %}<assistant>",
+    "{% for m in messages %}{% for p in m.content %}{{ p.text }} {% endfor %}{% endfor %}",
+    "{% for m in messages %}{{ m['role'] + m['content'] | trim }}{{ m.tool_calls | tojson }}{% endfor %}",
+    "{% if messages | length > 1 %}{{ raise_exception('too\n many') }}{% endif %}{{ messages[0].content | tojson }}",
+)
+
+
+@cache
+def chat_model(task: str, template: str) -> Model:
+    text_model, reader = model(task).text_model, copy.deepcopy(model(task).text_model.reading.tokenizer)
+    reader.chat_template = template
+    return Model(replace(text_model, reading=TokenizerReading(reader, text_model.reading.limit)))
+
+
+@inputs(0.15)
+@given(
+    task=st.sampled_from(["causal_lm", "seq2seq", "masked_lm"]),
+    template=st.sampled_from(TEMPLATES),
+    prompt=texts | st.lists(message, max_size=3) | message | st.lists(texts, max_size=2) | junk,
+    tokens=st.just(2) | st.sampled_from([None, True, 0, -1, 1.5, "3", np.int64(2)]),
+    continuation=st.none() | texts | junk,
+    other=st.none() | texts | junk,
+)
+def test_generate(task: str, template: str, prompt: Any, tokens: Any, continuation: Any, other: Any) -> None:
+    asked = chat_model(task, template)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TextWasCut)
+        with suppress(WherefromError):
+            found = asked.generate_and_explain(
+                prompt, tokens=tokens, continuation=continuation, rather_than=other if tokens == 2 else None
+            )
+            assert len(found.scores) == len(found.generated)
+
+
+@inputs(0.1)
+@given(
+    task=st.sampled_from(TASKS),
+    text=texts | st.sampled_from(["\x00\x01", "\u200b", "\ufeff"]),
+    pair=st.none() | texts | st.sampled_from(["\x00", "\u200d\n\x02", "a\nb"]),
+    to=targets,
+    fill=st.sampled_from(["delete", "mask"]) | junk,
+    units=st.none() | st.lists(st.tuples(st.integers(-2, 70), st.integers(-2, 70)), max_size=3) | junk,
+)
+def test_predicted_flip_and_entities(task: str, text: str, pair: str | None, to: Any, fill: Any, units: Any) -> None:
+    both = text if pair is None else (text, pair)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TextWasCut)
+        for verb, asked in (
+            ("predicted", {}),
+            ("flip", {"to": to, "fill": fill, "units": units}),
+            ("explain_entities", {}),
+        ):
+            with suppress(WherefromError):
+                getattr(model(task), verb)(both, **asked)
+
+
+@inputs(0.05)
+@given(
+    task=st.sampled_from(["classification", "causal_lm", "masked_lm"]),
+    text=st.lists(texts | st.tuples(texts, texts) | junk, max_size=3) | junk,
+    target=targets,
+    long=st.sampled_from(["cut", "windows"]) | junk,
+)
+def test_lists_of_texts(task: str, text: Any, target: Any, long: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TextWasCut)
+        with suppress(WherefromError):
+            found: Any = model(task).explain(text, "saliency", target, long=long)
+            assert not isinstance(text, list) or len(found) == len(text)
 
 
 @inputs(0.1)
@@ -309,13 +399,13 @@ def read(name: str, content: bytes, layout: str) -> None:
             DataSet(f"{layout}:{path}").checked(look)
 
 
-@inputs(0.3)
+@inputs(0.1)
 @given(content=st.lists(rows, min_size=1, max_size=3))
 def test_json_lines(content: list[dict[str, Any]]) -> None:
     read("x.jsonl", "\n".join(json.dumps({"text": "A fine film."} | row) for row in content).encode(), "jsonl")
 
 
-@inputs(0.1)
+@inputs(0.05)
 @given(
     head=st.lists(fields, min_size=1, max_size=4),
     cells=st.lists(
@@ -329,7 +419,7 @@ def test_tables(head: list[str], cells: list[str], layout: str, tail: bytes) -> 
     read("x.txt", f"{between.join(head)}\n{between.join(cells)}\n".encode() + tail, layout)
 
 
-@inputs(0.1)
+@inputs(0.05)
 @given(content=st.binary(max_size=200) | plain.map(lambda data: json.dumps({"data": data}).encode()))
 def test_squad_and_other_files(content: bytes) -> None:
     for layout in ("squad", "jsonl", "hatexplain", "conllu", "esnli"):

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from wherefrom.core.encoding import Encoding
+from wherefrom.core.encoding import Encoding, check_decoded
 from wherefrom.core.target import SavedTarget, Target, joint_probability
 from wherefrom.core.units import Span
 from wherefrom.errors import BadOption
@@ -23,7 +24,7 @@ from wherefrom.model.network import inputs_of
 from wherefrom.model.tasks.continuation import Continuation
 from wherefrom.model.tasks.next_token import NextToken
 from wherefrom.model.tasks.seq2seq import Seq2Seq, with_decoder_tokens
-from wherefrom.model.tasks.task import TargetSpec, has_classes
+from wherefrom.model.tasks.task import TargetSpec, has_classes, two_of
 from wherefrom.model.text_model import PassCount, TextModel
 
 
@@ -46,7 +47,7 @@ class Subject:
 
 def subject_of(model: TextModel, encoding: Encoding, spec: TargetSpec, most: int = MOST_TOKENS) -> Subject:
     """What is explained about a text. An output that is not given is generated, of at most so many tokens."""
-    check_target(model, spec)
+    spec = check_target(model, spec)
     if not is_output(model, spec):
         return Subject(model, encoding, spec)
     first, other = _outputs(spec)
@@ -96,12 +97,33 @@ def is_output(model: TextModel, spec: TargetSpec) -> bool:
     return spec not in model.reading.tokenizer.get_vocab() and all(len(ids) > 1 for ids in single)
 
 
-def check_target(model: TextModel, spec: TargetSpec) -> None:
-    """Raise on what cannot be explained, before anything runs."""
-    if is_output(model, spec):
-        _outputs(spec)
+def check_target(model: TextModel, spec: object) -> TargetSpec:
+    """A target as plain text and numbers; raises on what cannot be explained, before anything runs."""
+    target = plain_target(spec)
+    if is_output(model, target):
+        _outputs(target)
     else:
-        model.task.fixed_target(model, spec)
+        model.task.fixed_target(model, target)
+    return target
+
+
+def plain_target(spec: object) -> TargetSpec:
+    """A target as plain text and numbers, which numpy and torch have types of their own for."""
+    return two_of(tuple(map(_plain_part, spec))) if isinstance(spec, tuple) else _plain_part(spec)
+
+
+def _plain_part(spec: Any) -> str | int | None:
+    if getattr(spec, "shape", None) == ():
+        spec = spec.item()
+    if isinstance(spec, str):
+        check_decoded(spec)
+        return str(spec)
+    if spec is None or (isinstance(spec, int) and not isinstance(spec, bool)):
+        return spec
+    raise BadOption(
+        "A target is given by its name or its whole number, or as two of these, one rather than the other;"
+        f" {spec!r:.80} is {type(spec).__name__}. Several targets are given in a list."
+    )
 
 
 @torch.no_grad()

@@ -49,7 +49,7 @@ def explain_texts(
 
     check: put every explanation to the test, too.
     """
-    check_target(model, spec)  # a label that the model does not have is an error before anything runs
+    spec = check_target(model, spec)  # a label that the model does not have is an error before anything runs
     if is_output(model, spec):  # every text has its own output, to which the model is bound
         subjects = (subject_of(model, encoding, spec) for encoding in encodings)
         return [
@@ -107,8 +107,7 @@ def explain_targets(
 
     check: check every explanation, too; the random choices are queried once for all targets.
     """
-    for spec in specs:
-        check_target(model, spec)
+    specs = [check_target(model, spec) for spec in specs]
     if any(is_output(model, spec) for spec in specs):
         each = [explain_texts(model, [encoding], spec, method, options, level, check=check) for spec in specs]
         return [result for (result,) in each]

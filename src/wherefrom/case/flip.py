@@ -18,7 +18,7 @@ from torch import Tensor
 
 from wherefrom.case.asking import Asker
 from wherefrom.case.case import Case
-from wherefrom.case.door import is_output, output_without, subject_of
+from wherefrom.case.door import is_output, output_without, plain_target, subject_of
 from wherefrom.case.explain import attributions, cases_of, unit_scores
 from wherefrom.case.passes import Passes
 from wherefrom.core.encoding import Encoding
@@ -204,6 +204,7 @@ def find_flip(
     fill = fill_in_place(model, fill)
     if fill != "delete":
         fill_token(model, fill)  # raises where the tokenizer has no such token
+    to = plain_target(to)
     if isinstance(to, tuple):
         raise BadOption("A decision can be asked to become one label, token or answer, not one rather than another.")
     model.task.fixed_target(model, to)  # a label that the model does not have is an error before anything runs

@@ -15,6 +15,12 @@ TextOrPair = str | tuple[str, str]  # one text, or a text and its pair
 ChosenSpan = tuple[int, int] | tuple[int, int, int]  # start and end characters; 1 behind them for the pair
 
 
+def check_decoded(text: str) -> None:
+    """Raise where a text has half of a character, which no tokenizer reads."""
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise BadOption("The text has half of a character in it (a lone surrogate): it was not decoded rightly.")
+
+
 @dataclass(frozen=True)
 class Encoding:
     """Plain numbers, one entry a token. `segment` is 0 for the text, 1 for its pair, -1 for special tokens."""
@@ -133,7 +139,7 @@ class Encoding:
 def _span_of(value: Any) -> tuple[int, int, int]:
     try:
         start, end, segment = (int(part) for part in (*value, 0)[:3])
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise BadOption(
             f"A unit is (start, end) in characters of the text, or (start, end, 1) of its pair, not {value!r}."
         ) from error

@@ -142,6 +142,11 @@ def written_value(value: float) -> str:
     return f"{value:.2f}" if value == 0 or 0.1 <= abs(value) < 10_000 else f"{value:.3g}"
 
 
+def is_number(name: str) -> bool:
+    """Whether a name is the number of a class, a token or a choice; Python refuses to read thousands of digits."""
+    return name.isdecimal() and len(name) < 20
+
+
 def resolve_target(
     spec: str | int, labels: Sequence[str], *, independent: bool = False, regression: bool = False
 ) -> Target:
@@ -157,7 +162,7 @@ def resolve_target(
     matches = matches or [i for i, label in enumerate(labels) if label.lower() == name.lower()]
     if len(matches) == 1:
         return Target(matches[0], labels[matches[0]], independent, regression=regression)
-    if not matches and name.isdecimal():
+    if not matches and is_number(name):
         return resolve_target(int(name), labels, independent=independent, regression=regression)
     raise UnknownName.among("label", name, labels)
 

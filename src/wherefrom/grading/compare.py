@@ -217,9 +217,8 @@ class Comparer:
         progress: called as questions are answered. explained_so_far: called before that, after every method of every
             batch of texts, with how many explanations there are, and how many there will be.
         """
-        for model in (self.model, *self.against):  # what cannot be explained is an error before anything runs
-            for query in queries:
-                check_target(model, query.target)
+        for model in (*self.against, self.model):  # what cannot be explained is an error before anything runs
+            queries = [replace(query, target=check_target(model, query.target)) for query in queries]
         if any(is_output(self.model, query.target) for query in queries):
             return self._of_outputs(queries, asker, progress, explained_so_far)
         shared = asker or Asker(self.model)

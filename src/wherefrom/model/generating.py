@@ -40,6 +40,8 @@ def read_prompt(model: TextModel, prompt: str | Sequence[ChatMessage]) -> tuple[
 
 def tokens_of(model: TextModel, prompt: Encoding, text: str) -> tuple[int, ...]:
     """A continuation, or the output of a model with an encoder and a decoder, as tokens."""
+    if not isinstance(text, str):
+        raise BadOption(f"A continuation is given as text, not as {type(text).__name__}.")
     if isinstance(model.task, Seq2Seq):
         return output_ids(model.reading, text)
     return continuation_ids(model.reading, prompt, text)
@@ -55,8 +57,8 @@ def compared_tokens(model: TextModel, prompt: Encoding, ids: Sequence[int], othe
 @torch.no_grad()
 def generate(model: TextModel, prompt: Encoding, most: int) -> tuple[int, ...]:
     """The likeliest token again and again, until the text ends or there are so many."""
-    if most < 1:
-        raise BadOption(f"At least one token must be generated, not {most}.")
+    if isinstance(most, bool) or not hasattr(most, "__index__") or most < 1:
+        raise BadOption(f"At least one token must be generated, and a whole number of them, not {most!r:.80}.")
     ends = _ends(model)
     if isinstance(model.task, Seq2Seq):
         return _output(model, prompt, most, ends)

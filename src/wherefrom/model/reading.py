@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from torch import nn
 from transformers import PreTrainedTokenizerBase
 
-from wherefrom.core.encoding import Encoding
-from wherefrom.errors import BadOption, EmptyText
+from wherefrom.core.encoding import Encoding, check_decoded
+from wherefrom.errors import EmptyText
+from wherefrom.model.chat import ChatMessage, Turn, rendered_turns
 
 UNLIMITED = 100_000  # tokenizers without a limit of their own give something like 1e30
-
-ChatMessage = Mapping[str, str]  # role and content
-Turn = tuple[str, int, int]  # a role, and the characters of its message
 
 
 class Reading(Protocol):
@@ -53,8 +51,7 @@ class TokenizerReading:
     def check(self, text: str) -> None:
         if not text.strip():
             raise EmptyText("There is no text to explain: it is empty or blank.")
-        if any("\ud800" <= character <= "\udfff" for character in text):
-            raise BadOption("The text has half of a character in it (a lone surrogate): it was not decoded rightly.")
+        check_decoded(text)
 
     def tokenize(self, text: str, pair: str | None, limit: int | None) -> Encoding:
         options = {"return_offsets_mapping": True, "return_special_tokens_mask": True, "verbose": False}
@@ -98,28 +95,15 @@ def limit_of(module: nn.Module, tokenizer: PreTrainedTokenizerBase) -> int | Non
 
 def read_chat(reading: Reading, messages: Sequence[ChatMessage]) -> tuple[Encoding, tuple[Turn, ...]]:
     """A chat as its template renders it, and the turns; tokens of the template are special."""
-    rows = [dict(message) for message in messages]
-    if not rows or any({"role", "content"} - set(message) for message in rows):
-        raise BadOption("A prompt is a str, or a list of messages, each with a role and a content.")
-    if not reading.tokenizer.chat_template:
-        raise BadOption(
-            "The tokenizer has no chat template, so that it cannot read messages: give the prompt as a str."
-        )
-    text = str(reading.tokenizer.apply_chat_template(rows, tokenize=False, add_generation_prompt=True))
-    turns, reached = list[Turn](), 0
-    for message in rows:
-        content = message["content"].strip()
-        start = text.find(content, reached)
-        if not content or start < 0:
-            raise BadOption(f"The chat template does not show what {message['role']!r} says as it was given.")
-        reached = start + len(content)
-        turns.append((message["role"], start, reached))
-    return read_turns(reading, text, turns), tuple(turns)
+    text, turns = rendered_turns(reading.tokenizer, messages)
+    return read_turns(reading, text, turns), turns
 
 
 def read_turns(reading: Reading, text: str, turns: Sequence[Turn]) -> Encoding:
     """A rendered chat, without the special tokens that a tokenizer adds, because the template has its own."""
-    read = reading.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+    check_decoded(text)
+    with reading.lock:
+        read = reading.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
     offsets = tuple((int(start), int(end)) for start, end in read["offset_mapping"])
     inside = [any(a < end and start < b and start < end for _, a, b in turns) for start, end in offsets]
     if not any(inside):
@@ -138,8 +122,10 @@ def read_turns(reading: Reading, text: str, turns: Sequence[Turn]) -> Encoding:
 
 def continuation_ids(reading: Reading, prompt: Encoding, continuation: str) -> tuple[int, ...]:
     """A continuation as tokens, with a space before it where the prompt has none at its end."""
+    check_decoded(continuation)
     spaced = continuation[:1].isspace() or prompt.text[-1:].isspace()
-    ids = reading.tokenizer(continuation if spaced else f" {continuation}", add_special_tokens=False)["input_ids"]
+    with reading.lock:
+        ids = reading.tokenizer(continuation if spaced else f" {continuation}", add_special_tokens=False)["input_ids"]
     if not ids:
         raise EmptyText("The continuation is empty: give some text, or leave it out for what the model generates.")
     return tuple(ids)
@@ -147,7 +133,9 @@ def continuation_ids(reading: Reading, prompt: Encoding, continuation: str) -> t
 
 def output_ids(reading: Reading, output: str) -> tuple[int, ...]:
     """The output of a model with an encoder and a decoder as tokens."""
-    ids = reading.tokenizer(text_target=output, add_special_tokens=False)["input_ids"]
+    check_decoded(output)
+    with reading.lock:
+        ids = reading.tokenizer(text_target=output, add_special_tokens=False)["input_ids"]
     if not ids:
         raise EmptyText("The output is empty: give some text, or leave it out for what the model generates.")
     return tuple(ids)

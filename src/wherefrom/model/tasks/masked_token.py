@@ -26,7 +26,7 @@ from wherefrom.registry import register_task
 if TYPE_CHECKING:
     from wherefrom.model.text_model import TextModel
 
-_CHOSEN = re.compile(r"#(\d+)(?::\s*(\S.*))?", re.DOTALL)  # one of the masks, from 1, and perhaps the token there
+_CHOSEN = re.compile(r"#(\d{1,9})(?::\s*(\S.*))?", re.DOTALL)  # one of the masks, from 1, and perhaps the token there
 
 
 @dataclass(frozen=True)

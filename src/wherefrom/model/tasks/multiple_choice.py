@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from wherefrom.core.encoding import Encoding
-from wherefrom.core.target import SavedTarget, Target
+from wherefrom.core.target import SavedTarget, Target, is_number
 from wherefrom.errors import BadOption, NotDefined, UnknownName, WherefromError, WrongModel
 from wherefrom.model.tasks.several_rows import codes_of, gathered, has_types
 from wherefrom.model.tasks.task import TargetSpec, Task, rather_than, restored_classes, two_of
@@ -160,7 +160,7 @@ def _choice(spec: str | int, encoding: Encoding) -> Target:
         return Target(spec, named[spec])
     if spec.strip() in named:
         return Target(named.index(spec.strip()), spec.strip())
-    if spec.isdecimal():
+    if is_number(spec):
         return _choice(int(spec), encoding)
     raise UnknownName.among("choice", spec, named)
 

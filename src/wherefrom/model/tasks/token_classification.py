@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from wherefrom.core.encoding import Encoding
-from wherefrom.core.target import SavedTarget, Target, WordTag, joint_probability
+from wherefrom.core.target import SavedTarget, Target, WordTag, is_number, joint_probability
 from wherefrom.errors import BadOption, NotDefined, UnknownName, WherefromError
 from wherefrom.model.tasks.task import TargetSpec, Task, has_classes, two_of
 from wherefrom.registry import register_task
@@ -234,7 +234,7 @@ class Tagger:
         if places:
             return places[0]
         shorter, mark, number = written.rpartition("#")
-        if not mark or not number.strip().isdecimal():
+        if not mark or not is_number(number.strip()):
             return []
         places = self._places(shorter.strip())
         return places[int(number) - 1] if 0 < int(number) <= len(places) else []

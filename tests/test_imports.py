@@ -13,6 +13,7 @@ import wherefrom
 
 ORDER = [
     "errors",
+    "orphans",
     "progress",
     "catalogue",
     "samples",

@@ -71,12 +71,12 @@ def chunks(count: int) -> list[tuple[int, list[Example]]]:
     return [(number, [Example(str(number), TEXTS[number % len(TEXTS)])]) for number in range(count)]
 
 
-def children() -> list[int]:
+def children(of: int | None = None) -> list[int]:
     found = []
     for entry in Path("/proc").glob("[0-9]*/stat"):
         try:
             parent = int(entry.read_text().rpartition(")")[2].split()[1])
-            if parent == os.getpid() and b"spawn_main" in (entry.parent / "cmdline").read_bytes():
+            if parent == (of or os.getpid()) and b"spawn_main" in (entry.parent / "cmdline").read_bytes():
                 found.append(int(entry.parent.name))
         except (OSError, IndexError):
             continue
@@ -115,6 +115,38 @@ def test_workers_are_not_replaced_for_ever(model_folder: Path, monkeypatch: pyte
     with pytest.raises(WorkerLost, match="What was done is kept"):
         work_while_killing(plan, 60, always=True)
     assert not set(children()) - before
+
+
+KILLED = """
+from pathlib import Path
+from wherefrom.benchmark.engines import in_processes
+
+class Starting:
+    def __reduce__(self):
+        return exec, ("import time; open({path!r}, 'a').write('.'); time.sleep(3600)",)
+
+if __name__ == "__main__":
+    list(in_processes(Starting(), iter([(0, []), (1, [])]), 2))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
+@pytest.mark.slow
+def test_workers_that_are_still_starting_end_with_a_killed_parent(tmp_path: Path) -> None:
+    """What a worker is started with is still being read, which here takes an hour."""
+    started, script = tmp_path / "started", tmp_path / "script.py"
+    script.write_text(KILLED.format(path=str(started)))
+    with subprocess.Popen([sys.executable, str(script)]) as process:
+        while not started.exists() or len(started.read_text()) < 2:
+            assert process.poll() is None
+            time.sleep(0.05)
+        workers = children(process.pid)
+        process.kill()
+    assert len(workers) == 2
+    end = time.monotonic() + 60
+    while any(Path(f"/proc/{worker}/cmdline").exists() for worker in workers):
+        assert time.monotonic() < end, "the workers outlive their parent"
+        time.sleep(0.05)
 
 
 def test_the_same_plan_in_processes(tmp_path: Path, model_folder: Path, many: Path) -> None:

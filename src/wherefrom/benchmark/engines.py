@@ -7,7 +7,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, MutableSequence, Sequence
@@ -23,6 +22,7 @@ from wherefrom.benchmark.plan import RunPlan
 from wherefrom.benchmark.worker import Worker, is_timed
 from wherefrom.core.example import Example
 from wherefrom.errors import WherefromError
+from wherefrom.orphans import ParentWatch, start_watched
 
 Chunk = tuple[int, Sequence[Example]]  # a part's number and its examples
 OnShares = Callable[[Mapping[int, float]], None]  # called with the shares that are done of the parts in work
@@ -74,7 +74,7 @@ def in_processes(plan: RunPlan, chunks: Iterable[Chunk], workers: int, moved: On
     while True:
         running: dict[Future[FinishedPart], Chunk] = {}
         slots: dict[Future[FinishedPart], int] = {}
-        pool = ProcessPoolExecutor(workers, context, _start_worker, (plan, shares))
+        pool = ProcessPoolExecutor(workers, context, start_watched, (ParentWatch(), _start_worker, plan, shares))
         try:
             while True:
                 due.extend(islice(remaining, max(0, AHEAD * workers - len(running) - len(due))))
@@ -133,16 +133,7 @@ _shares: MutableSequence[float] = []  # the progress of every submitted chunk, i
 
 def _start_worker(plan: RunPlan, shares: MutableSequence[float]) -> None:
     global _worker, _shares
-    threading.Thread(target=_end_with_parent, daemon=True).start()
     _worker, _shares = Worker(plan), shares
-
-
-def _end_with_parent() -> None:
-    """A process whose parent was killed must end as well: nobody would take its results."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
 
 
 def _compute(chunk: Chunk, slot: int) -> FinishedPart:

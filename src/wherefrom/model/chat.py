@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -117,26 +117,35 @@ def _between(text: str, pieces: Sequence[str], said: Sequence[Message]) -> list[
         return None
     spans, reached = list[Span](), len(pieces[0])
     for message, behind in zip(said, pieces[1:], strict=True):
-        start = _behind_spaces(text, reached)
-        end = next((start + len(form) for form in _forms(message.said) if text.startswith(form, start)), None)
-        if end is None:
+        for start, end, ends in _places(text, reached, message):
+            at = next((place for place in ends if text.startswith(behind, place)), None)
+            if at is not None:
+                spans.append((start, end))
+                reached = at + len(behind)
+                break
+        else:
             return None
-        places = range(end, _behind_spaces(text, end) + 1)
-        at = next((place for place in places if text.startswith(behind, place)), None)
-        if at is None:
-            return None
-        spans.append((start, end))
-        reached = at + len(behind)
-    return spans if not text[reached:].strip() else None
+    return spans if reached == len(text) else None
+
+
+def _places(text: str, reached: int, message: Message) -> Iterator[tuple[int, int, Iterable[int]]]:
+    """Where a message may be written: as it is, with more or fewer spaces around it, or as JSON, as results of tools
+    are. Its first character, its end, and where the template may continue.
+    """
+    start, said, content = _behind_spaces(text, reached), message.said, message.content or ""
+    if text.startswith(said, start):
+        end = start + len(said)
+        yield start, end, range(end, _behind_spaces(text, end) + 1)
+    before, _, after = content.partition(said)
+    for only_ascii in (False, True):
+        lead, core, tail = (json.dumps(part, ensure_ascii=only_ascii)[1:-1] for part in (before, said, after))
+        if text.startswith(lead + core + tail, reached):
+            start = reached + len(lead)
+            yield start, start + len(core), [start + len(core) + len(tail)]
 
 
 def _behind_spaces(text: str, place: int) -> int:
     return next((later for later in range(place, len(text)) if not text[later].isspace()), len(text))
-
-
-def _forms(said: str) -> list[str]:
-    """As it is, or as JSON, in which templates write results of tools."""
-    return [said, *(json.dumps(said, ensure_ascii=only_ascii)[1:-1] for only_ascii in (False, True))]
 
 
 def _unique(text: str, said: Sequence[Message]) -> list[Span]:

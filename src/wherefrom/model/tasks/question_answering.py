@@ -12,7 +12,7 @@ from torch import Tensor
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import Boundary, SavedTarget, Target
 from wherefrom.core.units import Span
-from wherefrom.errors import BadOption, NotDefined, UnknownName, WherefromError
+from wherefrom.errors import BadOption, EmptyText, NotDefined, UnknownName, WherefromError
 from wherefrom.model.tasks.task import TargetSpec, Task
 from wherefrom.registry import Reference, register_task
 
@@ -33,6 +33,12 @@ class QuestionAnswering(Task):
         if encoding.pair is None:
             raise WherefromError(
                 "A question-answering model needs a question and a context: explain((question, context)), or --pair."
+            )
+        if not _context(encoding):
+            raise EmptyText(
+                "The question is so long that nothing of the context is read. Shorten it."
+                if encoding.cut
+                else "The tokenizer finds nothing to read in the context: it may hold only control characters."
             )
         return encoding
 

@@ -8,12 +8,14 @@ import logging
 import sys
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from tiny_models import make_network, tokenizer
+from tiny_models import CONFIGS, make_network, tokenizer
+from torch import nn
 from transformers.utils import logging as transformers_logging
 
 import wherefrom
@@ -105,3 +107,51 @@ def test_explaining_and_comparing() -> None:
     with pytest.raises(WherefromError):
         model.explain("a fine film", "alti", norm="l7")
     assert settings() == before
+
+
+def module_tree(network: nn.Module) -> dict[str, Any]:
+    """Every attribute of every module: tensors by identity and version, tables by what they contain."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return id(value), value._version
+        if isinstance(value, dict):
+            return {name: plain(part) for name, part in value.items()}
+        return value if isinstance(value, str | int | float | bool | None) else id(value)
+
+    return {name: {key: plain(value) for key, value in vars(part).items()} for name, part in network.named_modules()}
+
+
+ROPE = {"rope_type": "longrope", "rope_theta": 1e4, "short_factor": [1.0] * 2, "long_factor": [3.0, 9.0]}
+ROPE |= {"original_max_position_embeddings": 8}
+SPARSE = {"attention_type": "block_sparse", "block_size": 4, "num_random_blocks": 1}
+# Models that change themselves by the length of a text, and others.
+NETWORKS: list[tuple[str, dict[str, Any]]] = [
+    ("bert", {}),
+    ("gpt2", {}),
+    ("t5", {}),
+    ("xlnet", {}),
+    ("longformer", {}),
+    ("llama", {"rope_parameters": {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 1e4}}),
+    ("phi3", {"rope_parameters": ROPE}),
+    ("big_bird", SPARSE),
+]
+
+
+@pytest.mark.parametrize(("family", "settings"), NETWORKS, ids=[family for family, _ in NETWORKS])
+def test_module_tree(family: str, settings: dict[str, Any]) -> None:
+    _, pad, ends = CONFIGS[family]
+    network = make_network(family, **settings)
+    before, config = module_tree(network), network.config.to_dict()
+    model = wherefrom.load((network, tokenizer(pad, ends)))
+    assert module_tree(network) == before
+    for text in ("a fine film", "a fine film " * 12):
+        model.explain(text, "occlusion", check=False)
+        model.explain(text, "input_x_gradient", check=False)
+        for method in ("attcat", "lrp"):
+            with suppress(WherefromError):  # not defined for all of these
+                model.explain(text, method, check=False)
+        with pytest.raises(WherefromError):
+            model.explain(text, "occlusion", fill="no such fill")
+        assert module_tree(network) == before
+    assert network.config.to_dict() == config

@@ -240,6 +240,9 @@ class Asker:
             return None
         places = list(dict.fromkeys([self._whole(text), *self._waiting]))
         rows = [self._rows[place] for place in places]
+        alike = self.model.network.facts.lengths.alike
+        if not all(alike(len(row), len(text)) for row in rows):
+            return None
         if max(map(len, rows)) > len(text) or len(rows) * len(text) > self.room or self._sharing(places[1:])[1]:
             return None
         return JoinedBatch(places, *self._tensors(rows))
@@ -268,9 +271,10 @@ class Asker:
         than the text costs.
         """
         by_text: dict[tuple[int, ...], list[int]] = {}
+        alike = self.model.network.facts.lengths.alike
         for place in waiting if self.model.network.facts.takes_cache else ():
             row = self._rows[place]
-            if WORTH * row.begins >= len(row):
+            if WORTH * row.begins >= len(row) and alike(len(row), len(row.text)):
                 by_text.setdefault(row.text.input_ids, []).append(place)
         if not any(map(self._saves, by_text.values())) or not self.model.shares_prefixes:
             return list(waiting), []
@@ -310,6 +314,8 @@ class Asker:
         size, length = 1, len(self._rows[places[0]])
         for place in places[1:]:
             longer = len(self._rows[place])
+            if not self.model.network.facts.lengths.alike(length, longer):
+                break
             if (size + 1) * longer > self.room or size * (longer - length) > PASS_IN_TOKENS:
                 break
             size, length = size + 1, longer

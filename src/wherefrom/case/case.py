@@ -426,6 +426,7 @@ def batches_by_length(model: TextModel, lengths: Sequence[int]) -> list[list[int
         fits = (
             groups
             and model.network.facts.takes_batches
+            and model.network.facts.lengths.alike(lengths[groups[-1][0]], lengths[place])
             and (len(groups[-1]) + 1) * lengths[place] <= model.batch_tokens
         )
         if not fits:

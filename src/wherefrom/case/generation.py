@@ -92,7 +92,8 @@ def step_cases(
     assert isinstance(question.task, Continuation | Seq2Seq)
     passes = Passes(question, [encoding])
     # A method that gets a pass for every prefix reads nothing of the one over the whole continuation.
-    if method is not None and (method.one_pass or model.task.two_stacks):
+    one_pass = method is not None and method.one_pass and question.task.several_rows is None
+    if method is not None and (one_pass or model.task.two_stacks):
         passes.announce(method.needs(options or {}), several_targets=len(tokens) > 1)
     labels = tuple(token_text(model.reading, token) for token in tokens)
     targets: list[GeneratedToken] = question.task.step_targets(labels, len(prompt) - 1)

@@ -24,7 +24,9 @@ def needs_prefix(case: Case, method: Method) -> bool:
     """Whether this token of a continuation needs a separate pass. An encoder-decoder model reads its output in one pass
     by any method.
     """
-    return isinstance(case.target, GeneratedToken) and not method.one_pass and not case.model.task.two_stacks
+    task = case.model.task
+    one_pass = method.one_pass and task.several_rows is None
+    return isinstance(case.target, GeneratedToken) and not one_pass and not task.two_stacks
 
 
 def explained_alone(case: Case, method: Method, options: Mapping[str, Any]) -> Attribution:

@@ -14,7 +14,7 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.errors import BadOption, WrongModel
 from wherefrom.model.network import NetworkCall, inputs_of
 from wherefrom.model.reading import ChatMessage, Turn, continuation_ids, output_ids, read_chat, token_text
-from wherefrom.model.tasks.continuation import Continuation
+from wherefrom.model.tasks.continuation import Continuation, ContinuationByPrefix
 from wherefrom.model.tasks.next_token import NextToken
 from wherefrom.model.tasks.seq2seq import Seq2Seq, with_decoder_tokens
 from wherefrom.model.text_model import TextModel
@@ -74,7 +74,8 @@ def generate(model: TextModel, prompt: Encoding, most: int) -> tuple[int, ...]:
         found.append(token)
         step = torch.tensor([[token]], device=model.network.device)
         ids = torch.cat([ids, step], 1)
-        cache = getattr(output, "past_key_values", None)
+        alike = model.network.facts.lengths.alike(ids.shape[1] - 1, ids.shape[1])
+        cache = getattr(output, "past_key_values", None) if alike else None
         inputs = {"input_ids": ids} if cache is None else {"input_ids": step, "past_key_values": cache}
     if not found:
         raise BadOption(f"The prompt has {len(prompt)} tokens, as many as the model reads: there is no room to go on.")
@@ -129,7 +130,25 @@ def continued(
     label = _label(model, tokens, versus)
     if isinstance(task, Seq2Seq):
         return replace(model, task=task.asked_about(tuple(tokens), tuple(versus), label, tuple(_never(model)))), longer
-    return replace(model, task=Continuation(tokens=tuple(tokens), versus=tuple(versus), label=label)), longer
+    kind = _continuation(model, len(prompt), len(longer))
+    return replace(model, task=kind(tokens=tuple(tokens), versus=tuple(versus), label=label)), longer
+
+
+def _continuation(model: TextModel, prompt: int, length: int) -> type[Continuation]:
+    """How a continuation is read: at once by a causal model, else a prefix at a time. Numbers of tokens, without and
+    with the continuation.
+    """
+    alike = model.network.facts.lengths.alike(prompt, length)
+    if model.causal and alike:
+        return Continuation
+    if alike and model.network.facts.takes_batches:
+        return ContinuationByPrefix
+    limit = model.network.facts.lengths.limit
+    reason = "padding changes its answers" if alike else f"it computes differently above {limit} tokens"
+    raise WrongModel(
+        f"{model.name} cannot read a continuation of several tokens: each would need a pass over what is before it, and"
+        f" {reason}. Explain one token at a time: explain(text, target=token)."
+    )
 
 
 def _label(model: TextModel, tokens: Sequence[int], versus: Sequence[int | None]) -> str:

@@ -19,6 +19,7 @@ from wherefrom.core.family import DecisionPosition
 from wherefrom.errors import ModelIsTraining, NotSeen, WrongModel
 from wherefrom.model.anatomy import Anatomy, Block, dissect
 from wherefrom.model.device import put
+from wherefrom.model.lengths import Lengths, ModuleState
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class Facts:
     # Where a classification head reads the last hidden states; None where the family is unknown.
     decision_position: DecisionPosition | None = None
     takes_batches: bool = True  # whether a row has the same answer alone and padded beside a longer one
+    lengths: Lengths = field(default_factory=Lengths)  # which rows may be padded to one length
+    changing: tuple[nn.Module, ...] = ()  # modules that a forward pass changes; they are restored after every pass
     takes_cache: bool = False  # whether it accepts keys and values of earlier tokens
     skips_unread: bool = False  # whether the last MLP may run only at the position that the decision reads
     # The module that gives a logit to every word of the vocabulary, where it can be run only at the positions read.
@@ -89,6 +92,8 @@ class ModuleNetwork:
 
     module: PreTrainedModel
     facts: Facts = field(default_factory=Facts)
+    # Held while modules are changed by a pass, and not otherwise: threads would see each other's changes.
+    _changing: threading.Lock = field(default_factory=threading.Lock)
 
     def with_facts(self, **changes: Any) -> ModuleNetwork:
         """The same module with other facts; what was read from the module is not read again."""
@@ -131,6 +136,9 @@ class ModuleNetwork:
                 hooks.enter_context(runs_only_at(self.last_block.mlp[0], positions))
             if positions is not None and facts.vocabulary_head is not None:
                 hooks.enter_context(runs_only_at(facts.vocabulary_head, positions))
+            if facts.changing:
+                hooks.enter_context(self._changing)
+                hooks.callback(ModuleState(facts.changing).restore)
             output = self.module(**arguments)
         if facts.vocabulary_head is not None and positions is not None:
             # The output has only the positions that are read.

@@ -18,7 +18,8 @@ from torch import Tensor, nn
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.family import DecisionPosition
 from wherefrom.errors import WrongModel
-from wherefrom.model.network import ModuleNetwork, embedding_table, inputs_of, pad_id, padded_inputs
+from wherefrom.model.lengths import ModuleState, has_moving_rope, lengths_of
+from wherefrom.model.network import ModuleNetwork, NetworkCall, embedding_table, inputs_of, pad_id, padded_inputs
 from wherefrom.model.prefix import Prefix
 
 if TYPE_CHECKING:
@@ -46,7 +47,9 @@ def probed(model: TextModel, network: ModuleNetwork) -> TextModel:
         short = _logits(replace(model, network=network.with_facts(**facts)), rows)
         return _same_answer(short, _logits(model, rows) if full is None else full)
 
+    state = ModuleState(network.module.modules())
     model = known(
+        lengths=lengths_of(network.module),
         takes_cache="past_key_values" in inspect.signature(network.module.forward).parameters,
         no_gradient_through=_quantised_layer(network.module),
     )
@@ -60,7 +63,9 @@ def probed(model: TextModel, network: ModuleNetwork) -> TextModel:
         model = known(vocabulary_head=head)
     if network.last_block is not None and _attempt(lambda: same_with(skips_unread=True)):
         model = known(skips_unread=True)
-    return model
+    changing = {*state.changed(), *filter(has_moving_rope, network.module.modules())}
+    state.restore()
+    return known(changing=tuple(changing))
 
 
 def _attempt(trial: Callable[[], Result]) -> Result | None:
@@ -166,6 +171,20 @@ def _continues_from_cache(model: TextModel) -> bool:
     full = model.run(inputs, check=False)
     short = Prefix.of(model, rows[-1], None).run(model, SHARED, inputs)
     return _same_answer(short, full)
+
+
+def is_causal(model: TextModel) -> bool:
+    """Whether the answer at a position is the same whatever the last token is."""
+    return _attempt(lambda: _sees_nothing_later(model)) is True
+
+
+def _sees_nothing_later(model: TextModel) -> bool:
+    network, ids = model.network, list(model.encode(model.task.sample).input_ids)
+    others = [*ids[:-1], (ids[-1] + 1) % len(embedding_table(network))]
+    logits = [
+        network.run(NetworkCall(padded_inputs(network, [row], [None]), ()))[0].logits[0, :-1] for row in (ids, others)
+    ]
+    return _same_answer(*logits)
 
 
 def _same_answer(logits: Tensor, expected: Tensor) -> bool:

@@ -100,6 +100,11 @@ class TextModel:
         """
         return self.network.facts.takes_cache and probing.shares_prefixes(self)
 
+    @cached_property
+    def causal(self) -> bool:
+        """Whether a position sees no later one, so that a language model reads a continuation at once."""
+        return probing.is_causal(self)
+
     def encode(self, text: str, pair: str | None = None) -> Encoding:
         for part in (text,) if pair is None else (text, pair):
             self.reading.check(part)

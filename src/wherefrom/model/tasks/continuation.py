@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor
@@ -13,6 +13,7 @@ from wherefrom.core.generation import summed_note
 from wherefrom.core.target import GeneratedToken, SavedTarget, Target, joint_probability
 from wherefrom.errors import BadOption
 from wherefrom.model.tasks.next_token import NextToken
+from wherefrom.model.tasks.several_rows import gathered
 from wherefrom.model.tasks.task import TargetSpec
 
 if TYPE_CHECKING:
@@ -92,6 +93,38 @@ class Continuation(NextToken):
         return output_notes(targets)
 
 
+@dataclass(frozen=True)
+class ContinuationByPrefix(Continuation):
+    """The same for a model that is not causal: each token is predicted in a row of its own, which ends before it."""
+
+    several_rows: ClassVar[str | None] = (
+        "the model is not causal, so that each token of the continuation is predicted from a row that ends before it"
+    )
+
+    def first_read(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
+        del model, inputs
+        return None
+
+    def rows(
+        self, model: TextModel, inputs: dict[str, Tensor], embeddings: Tensor | None
+    ) -> tuple[dict[str, Tensor], Tensor | None]:
+        chosen = [(row, range(end)) for row, ends in enumerate(self._ends(inputs).tolist()) for end in ends]
+        types = (lambda code: code) if "token_type_ids" in inputs else None
+        return gathered(model, inputs, embeddings, chosen, types)
+
+    def _ends(self, inputs: dict[str, Tensor]) -> Tensor:
+        """How many tokens there are before each of the continuation. (row, step)"""
+        lengths, steps = inputs["attention_mask"].sum(-1), len(self.tokens)
+        return lengths[:, None] - steps + torch.arange(steps, device=lengths.device)
+
+    def logits(self, output: Any, inputs: dict[str, Tensor], positions: Tensor | None) -> Tensor:
+        """(row, step * 4)"""
+        del positions
+        ends = self._ends(inputs)
+        rows = torch.arange(ends.numel(), device=ends.device).view_as(ends)
+        return kept_logits(output.logits, rows, ends - 1, self.tokens, self.versus)
+
+
 ANOTHER = "another output"  # what is decided where the model would have gone on with some other token
 
 
@@ -160,8 +193,8 @@ def kept_logits(
     versus: Sequence[int | None],
     never: Sequence[int] = (),
 ) -> Tensor:
-    """Of each step's logits the four that are kept. rows (row, 1), places (row, step): (row, token, word) -> (row,
-    step * 4)
+    """Of each step's logits the four that are kept. rows: (row, 1) or (row, step); places: (row, step). (row, token,
+    word) -> (row, step * 4)
     """
     own = torch.tensor(tokens, device=logits.device)
     other = torch.tensor([a if b is None else b for a, b in zip(tokens, versus, strict=True)], device=logits.device)

@@ -133,9 +133,9 @@ def test_a_reader_that_is_registered_by_hand(tmp_path: Path) -> None:
 
 
 def next_sentence_pair() -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    config = BertConfig(**SIZES, vocab_size=len(tokenizer()), pad_token_id=0)
+    sizes: dict[str, Any] = {**SIZES, "vocab_size": len(tokenizer()), "pad_token_id": 0}
     torch.manual_seed(0)
-    network = BertForNextSentencePrediction(config).eval()
+    network = BertForNextSentencePrediction(BertConfig(**sizes)).eval()
     with torch.no_grad():
         for name, parameter in network.named_parameters():
             if "norm" not in name.lower() and parameter.ndim > 1:

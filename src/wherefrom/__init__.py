@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from wherefrom.core.flip import Flip
     from wherefrom.core.flow import Flow
     from wherefrom.core.generation import Generation
+    from wherefrom.core.sources import Source, Sources, Statement
     from wherefrom.errors import TextWasCut, WherefromError
     from wherefrom.grading.evidence import Evidence
     from wherefrom.model.tasks.task import Task
@@ -52,6 +53,9 @@ __all__ = [
     "Model",
     "Run",
     "RunPlan",
+    "Source",
+    "Sources",
+    "Statement",
     "Task",
     "TextWasCut",
     "WherefromError",
@@ -87,6 +91,9 @@ _HOME = {
     "Flip": "wherefrom.core.flip",
     "Flow": "wherefrom.core.flow",
     "Generation": "wherefrom.core.generation",
+    "Source": "wherefrom.core.sources",
+    "Sources": "wherefrom.core.sources",
+    "Statement": "wherefrom.core.sources",
     "Task": "wherefrom.model.tasks.task",
     "TextWasCut": "wherefrom.errors",
     "WherefromError": "wherefrom.errors",

@@ -23,12 +23,14 @@ from wherefrom.core.flip import Flip
 from wherefrom.core.flow import Flow
 from wherefrom.core.generation import Generation
 from wherefrom.core.notebook import in_notebook
+from wherefrom.core.sources import Division, Sources
 from wherefrom.core.target import written_value
 from wherefrom.core.units import Level, Span
 from wherefrom.errors import BadOption, EmptyText, NotSeen, TextWasCut, UnknownName, WrongModel
 from wherefrom.grading.compare import Comparer, Query, chosen_methods, chosen_metrics
 from wherefrom.grading.generation import grade_generation
 from wherefrom.model.any_callable import is_function, load_callable
+from wherefrom.model.chat import ChatMessage
 from wherefrom.model.device import DeviceSpec
 from wherefrom.model.generating import (
     MOST_TOKENS,
@@ -38,11 +40,13 @@ from wherefrom.model.generating import (
     tokens_of,
 )
 from wherefrom.model.loading import DtypeSpec, load_model
-from wherefrom.model.reading import ChatMessage, read_turns
+from wherefrom.model.reading import read_turns
 from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
 from wherefrom.progress import bar
 from wherefrom.registry import Configured, Method, Reference, auto_methods, check_options, find_method
+from wherefrom.sources.explain import ANSWER_TOKENS, explain_sources
+from wherefrom.sources.prompts import Context
 
 LEVELS: tuple[Level, ...] = ("token", "word", "sentence")
 FILLS = ("delete", "mask", "unk", "pad", "eos")
@@ -437,6 +441,64 @@ class Model:
             )
             versus = compared_tokens(model, encoding, ids, rather_than)
             return explain_generation(model, encoding, ids, versus, row, chosen, turns)
+
+    def sources(
+        self,
+        question: str | Sequence[ChatMessage] | None = None,
+        context: Context | None = None,
+        answer: str | None = None,
+        *,
+        prompt: str | None = None,
+        context_spans: Sequence[Span] | None = None,
+        by: Division = "sentence",
+        method: str = "auto",
+        statements: Iterable[Span] | None = None,
+        tokens: int = ANSWER_TOKENS,
+        regenerate: bool = True,
+        **options: Any,
+    ) -> Sources:
+        """Which passages made a causal language model give an answer, tested by removing them.
+
+        Args:
+            question: the question, or the messages of a chat, the last of which asks it.
+            context: the passages: a text, a list of texts, or texts by name.
+            answer: the answer to explain; without it, the model answers.
+            prompt: your own prompt instead of a question and its context. It is used as it is.
+            context_spans: where the passages are in your prompt: (start, end) in characters, one for each.
+            by: what a source is: a "sentence", a "paragraph" or a "document".
+            method: "leave_one_out", "context_cite", "hierarchical", "kernel_shap" or "random", or a method from
+                `wherefrom methods`, whose token scores are added up over each source. "auto" is "leave_one_out".
+            statements: (start, end) in characters of the answer, one for each statement; without them, its sentences.
+            tokens: how many tokens are generated at most.
+            regenerate: whether the model answers again without the top sources of each statement.
+            **options: the method's own.
+
+        Returns:
+            A `Sources`: the statements of the answer, each with its sources, whether it came from the passages at all,
+            and what happened when its top sources were removed. Every score and drop is a difference of natural
+            log-probabilities where the method removes sources.
+
+        Example:
+            ```python
+            r = model.sources("Who designed the library?", context=[first, second])
+            r.show()
+            ```
+        """
+        with torch.inference_mode(False):
+            return explain_sources(
+                self.text_model,
+                question,
+                context,
+                answer,
+                prompt=prompt,
+                context_spans=context_spans,
+                by=by,
+                method=method,
+                statements=statements,
+                tokens=tokens,
+                regenerate=regenerate,
+                options=options,
+            )
 
     def evaluate_generation(
         self, generation: Generation, metrics: str | Sequence[str] = ("comprehensiveness", "sufficiency")

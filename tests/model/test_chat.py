@@ -77,9 +77,11 @@ def test_what_a_template_changes_or_leaves_out_is_refused() -> None:
 
 @pytest.mark.parametrize(
     "messages",
-    [None, 5, b"x", {}, message("user", "x"), [], [None], ["x"], [[message("user", "x")]], [{}], [{"role": "user"}]]
-    + [[message(role, content)] for role, content in ((1, "x"), ("user", 5), ("user", b"x"), ("user", [5]))]
-    + [[message("user", [{"type": "image", "url": "x"}])]],
+    [
+        *[None, 5, b"x", {}, message("user", "x"), [], [None], ["x"], [[message("user", "x")]], [{}]],
+        *[[{"role": "user"}], [{"role": 1, "content": "x"}]],
+        *[[message("user", content)] for content in (5, b"x", [5], [{"type": "image", "url": "x"}])],
+    ],
 )
 def test_what_is_no_chat(messages: Any) -> None:
     with pytest.raises(BadOption, match=r"list of messages|content of a message|only text") as problem:

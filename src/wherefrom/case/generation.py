@@ -18,8 +18,9 @@ from wherefrom.case.passes import Passes
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.generation import Generation
 from wherefrom.core.target import GeneratedToken
+from wherefrom.model.chat import Turn
 from wherefrom.model.generating import continued
-from wherefrom.model.reading import Turn, token_text
+from wherefrom.model.reading import token_text
 from wherefrom.model.tasks.continuation import Continuation
 from wherefrom.model.tasks.seq2seq import Seq2Seq
 from wherefrom.model.text_model import TextModel

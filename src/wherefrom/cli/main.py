@@ -31,6 +31,7 @@ MODULES = {
     "flip": "flip",
     "flow": "flow",
     "generate": "generate",
+    "sources": "sources",
     "heads": "heads",
     "methods": "methods",
     "metrics": "metrics",

@@ -42,6 +42,11 @@ class Target:
         return None
 
     @property
+    def places(self) -> tuple[int, ...]:
+        """All positions that it is read at; none where the task says which they are."""
+        return () if self.position is None else (self.position,)
+
+    @property
     def component(self) -> str:
         """What this is of a target that has several components: "start" or "end" of an answer; else nothing."""
         return ""
@@ -192,6 +197,11 @@ class GeneratedToken(Target):
         own, other, total, _ = self._parts(logits.double())
         return (own - total).exp() if self.versus is None else (own - other).sigmoid()
 
+    def log_probability(self, logits: Tensor) -> Tensor:
+        """The natural logarithm; of two tokens that are compared, the difference of theirs. (row,)"""
+        own, other, total, _ = self._parts(logits)
+        return own - (total if self.versus is None else other)
+
     def likeliest(self, logits: Tensor) -> Tensor:
         """Whether no other token is likelier. (row, step * 4) -> (row,) bool"""
         own, _, _, best = self._parts(logits)
@@ -200,6 +210,27 @@ class GeneratedToken(Target):
     def _parts(self, logits: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         own, other, total, best = logits[:, 4 * self.step : 4 * self.step + 4].unbind(-1)
         return own, other, total, best
+
+
+@dataclass(frozen=True)
+class GeneratedSpan(Target):
+    """Several tokens of a continuation as one target: the sum of their log-probabilities, or of how much more likely
+    each is than another. One backward pass serves them all.
+    """
+
+    steps: tuple[GeneratedToken, ...] = ()
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        return tuple(step.place for step in self.steps)
+
+    def score(self, logits: Tensor) -> Tensor:
+        each = [step.log_probability(logits) for step in self.steps]
+        total: Tensor = sum(each[1:], each[0])
+        return total
+
+    def probability(self, logits: Tensor) -> Tensor:
+        return joint_probability(self.steps, logits)
 
 
 def joint_probability(targets: Sequence[Target], logits: Tensor) -> Tensor:

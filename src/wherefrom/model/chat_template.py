@@ -30,7 +30,8 @@ def render_chat(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Mapping[s
     try:
         _refuse_powers(str(tokenizer.get_chat_template()))
         with _stopped_in_time():
-            return str(tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=True))
+            rows = [dict(message) for message in messages]
+            return str(tokenizer.apply_chat_template(rows, tokenize=False, add_generation_prompt=True))
     except ImportError as error:
         raise MissingExtra("Reading a chat", "report") from error
     except Exception as error:  # a template may raise anything

@@ -12,8 +12,9 @@ import torch
 
 from wherefrom.core.encoding import Encoding
 from wherefrom.errors import BadOption, WrongModel
+from wherefrom.model.chat import ChatMessage, Turn
 from wherefrom.model.network import NetworkCall, inputs_of
-from wherefrom.model.reading import ChatMessage, Turn, continuation_ids, output_ids, read_chat, token_text
+from wherefrom.model.reading import continuation_ids, output_ids, read_chat, token_text
 from wherefrom.model.tasks.continuation import Continuation, ContinuationByPrefix
 from wherefrom.model.tasks.next_token import NextToken
 from wherefrom.model.tasks.seq2seq import Seq2Seq, with_decoder_tokens

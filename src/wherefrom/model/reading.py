@@ -11,6 +11,7 @@ from torch import nn
 from transformers import PreTrainedTokenizerBase
 
 from wherefrom.core.encoding import Encoding, check_decoded
+from wherefrom.core.units import Span
 from wherefrom.errors import EmptyText
 from wherefrom.model.chat import ChatMessage, Turn, rendered_turns
 
@@ -120,15 +121,25 @@ def read_turns(reading: Reading, text: str, turns: Sequence[Turn]) -> Encoding:
     )
 
 
-def continuation_ids(reading: Reading, prompt: Encoding, continuation: str) -> tuple[int, ...]:
-    """A continuation as tokens, with a space before it where the prompt has none at its end."""
+def continuation_tokens(
+    reading: Reading, prompt: Encoding, continuation: str
+) -> tuple[tuple[int, ...], tuple[Span, ...]]:
+    """A continuation as tokens, and the characters of each. A space goes before it where the prompt has none at its
+    end.
+    """
     check_decoded(continuation)
-    spaced = continuation[:1].isspace() or prompt.text[-1:].isspace()
+    added = 0 if continuation[:1].isspace() or prompt.text[-1:].isspace() else 1
     with reading.lock:
-        ids = reading.tokenizer(continuation if spaced else f" {continuation}", add_special_tokens=False)["input_ids"]
-    if not ids:
+        read = reading.tokenizer(f"{' ' * added}{continuation}", add_special_tokens=False, return_offsets_mapping=True)
+    if not read["input_ids"]:
         raise EmptyText("The continuation is empty: give some text, or leave it out for what the model generates.")
-    return tuple(ids)
+    offsets = tuple((max(0, int(start) - added), max(0, int(end) - added)) for start, end in read["offset_mapping"])
+    return tuple(read["input_ids"]), offsets
+
+
+def continuation_ids(reading: Reading, prompt: Encoding, continuation: str) -> tuple[int, ...]:
+    """A continuation as tokens: see `continuation_tokens`."""
+    return continuation_tokens(reading, prompt, continuation)[0]
 
 
 def output_ids(reading: Reading, output: str) -> tuple[int, ...]:

@@ -172,8 +172,8 @@ def read_weights(model: TextModel, encoding: Encoding, target: Target) -> Tensor
     or all alike. (token,)
     """
     weights = torch.zeros(len(encoding), dtype=model.network.module.dtype, device=model.network.device)
-    if target.position is not None:
-        weights[target.position] = 1
+    if target.places:
+        weights[list(target.places)] = 1
         return weights
     if model.task.two_stacks:  # the decoder's last token
         weights[-1] = 1

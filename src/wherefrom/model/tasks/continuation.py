@@ -35,8 +35,9 @@ class Continuation(NextToken):
     label: str = ""
 
     def positions(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
-        del model, inputs
-        return None
+        """(row, step)"""
+        first = inputs["attention_mask"].sum(-1) - 1 - len(self.tokens)  # the last token of the prompt, of each row
+        return first[:, None] + torch.arange(len(self.tokens), device=first.device)
 
     def first_read(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
         """The last token of the prompt."""
@@ -45,12 +46,10 @@ class Continuation(NextToken):
 
     def logits(self, output: Any, inputs: dict[str, Tensor], positions: Tensor | None) -> Tensor:
         """(row, step * 4)"""
-        del positions
-        device, steps = output.logits.device, len(self.tokens)
-        first = inputs["attention_mask"].sum(-1) - 1 - steps  # the last token of the prompt, of each row
-        rows = torch.arange(len(first), device=device)[:, None]
-        places = first[:, None] + torch.arange(steps, device=device)
-        return kept_logits(output.logits, rows, places, self.tokens, self.versus)
+        del inputs
+        assert positions is not None
+        rows = torch.arange(len(positions), device=positions.device)[:, None]
+        return kept_logits(output.logits, rows, positions, self.tokens, self.versus)
 
     def step_targets(self, labels: tuple[str, ...], first: int) -> list[GeneratedToken]:
         """The target of every step. first: the position that the first one is read at."""
@@ -198,13 +197,18 @@ def kept_logits(
     """
     own = torch.tensor(tokens, device=logits.device)
     other = torch.tensor([a if b is None else b for a, b in zip(tokens, versus, strict=True)], device=logits.device)
-    fixed = logits.detach()[rows, places]  # (row, step, word)
-    total = fixed.logsumexp(-1)
+    read = logits[rows, places]  # (row, step, word)
+    fixed = read.detach()
+    # The logarithm of the sum, with its gradient: that of a mean weighted by the probabilities, which are constants
+    # here, so that rules of relevance meet nothing but a weighted sum.
+    mean = (fixed.softmax(-1) * read).sum(-1)
+    total = fixed.logsumexp(-1) + (mean - mean.detach())
     best = fixed.scatter(-1, own.expand(len(fixed), -1)[..., None], -torch.inf)
     if never:
         best[..., list(never)] = -torch.inf
     best = best.amax(-1)
-    parts = [logits[rows, places, own], logits[rows, places, other], total, best]  # (row, step) each
+    steps = torch.arange(len(tokens), device=logits.device)
+    parts = [read[:, steps, own], read[:, steps, other], total, best]  # (row, step) each
     return torch.stack(parts, -1).flatten(1)
 
 

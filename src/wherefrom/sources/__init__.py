@@ -1,0 +1,1 @@
+"""Which passages made a language model give an answer, and a test of that."""

@@ -1,0 +1,311 @@
+"""An answer, its statements, where each came from, and the test of that."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
+from math import comb, log
+from typing import Any
+
+import numpy as np
+
+from wherefrom.core.arrays import Flags, Numbers
+from wherefrom.core.sources import Division, Grounding, Sources, SourcesVerdict, SourceTest, Statement
+from wherefrom.core.units import Span, sentences
+from wherefrom.errors import BadOption, WrongModel
+from wherefrom.model.chat import ChatMessage
+from wherefrom.model.generating import generate
+from wherefrom.model.reading import continuation_tokens
+from wherefrom.model.tasks.continuation import Continuation
+from wherefrom.model.tasks.next_token import NextToken
+from wherefrom.model.text_model import TextModel
+from wherefrom.registry import check_options, find_method
+from wherefrom.sources.methods import REMOVING, SourceCase, SourceScores, token_scores
+from wherefrom.sources.prompts import BuiltPrompt, Context, Prompt, prompt_of
+from wherefrom.sources.removals import Removals
+
+AUTO = "leave_one_out"
+ANSWER_TOKENS = 64  # are generated at most
+MARGIN = log(2)  # a statement that becomes half as likely without the passages is grounded, unless other text does that
+MOST_TOP = 3  # sources are tested together
+OTHERS = 20  # other choices of sources at most, with which the top ones are compared
+FEW = 4  # sources: with fewer, percentiles mean nothing
+UNRELATED = 5  # texts in place of the passages
+# Sentences about nothing in particular, from which unrelated text is made.
+NEUTRAL = (
+    "The path runs along the hedge and turns left behind the barn.",
+    "Most of the chairs were stacked in the corner before noon.",
+    "A thin layer of snow covered the roofs in the morning.",
+    "Peel the carrots, cut them into slices and let them simmer.",
+    "The bus stops twice an hour and is rarely full.",
+    "Her neighbour keeps bees and sells the honey in autumn.",
+    "They painted the fence green because there was some left over.",
+    "The kettle takes about four minutes to boil.",
+    "In spring the river carries more water than in summer.",
+    "He folded the map, put it away and looked for his keys.",
+    "The shelves are made of pine and need a coat of oil.",
+    "A cat was asleep on the bonnet of the car.",
+)
+
+
+def explain_sources(
+    model: TextModel,
+    question: str | Sequence[ChatMessage] | None = None,
+    context: Context | None = None,
+    answer: str | None = None,
+    *,
+    prompt: str | None = None,
+    context_spans: Sequence[Span] | None = None,
+    by: Division = "sentence",
+    method: str = "auto",
+    statements: Iterable[Span] | None = None,
+    tokens: int = ANSWER_TOKENS,
+    regenerate: bool = True,
+    options: Mapping[str, Any] | None = None,
+) -> Sources:
+    """See `Model.sources`."""
+    started = time.perf_counter()
+    if not isinstance(model.task, NextToken) or isinstance(model.task, Continuation):
+        raise WrongModel(
+            f"Only a causal language model answers from passages; this one was made for {model.task.name}."
+        )
+    name = AUTO if method == "auto" else method
+    chosen = _checked_options(name, options or {})
+    asked, notes = prompt_of(model, question, context, prompt, context_spans, by)
+    whole = asked.build(model, [True] * len(asked.sources))
+    _check_length(model, asked, whole, 1)
+    read = _generated_answer(model, whole, tokens) if answer is None else _given_answer(model, whole, answer)
+    _check_length(model, asked, whole, len(read.tokens))
+    spans = _statement_spans(read.text, statements)
+    removals = Removals(model, asked, read.tokens, whole)
+    case = SourceCase(removals, tuple(read.tokens_of(span) for span in spans))
+    scored = _scores(case, name, chosen)
+    judged = _judged(model, case, scored, name, spans, read.text, regenerate, tokens)
+    return Sources(
+        question=_question_text(question),
+        answer=read.text,
+        generated=answer is None,
+        documents=asked.documents,
+        statements=tuple(judged),
+        prompt=whole.encoding.text,
+        by=by,
+        method=name,
+        params={**scored.params},
+        notes=(*notes, *scored.notes),
+        model=model.name,
+        forwards=removals.count.forwards,
+        backwards=removals.count.backwards,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _checked_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options with their defaults. Raises on an unknown method or option, before anything runs."""
+    return check_options(name, REMOVING[name] if name in REMOVING else find_method(name).function, options)
+
+
+def _scores(case: SourceCase, name: str, options: Mapping[str, Any]) -> SourceScores:
+    return REMOVING[name](case, **options) if name in REMOVING else token_scores(case, name, options)
+
+
+def _check_length(model: TextModel, prompt: Prompt, whole: BuiltPrompt, answer: int) -> None:
+    """Nothing is cut silently: raise where prompt and answer are more than the model reads, and name what is lost."""
+    limit, encoding = model.reading.limit, whole.encoding
+    length = len(encoding) + encoding.cut + answer
+    if limit is None or length <= limit:
+        return
+    room = limit - (length - len(encoding) - encoding.cut)
+    ends = [end for _, end in encoding.offsets[: max(room, 0)]]
+    reached = max(ends, default=0)
+    lost = [number for number, (_, end) in whole.spans.items() if end > reached] or [len(prompt.sources) - 1]
+    first = prompt.sources[lost[0]]
+    place = f"{prompt.documents[first.document].name}, part {first.number + 1}"
+    raise BadOption(
+        f"Prompt and answer have {length} tokens; the model reads {limit}. {len(lost)} of {len(prompt.sources)} sources"
+        f" would be cut, from {place} on: give fewer or shorter passages."
+    )
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer as tokens, and where each is in its text."""
+
+    text: str
+    tokens: tuple[int, ...]
+    offsets: tuple[Span, ...]
+
+    def tokens_of(self, span: Span) -> range:
+        """The tokens of a statement: all that share a character with it."""
+        places = [place for place, (start, end) in enumerate(self.offsets) if start < span[1] and span[0] < end]
+        if not places:
+            raise BadOption(f"No token of the answer belongs to its characters {span[0]} to {span[1]}.")
+        return range(places[0], places[-1] + 1)
+
+
+def _given_answer(model: TextModel, whole: BuiltPrompt, answer: str) -> Answer:
+    if not isinstance(answer, str) or not answer.strip():
+        raise BadOption("The answer is no text, or empty: give some text, or leave it out for what the model answers.")
+    model.reading.check(answer)
+    tokens, offsets = continuation_tokens(model.reading, whole.encoding, answer)
+    return Answer(answer, tokens, offsets)
+
+
+def _generated_answer(model: TextModel, whole: BuiltPrompt, most: int) -> Answer:
+    tokens = generate(model, whole.encoding, most)
+    ends = list(accumulate((len(model.reading.decode(tokens[:count])) for count in range(len(tokens) + 1)), max))
+    return Answer(model.reading.decode(tokens), tokens, tuple(pairwise(ends)))
+
+
+def _statement_spans(answer: str, chosen: Iterable[Span] | None) -> list[Span]:
+    if chosen is None:
+        return sentences(answer) or [(0, len(answer))]
+    spans = []
+    for span in chosen:
+        try:
+            start, end = (int(edge) for edge in span)
+        except (TypeError, ValueError) as error:
+            raise BadOption(f"A statement is (start, end) in characters of the answer, not {span!r}.") from error
+        if not 0 <= start < end <= len(answer):
+            raise BadOption(f"The statement {start}:{end} lies outside of an answer of {len(answer)} characters.")
+        spans.append((start, end))
+    if not spans:
+        raise BadOption("There is no statement: statements= is empty.")
+    return spans
+
+
+def _judged(
+    model: TextModel,
+    case: SourceCase,
+    scored: SourceScores,
+    method: str,
+    spans: Sequence[Span],
+    answer: str,
+    regenerate: bool,
+    tokens: int,
+) -> list[Statement]:
+    """The statements with their scores, grounding and test."""
+    count, removals = case.count, case.removals
+    tops = [_top(scores) for scores in scored.scores]
+    choices = [_alternatives(count, top) for top in tops]
+    nothing = np.ones((1, count), dtype=bool)
+    removed = [nothing]
+    for top, others in zip(tops, choices, strict=True):
+        chosen = np.zeros((1, count), dtype=bool)
+        chosen[0, list(top)] = True
+        removed += [chosen, ~chosen, others]
+    drops = case.drops(np.concatenate(removed))  # (choice, statement)
+    whole, unrelated = case.whole(), _unrelated_drops(model, case)
+    single = _single_drops(case) if method == "leave_one_out" else None
+    judged, place = [], 1
+    for number, (top, others, (start, end)) in enumerate(zip(tops, choices, spans, strict=True)):
+        column = drops[place : place + 2 + len(others), number]
+        place += 2 + len(others)
+        margin = max(MARGIN, float(np.quantile(unrelated[:, number], 0.95)))
+        sources = tuple(
+            replace(
+                source,
+                score=float(scored.scores[number, position]),
+                drop=None if single is None else float(single[position, number]),
+            )
+            for position, source in enumerate(removals.prompt.sources)
+        )
+        test = None
+        if top:
+            written = _answer_without(model, removals.prompt, top, tokens) if regenerate else None
+            test = SourceTest(
+                sources=top,
+                drop=float(column[0]),
+                others=tuple(column[2:].tolist()),
+                kept_only=float(column[1]),
+                verdict=_verdict(float(column[0]), column[2:], count),
+                answer=written,
+            )
+        judged.append(
+            Statement(
+                text=answer[start:end],
+                start=start,
+                end=end,
+                log_probability=float(whole[number]),
+                tokens=len(case.statements[number]),
+                sources=sources,
+                grounding=Grounding(float(drops[0, number]), margin, tuple(unrelated[:, number].tolist())),
+                test=test,
+            )
+        )
+    return judged
+
+
+def _top(scores: Numbers) -> tuple[int, ...]:
+    """The fewest sources with half of the positive score, at most three; the highest first."""
+    positive = np.maximum(scores, 0)
+    order = np.argsort(-positive, kind="stable")
+    reached = np.cumsum(positive[order])
+    if not len(reached) or reached[-1] <= 0:
+        return ()
+    most = int(np.searchsorted(reached, reached[-1] / 2 * (1 - 1e-9))) + 1
+    return tuple(int(place) for place in order[: min(most, MOST_TOP)])
+
+
+def _alternatives(count: int, top: Sequence[int]) -> Flags:
+    """Other choices of as many sources, without the top ones: all if there are at most 20, else 20 at random.
+    (choice, source) bool
+    """
+    others = [place for place in range(count) if place not in top]
+    size = min(len(top), len(others))
+    if not size:
+        return np.zeros((0, count), dtype=bool)
+    generator, chosen = np.random.default_rng(0), dict[tuple[int, ...], None]()
+    wanted = min(OTHERS, comb(len(others), size))
+    while len(chosen) < wanted:
+        drawn = generator.choice(others, size, replace=False)
+        chosen[tuple(sorted(int(place) for place in drawn))] = None
+    masks = np.zeros((len(chosen), count), dtype=bool)
+    for row, places in zip(masks, sorted(chosen), strict=True):
+        row[list(places)] = True
+    return masks
+
+
+def _verdict(drop: float, others: Numbers, count: int) -> SourcesVerdict:
+    """How the drop compares with those of other choices. With few sources it must be above every single one."""
+    if drop <= 0:
+        return "not supported"
+    share = float((others < drop).mean()) if len(others) else 1.0
+    if count < FEW:
+        return "supported" if share == 1.0 else "not supported"
+    return "supported" if share > 0.95 else "weak" if share > 0.8 else "not supported"
+
+
+def _single_drops(case: SourceCase) -> Numbers:
+    return case.drops(np.eye(case.count, dtype=bool))  # (source, statement)
+
+
+def _unrelated_drops(model: TextModel, case: SourceCase) -> Numbers:
+    """What each statement loses when as much unrelated text is removed. (text, statement)"""
+    prompt, removals = case.removals.prompt, case.removals
+    length = sum(len(document.text) for document in prompt.documents)
+    generator, built = np.random.default_rng(0), []
+    for _ in range(UNRELATED):
+        words: list[str] = []
+        while sum(map(len, words)) < length:
+            words += [NEUTRAL[place] for place in generator.permutation(len(NEUTRAL))]
+        text = " ".join(words)
+        cut = next((end for _, end in sentences(text) if end >= length), len(text))
+        built.append(prompt.build_unrelated(model, text[:cut]).encoding)
+    nothing = case.log_probabilities(np.zeros((1, case.count), dtype=bool))[0]
+    tokens = np.stack(removals.of_prompts(built))
+    found = np.stack([tokens[:, part.start : part.stop].sum(1) for part in case.statements], 1)
+    drops: Numbers = found - nothing
+    return drops
+
+
+def _answer_without(model: TextModel, prompt: Prompt, removed: Sequence[int], tokens: int) -> str:
+    kept = [place not in removed for place in range(len(prompt.sources))]
+    return model.reading.decode(generate(model, prompt.build(model, kept).encoding, tokens))
+
+
+def _question_text(question: str | Sequence[ChatMessage] | None) -> str:
+    if question is None or isinstance(question, str):
+        return (question or "").strip()
+    return str(question[-1]["content"]).strip()

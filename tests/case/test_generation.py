@@ -176,11 +176,12 @@ def test_a_chat_goes_through_the_template() -> None:
 def test_a_call_of_a_tool_and_parts_of_text_are_read() -> None:
     """The call says nothing, so that all of it is the template's; parts are joined."""
     parts = [{"type": "text", "text": "a dull"}, {"type": "text", "text": "plot"}]
+    many: Any = np.int64(2)
     messages: list[dict[str, Any]] = [
         {"role": "user", "content": parts},
         {"role": "a", "content": None, "tool_calls": []},
     ]
-    found = chat_model().generate_and_explain(messages, "saliency", tokens=int(np.int64(2)))
+    found = chat_model().generate_and_explain(messages, "saliency", tokens=many)
     assert [(role, found.text[start:end]) for role, start, end in found.turns] == [("user", "a dull\nplot")]
     said = [token for token, part in zip(found.tokens, found.segment, strict=True) if part >= 0]
     assert said == ["a", "dull", "plot"]

@@ -20,7 +20,7 @@ _CHAT = "A prompt is a str, or a list of messages, each with a role and a conten
 
 
 @dataclass(frozen=True)
-class Message:
+class CheckedMessage:
     role: str
     content: str | None  # with its parts joined
     fields: Mapping[str, Any]  # all that the template reads
@@ -65,7 +65,7 @@ def _listed(messages: object) -> list[object]:
     return found
 
 
-def _message(message: object) -> Message:
+def _message(message: object) -> CheckedMessage:
     if not isinstance(message, Mapping):
         raise BadOption(f"{_CHAT}one of the messages is {type(message).__name__}.")
     fields = {str(key): value for key, value in message.items()}
@@ -78,7 +78,7 @@ def _message(message: object) -> Message:
         raise BadOption(
             f"The content of a message is text, a list of text parts, or None, not {type(content).__name__}."
         )
-    return Message(role, content, fields)
+    return CheckedMessage(role, content, fields)
 
 
 def _part(part: object) -> str:
@@ -90,7 +90,7 @@ def _part(part: object) -> str:
 
 
 def _located(
-    tokenizer: PreTrainedTokenizerBase, chat: Sequence[Message], *, in_parts: bool
+    tokenizer: PreTrainedTokenizerBase, chat: Sequence[CheckedMessage], *, in_parts: bool
 ) -> tuple[str, tuple[Turn, ...]]:
     """What is said may be found in the template, too, as "user" is in most of them. So the chat is rendered a second
     time, with a mark in place of everything that is said: what is around the marks is the template's own.
@@ -111,7 +111,7 @@ def _located(
     return text, tuple((one.role, *span) for one, span in zip(speakers, spans, strict=True))
 
 
-def _between(text: str, pieces: Sequence[str], said: Sequence[Message]) -> list[Span] | None:
+def _between(text: str, pieces: Sequence[str], said: Sequence[CheckedMessage]) -> list[Span] | None:
     """Where everything that is said is, if these pieces of the template, and spaces, are all that is around it."""
     if not text.startswith(pieces[0]):
         return None
@@ -128,7 +128,7 @@ def _between(text: str, pieces: Sequence[str], said: Sequence[Message]) -> list[
     return spans if reached == len(text) else None
 
 
-def _places(text: str, reached: int, message: Message) -> Iterator[tuple[int, int, Iterable[int]]]:
+def _places(text: str, reached: int, message: CheckedMessage) -> Iterator[tuple[int, int, Iterable[int]]]:
     """Where a message may be written: as it is, with more or fewer spaces around it, or as JSON, as results of tools
     are. Its first character, its end, and where the template may continue.
     """
@@ -148,7 +148,7 @@ def _behind_spaces(text: str, place: int) -> int:
     return next((later for later in range(place, len(text)) if not text[later].isspace()), len(text))
 
 
-def _unique(text: str, said: Sequence[Message]) -> list[Span]:
+def _unique(text: str, said: Sequence[CheckedMessage]) -> list[Span]:
     """Where the template writes something else around other messages: what is said must be found once."""
     spans, reached = list[Span](), 0
     for message in said:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor
@@ -96,9 +96,13 @@ class Continuation(NextToken):
 class ContinuationByPrefix(Continuation):
     """The same for a model that is not causal: each token is predicted in a row of its own, which ends before it."""
 
-    several_rows: ClassVar[str | None] = (
+    several_rows = (
         "the model is not causal, so that each token of the continuation is predicted from a row that ends before it"
     )
+
+    def positions(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
+        del model, inputs
+        return None
 
     def first_read(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
         del model, inputs

@@ -20,10 +20,11 @@ DISTRIBUTION = {
     "huggingface_hub": "huggingface-hub",
     "sklearn": "scikit-learn",
 }  # where the name that is imported is not the one that is installed
-# Parts of a page whose entry has asked for matplotlib already (report.benchmark.check_extra),
-# and parts of the server, which starts with explorer.serve.check_extra.
+# Parts of a page whose entry has asked for matplotlib already (report.benchmark.check_extra), a picture that calls
+# `new_figure` first, which asks for it, and parts of the server, which starts with explorer.serve.check_extra.
 BEHIND_A_CHECK = {
     "wherefrom.report.figure": "matplotlib",
+    "wherefrom.report.head_map": "matplotlib",
     "wherefrom.explorer.app": "fastapi",
     "wherefrom.explorer.routes": "fastapi",
     "wherefrom.explorer.questions": "pydantic",

@@ -113,8 +113,11 @@ def combination_scores(tables: Mapping[str, Mapping[str, Any]], path: FilePath, 
 
 
 def for_and_against() -> Colormap:
-    """The colours of signed scores: orange against, blue for. Call `new_figure` first, which checks the extra."""
-    from matplotlib.colors import LinearSegmentedColormap
+    """The colours of signed scores: orange against, blue for."""
+    try:
+        from matplotlib.colors import LinearSegmentedColormap
+    except ModuleNotFoundError as error:
+        raise MissingExtra("Drawing a picture", "report") from error
 
     ends = [tuple(part / 255 for part in LIGHT[side]) for side in ("against", "ground", "for")]
     return LinearSegmentedColormap.from_list("against and for", ends)

@@ -14,7 +14,6 @@ from transformers import PreTrainedModel
 import wherefrom
 from wherefrom.api import Model
 from wherefrom.case.asking import Asker
-from wherefrom.errors import WherefromError
 from wherefrom.model.generating import generate
 from wherefrom.model.lengths import Lengths, ModuleState
 
@@ -122,12 +121,18 @@ def test_no_prefix_is_shared_across_the_limit(tokens: int, fill: str) -> None:
         assert_close(logits, query.logits[0], tolerance=ROOM)
 
 
-def test_continuation_across_the_limit_is_refused() -> None:
+@pytest.mark.parametrize("tokens", [5, LIMIT - 1, LIMIT, LIMIT + 1])
+@pytest.mark.parametrize("method", ["occlusion", "attcat"])
+def test_continuation_across_the_limit(tokens: int, method: str) -> None:
+    """Each token is predicted with the angles of what is before it."""
     model = Model(make_model("phi3", task="causal_lm", dtype=torch.float64, **LONGROPE))
-    with pytest.raises(WherefromError, match=f"above {LIMIT} tokens. Explain one token at a time"):
-        model.generate_and_explain(text_of(LIMIT - 1), "occlusion", continuation="good film")
-    for tokens in (5, LIMIT + 1):
-        model.generate_and_explain(text_of(tokens), "occlusion", continuation="good film")
+    generation = model.generate_and_explain(text_of(tokens), method, continuation="good film bad")
+    ids = list(model.text_model.encode(text_of(tokens)).input_ids)
+    for token, probability in zip(generation.token_ids, generation.probabilities, strict=True):
+        with torch.no_grad():
+            expected = model.text_model.network.module(torch.tensor([ids])).logits[0, -1].softmax(-1)[token]
+        assert_close(probability, expected, tolerance=ROOM)
+        ids.append(token)
 
 
 def test_generation_across_the_limit() -> None:

@@ -139,17 +139,8 @@ def _continuation(model: TextModel, prompt: int, length: int) -> type[Continuati
     """How a continuation is read: at once by a causal model, else a prefix at a time. Numbers of tokens, without and
     with the continuation.
     """
-    alike = model.network.facts.lengths.alike(prompt, length)
-    if model.causal and alike:
-        return Continuation
-    if alike and model.network.facts.takes_batches:
-        return ContinuationByPrefix
-    limit = model.network.facts.lengths.limit
-    reason = "padding changes its answers" if alike else f"it computes differently above {limit} tokens"
-    raise WrongModel(
-        f"{model.name} cannot read a continuation of several tokens: each would need a pass over what is before it, and"
-        f" {reason}. Explain one token at a time: explain(text, target=token)."
-    )
+    at_once = model.causal and model.network.facts.lengths.alike(prompt, length)
+    return Continuation if at_once else ContinuationByPrefix
 
 
 def _label(model: TextModel, tokens: Sequence[int], versus: Sequence[int | None]) -> str:

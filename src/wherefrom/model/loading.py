@@ -27,6 +27,7 @@ from transformers.utils.hub import cached_file
 
 from wherefrom.errors import BadOption, UnknownName, WherefromError, WrongModel
 from wherefrom.model.device import DeviceSpec, device_named, move
+from wherefrom.model.network import inputs_of
 from wherefrom.model.sentence_encoder import (
     is_sentence_encoder,
     parts_of_encoder,
@@ -118,7 +119,22 @@ def _chosen_pooling(task: Task, pooling: str | None) -> Task:
 def _pooled(model: TextModel, pooling: str | None) -> TextModel:
     if pooling is not None and not isinstance(model.task, EmbeddingSimilarity):
         raise BadOption(f"pooling is how texts become embeddings; {model.name} is made for {model.task.name}.")
+    if isinstance(model.task, EmbeddingSimilarity) and model.network.module.config.is_encoder_decoder:
+        _check_reads_alone(model)
     return model
+
+
+def _check_reads_alone(model: TextModel) -> None:
+    """Raise where a model with an encoder and a decoder reads no text without an output beside it."""
+    try:
+        with torch.no_grad():
+            model.run(inputs_of(model.network, [model.encode(model.task.sample, model.task.sample_pair)]))
+    except ValueError as error:
+        kind = type(model.network.module).__name__
+        raise WrongModel(
+            f"{model.name} is a {kind}, whose decoder reads an output beside the text, so that a text alone has no"
+            f" embedding. Load its encoder only: {kind.removesuffix('Model')}EncoderModel.from_pretrained(NAME)"
+        ) from error
 
 
 def _dtype(asked: DtypeSpec | None) -> torch.dtype | None:

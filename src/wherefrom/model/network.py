@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import SimpleNamespace
 from typing import Any, Protocol
 
 import torch
@@ -122,6 +123,8 @@ class ModuleNetwork:
         cache: DynamicCache | None = None,
     ) -> tuple[Any, Tensor | None]:
         check_mode(self.module)
+        if cache is None and positions is None and (lengths := self._lengths_apart(call)):
+            return self._run_apart(call, lengths), None
         arguments, facts = dict(call.arguments), self.facts
         if cache is not None:
             mask = arguments["attention_mask"]
@@ -145,6 +148,36 @@ class ModuleNetwork:
             order = torch.arange(output.logits.shape[1], device=positions.device)
             positions = torch.zeros_like(positions) if positions.ndim == 1 else order.expand_as(positions)
         return output, positions
+
+    def _lengths_apart(self, call: NetworkCall) -> list[int]:
+        """The lengths of rows that may not be padded to one, which a task made of a single text; else nothing."""
+        mask = call.arguments.get("attention_mask")
+        if self.facts.takes_batches and self.facts.lengths.limit is None:
+            return []
+        if mask is None or mask.ndim != 2 or len(mask) == 1 or len(call.lookups) > 1:
+            return []
+        lengths: list[int] = mask.sum(-1).clamp(min=1).tolist()  # nothing is left of a text: one masked token
+        alike = (length == max(lengths) or self.facts.lengths.alike(length, max(lengths)) for length in lengths)
+        if len(set(lengths)) == 1 or (self.facts.takes_batches and all(alike)):
+            return []
+        return lengths
+
+    def _run_apart(self, call: NetworkCall, lengths: Sequence[int]) -> Any:
+        """Each row in a pass of its own; answers at its positions are filled up with zeros, which nobody reads."""
+        outputs = []
+        for row, length in enumerate(lengths):
+            own = {name: tensor[row : row + 1, :length] for name, tensor in call.arguments.items()}
+            lookups = tuple(
+                (ids[row : row + 1, :length], None if vectors is None else vectors[row : row + 1, :length])
+                for ids, vectors in call.lookups
+            )
+            outputs.append(self.run(NetworkCall(own, lookups), None)[0])
+        name = "logits" if hasattr(outputs[0], "logits") else "last_hidden_state"
+        parts = [output[0] if isinstance(output, tuple) else getattr(output, name) for output in outputs]
+        if parts[0].ndim == 3:
+            longest = max(lengths)
+            parts = [nn.functional.pad(part, (0, 0, 0, longest - part.shape[1])) for part in parts]
+        return SimpleNamespace(**{name: torch.cat(parts)})
 
     @cached_property
     def last_block(self) -> Block | None:

@@ -94,11 +94,11 @@ class Continuation(NextToken):
 
 @dataclass(frozen=True)
 class ContinuationByPrefix(Continuation):
-    """The same for a model that is not causal: each token is predicted in a row of its own, which ends before it."""
+    """The same for a model that is not causal, or that computes differently by length: each token is predicted in a row
+    of its own, which ends before it.
+    """
 
-    several_rows = (
-        "the model is not causal, so that each token of the continuation is predicted from a row that ends before it"
-    )
+    several_rows = "each token of the continuation is predicted from a row that ends before it"
 
     def positions(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
         del model, inputs

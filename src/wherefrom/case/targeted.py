@@ -13,11 +13,12 @@ from torch import Tensor
 
 from wherefrom.case.kinds import BACKWARD
 from wherefrom.case.memory import clear_when_memory_ends
+from wherefrom.core.names import join_names
 from wherefrom.core.target import Target
 from wherefrom.errors import NotSeen
 from wherefrom.model.recording import AT_ONCE, Attention, AttentionCall
 from wherefrom.model.relevance.propagation import Operation, Propagation
-from wherefrom.registry import Reads
+from wherefrom.registry import Reads, methods_reading
 
 if TYPE_CHECKING:
     from wherefrom.case.passes import Passes
@@ -215,4 +216,12 @@ class TargetedPasses:
         self.passes.count.backwards += len(self.targets)
         score = torch.stack([target.score(logits[i : i + 1])[0] for i, target in enumerate(self.targets)]).sum()
         with clear_when_memory_ends(max(map(len, self.passes.encodings))):
-            return torch.autograd.grad(score, leaves, retain_graph=True, allow_unused=may_be_nothing)
+            try:
+                return torch.autograd.grad(score, leaves, retain_graph=True, allow_unused=may_be_nothing)
+            except RuntimeError as error:
+                if "modified by an inplace operation" not in str(error):
+                    raise
+                raise NotSeen(
+                    "This model overwrites what its gradient needs (an operation in place), so that it has none for"
+                    f" this text. Take a method that only queries it: {join_names(methods_reading('answers'), 'or')}."
+                ) from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from hashlib import blake2b
 
 import torch
 from torch import Tensor
@@ -62,8 +63,7 @@ class CachingAsker(Asker):
         self.cache = cache
 
     def _logits(self, rows: Sequence[InputRow], prefix: Prefix | None = None) -> Tensor:
-        # A model bound to an output answers otherwise.
-        keys = [(self.model.task.bound, row.key(self.model.hiding.marks)) for row in rows]
+        keys = [self._key(row) for row in rows]
         known = [self.cache.get(key) for key in keys]
         missing = [place for place, answer in enumerate(known) if answer is None]
         if missing:
@@ -79,3 +79,10 @@ class CachingAsker(Asker):
         for padded, logits in zip(whole, answers, strict=True):
             padded[:, : logits.shape[-1]] = logits
         return whole
+
+    def _key(self, row: InputRow) -> bytes:
+        """A digest of what the logits of a row depend on, among it the output that a model is bound to. The numbers
+        themselves would take more memory than the logits, and than what is counted for them.
+        """
+        numbers = repr((self.model.task.bound, row.key(self.model.hiding.marks)))
+        return blake2b(numbers.encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI, Request
-from fastapi.exceptions import HTTPException, RequestValidationError
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response, StreamingResponse
+from starlette.exceptions import HTTPException
 
 from wherefrom.errors import BadFile, WherefromError
 from wherefrom.explorer.guard import Guard
@@ -69,9 +70,13 @@ def not_understood(place: Sequence[object], why: str) -> str:
     return f"The request was not understood: {where}: {why}."
 
 
-def problem(error: BaseException) -> JSONResponse:
-    status, why = error_of(error)
-    return JSONResponse({"error": why}, status)
+def refusal(status: int, why: str) -> Response:
+    """The one form of errors. In ASCII, because what is quoted of a request may be no text."""
+    return Response(json.dumps({"error": why}), status, media_type="application/json")
+
+
+def problem(error: BaseException) -> Response:
+    return refusal(*error_of(error))
 
 
 async def answered(service: ModelService, prepare: Prepare) -> JSONResponse:
@@ -123,28 +128,30 @@ def make_app(shelf: Shelf, *, hosts: list[str] | None, token: str | None) -> Gua
         yield
         await asyncio.to_thread(shelf.close)
 
-    app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
+    app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
 
     @app.exception_handler(WherefromError)
-    async def _mistake(_: Request, error: WherefromError) -> JSONResponse:
+    async def _mistake(_: Request, error: WherefromError) -> Response:
         return problem(error)
 
     @app.exception_handler(RequestValidationError)
-    async def _not_understood(_: Request, error: RequestValidationError) -> JSONResponse:
+    async def _not_understood(_: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
-        return JSONResponse({"error": not_understood(first["loc"], first["msg"])}, 422)
+        return refusal(422, not_understood(first["loc"], first["msg"]))
 
     @app.exception_handler(ValidationError)
-    async def _not_valid(_: Request, error: ValidationError) -> JSONResponse:
+    async def _not_valid(_: Request, error: ValidationError) -> Response:
         first = error.errors()[0]
-        return JSONResponse({"error": not_understood(first["loc"], first["msg"])}, 422)
+        return refusal(422, not_understood(first["loc"], first["msg"]))
 
     @app.exception_handler(HTTPException)
-    async def _refused(_: Request, error: HTTPException) -> JSONResponse:
-        return JSONResponse({"error": str(error.detail)}, error.status_code)
+    async def _refused(_: Request, error: HTTPException) -> Response:
+        return refusal(
+            error.status_code, "There is nothing at this address." if error.status_code == 404 else str(error.detail)
+        )
 
     @app.exception_handler(Exception)
-    async def _bug(_: Request, error: Exception) -> JSONResponse:
+    async def _bug(_: Request, error: Exception) -> Response:
         return problem(error)
 
     @app.get("/")
@@ -163,13 +170,13 @@ def make_app(shelf: Shelf, *, hosts: list[str] | None, token: str | None) -> Gua
     async def _static(request: Request, name: str) -> Response:
         return _file(request, name)
 
-    return Guard(app, hosts, token, shelf.limits.body)
+    return Guard(app, hosts, token, shelf.limits.body, shelf.limits.patience)
 
 
 def _file(request: Request, name: str) -> Response:
     file = page_files().get(name)
     if file is None:
-        return JSONResponse({"error": "There is nothing at this address."}, 404)
+        raise HTTPException(404)
     headers = {"etag": file.tag, "cache-control": "no-cache"}
     if request.headers.get("if-none-match") == file.tag:
         return Response(status_code=304, headers=headers)

@@ -2,11 +2,12 @@
 
 A page of another site in the same browser can send requests to 127.0.0.1, and by rebinding a name even read answers. So
 the Host must be one of ours, the Origin (where there is one) must be that Host, and with a token every request for data
-must carry it. The size of a body is counted while it arrives.
+must carry it. A body is read here, as far as it may be long and may take time, before the application sees the request.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
 import time
@@ -30,8 +31,12 @@ HEADERS = {
 }
 
 
-class BodyTooLarge(Exception):
-    """The request is larger than allowed."""
+class _Refused(Exception):
+    """A request that the application must not see: the status and the reason."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status, self.why = status, why
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,7 @@ class Guard:
     hosts: Sequence[str] | None  # as a browser writes them; None where the token alone decides
     token: str | None
     most_bytes: int
+    patience: float  # seconds in which a body must have arrived
 
     async def __call__(self, scope: Message, receive: Receive, send: SendMessage) -> None:
         if scope["type"] == "lifespan":
@@ -49,70 +55,89 @@ class Guard:
             return
         if scope["type"] != "http":
             return
-        started, arrived = False, time.perf_counter()
+        arrived = time.perf_counter()
 
         async def sending(message: Message) -> None:
-            nonlocal started
             if message["type"] == "http.response.start":
-                started = True
                 security = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
                 took = f"server;dur={1000 * (time.perf_counter() - arrived):.1f}"  # milliseconds, for whoever measures
                 timing = (b"server-timing", took.encode())
                 message = {**message, "headers": [*message.get("headers", []), *security, timing]}
             await send(message)
 
-        refused = self._refused(scope)
-        if refused is not None:
-            await _answer(sending, *refused)
-            return
         try:
-            await self.app(scope, self._counted(receive), sending)
-        except BodyTooLarge:
-            if not started:
-                await _answer(sending, 413, f"A request may have {self.most_bytes:,} bytes.")
+            self._check(scope)
+            body = await asyncio.wait_for(self._body(receive), self.patience) if scope["method"] == "POST" else b""
+        except _Refused as refused:
+            await _answer(sending, refused.status, refused.why)
+        except TimeoutError:
+            await _answer(sending, 408, f"The rest of the request did not arrive within {self.patience:g} seconds.")
+        else:
+            if body is not None:
+                await self.app(scope, _replayed(body, receive), sending)
 
-    def _refused(self, scope: Message) -> tuple[int, str] | None:
-        """The status and the reason; None for what may pass."""
+    async def _body(self, receive: Receive) -> bytes | None:
+        """All of the body; None where whoever sent it has left."""
+        parts, size = list[bytes](), 0
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return None
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if size > self.most_bytes:
+                raise self._too_large()
+            if not message.get("more_body", False):
+                return b"".join(parts)
+
+    def _too_large(self) -> _Refused:
+        return _Refused(413, f"A request may have {self.most_bytes:,} bytes.")
+
+    def _check(self, scope: Message) -> None:
+        """Raise on what must not pass."""
         headers: dict[str, list[str]] = {}
         for name, value in scope["headers"]:
             headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
         host = headers.get("host", [])
         if len(host) != 1 or (self.hosts is not None and host[0].lower() not in self.hosts):
-            return 403, "This server is asked by another name than its own. Open the address that it printed."
+            raise _Refused(403, "This server is asked by another name than its own. Open the address that it printed.")
         origin = headers.get("origin", [])
         if origin and (len(origin) != 1 or origin[0].lower() not in (f"http://{host[0].lower()}",)):
-            return 403, "This request comes from a page of another site."
+            raise _Refused(403, "This request comes from a page of another site.")
         if headers.get("sec-fetch-site", ["none"])[0] not in ("same-origin", "none"):
-            return 403, "This request comes from a page of another site."
+            raise _Refused(403, "This request comes from a page of another site.")
         path = str(scope["path"])
         if scope["method"] == "POST":
             if not headers.get("content-type", [""])[0].startswith("application/json"):
-                return 415, "A request is JSON."
+                raise _Refused(415, "A request is JSON.")
             length = headers.get("content-length", ["0"])[0]
-            if not length.isdigit() or int(length) > self.most_bytes:
-                return 413, f"A request may have {self.most_bytes:,} bytes."
+            if not length.isdecimal() or len(length) > 15 or int(length) > self.most_bytes:
+                raise self._too_large()
         if self.token is not None and path.startswith("/api/"):
             token = headers.get("x-wherefrom-token", [""])[0]
             if not hmac.compare_digest(token.encode(), self.token.encode()):
-                return 401, "The address lacks the token, or has another. Open the address that the server printed."
-        return None
+                raise _Refused(
+                    401, "The address lacks the token, or has another. Open the address that the server printed."
+                )
 
-    def _counted(self, receive: Receive) -> Receive:
-        received = 0
 
-        async def counting() -> Message:
-            nonlocal received
-            message = await receive()
-            received += len(message.get("body", b""))
-            if received > self.most_bytes:
-                raise BodyTooLarge
-            return message
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """Gives a body that was read already, then what is received after it: that the reader has left."""
+    given = False
 
-        return counting
+    async def next_message() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return next_message
 
 
 async def _answer(send: SendMessage, status: int, why: str) -> None:
     body = json.dumps({"error": why}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    headers += [(b"connection", b"close")]  # what is left of the request is not read
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -16,7 +16,7 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import Target, joint_probability
 from wherefrom.errors import BadOption, NotSeen, WherefromError
 from wherefrom.explorer.answers import CachingAsker
-from wherefrom.explorer.limits import TooMuch
+from wherefrom.explorer.limits import Limits, TooMuch
 from wherefrom.explorer.questions import HeadsQuestion, HidingQuestion, TextQuestion
 from wherefrom.explorer.service import Finish, ModelService, PlainData, Prepare
 from wherefrom.explorer.sheet import PageUnits, text_data, tokens_at
@@ -131,20 +131,25 @@ def _whole(asker: CachingAsker, encoding: Encoding) -> PendingAnswers:
     return asker.note(encoding, np.ones((1, len(encoding)), dtype=np.bool_), "delete")
 
 
+def check_places(units: PageUnits, question: HidingQuestion, limits: Limits) -> None:
+    """Raise where a question names too many stretches of a text, or some that it does not have."""
+    if len(question.hidden) + len(question.replaced) > limits.hidden:
+        raise TooMuch(f"At most {limits.hidden:,} words can be hidden or replaced.")
+    count = len(units.groups)
+    for place in (*question.hidden, *question.replaced):
+        if place >= count:
+            raise BadOption(f"The text has {count} {question.level}s; there is no number {place + 1}.")
+
+
 def _changed(
     service: ModelService, subject: Subject, units: PageUnits, question: HidingQuestion
 ) -> tuple[Encoding, list[int]]:
     """The text with its replacements, and which of its tokens are hidden."""
-    count, limits = len(units.groups), service.limits
-    if len(question.hidden) + len(question.replaced) > limits.hidden:
-        raise TooMuch(f"At most {limits.hidden:,} words can be hidden or replaced.")
-    for place in (*question.hidden, *question.replaced):
-        if place >= count:
-            raise BadOption(f"The text has {count} {question.level}s; there is no number {place + 1}.")
+    check_places(units, question, service.limits)
     if not question.replaced:
         return units.encoding, units.tokens(question.hidden)
     texts, spans = units.replaced(question.replaced)
-    limits.check_text(*texts)
+    service.limits.check_text(*texts)
     changed = subject.extended(service.encode(texts[0], texts[1] if len(texts) > 1 else None))
     return changed, tokens_at(changed, [span for place in question.hidden if (span := spans[place]) is not None])
 

@@ -18,6 +18,7 @@ class TooBusy(WherefromError):
 @dataclass(frozen=True)
 class Limits:
     body: int = 262_144  # bytes of a request
+    patience: float = 20.0  # seconds in which a request must have arrived
     characters: int = 10_000  # of a text, and of its pair
     methods: int = 12  # explained by one request
     hidden: int = 2_000  # units or replaced words named in one request

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from json import JSONDecodeError
 from typing import TYPE_CHECKING
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 
 from wherefrom.errors import BadOption
-from wherefrom.explorer.app import answered, streamed
+from wherefrom.explorer.app import answered, refusal, streamed
 from wherefrom.explorer.loading import Shelf
 from wherefrom.explorer.questions import (
     CodeQuestion,
@@ -20,6 +19,7 @@ from wherefrom.explorer.questions import (
     HeadsQuestion,
     HidingQuestion,
     TextQuestion,
+    ValidationError,
 )
 
 if TYPE_CHECKING:
@@ -45,8 +45,10 @@ def add_routes(app: FastAPI, shelf: Shelf) -> None:
     async def _hide(request: Request) -> Response:
         try:  # without FastAPI's validation, which takes longer than a click may
             question = HidingQuestion.model_validate(json.loads(await request.body()))
-        except JSONDecodeError as error:
-            raise BadOption(f"The request is no JSON: {error}.") from error
+        except ValidationError:
+            raise
+        except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, thousands of digits or of brackets
+            raise BadOption("The request is no JSON that can be read.") from error
         service = service_for(question)
         from wherefrom.explorer.hiding import hiding
 
@@ -81,8 +83,11 @@ def add_routes(app: FastAPI, shelf: Shelf) -> None:
     async def _code(question: CodeQuestion) -> Response:
         service = service_for(question)
         from wherefrom.explorer.code import as_command, as_python
+        from wherefrom.explorer.hiding import check_places
+        from wherefrom.explorer.sheet import PageUnits
 
         encoding, name = service.encode(question.text, question.pair), shelf.models[question.model].source
+        check_places(PageUnits(encoding, question.level), question, limits)
         source = name if isinstance(name, str) else "MODEL"
         loading = service.model.task.loading
         return JSONResponse(
@@ -116,5 +121,5 @@ def add_routes(app: FastAPI, shelf: Shelf) -> None:
     @app.get("/api/runs/{number}")
     async def _run(number: int) -> Response:
         if not 0 <= number < len(shelf.runs):
-            return JSONResponse({"error": f"There is no run {number + 1}."}, 404)
+            return refusal(404, f"There is no run {number + 1}.")
         return JSONResponse(shelf.runs[number].data)

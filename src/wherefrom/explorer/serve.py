@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import socket
 import threading
@@ -61,6 +62,42 @@ def listening(host: str, port: int | None) -> socket.socket:
     )
 
 
+def closing_unfinished(patience: float) -> type[Any]:
+    """uvicorn's protocol, which ends a connection whose request does not come to its end: it would be kept for ever.
+    That of a body is the guard's matter, because a body has an answer.
+    """
+    from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+    class ClosingUnfinished(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
+        _waits: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._wait()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self.cycle is None or self.cycle.response_complete:
+                self._wait()
+            else:
+                self._stop_waiting()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._stop_waiting()
+            super().connection_lost(exc)
+
+        def _wait(self) -> None:
+            if self._waits is None:
+                self._waits = self.loop.call_later(patience, self.transport.close)
+
+        def _stop_waiting(self) -> None:
+            if self._waits is not None:
+                self._waits.cancel()
+                self._waits = None
+
+    return ClosingUnfinished
+
+
 class ExplorerServer:
     """The explorer at an address of this machine.
 
@@ -99,6 +136,7 @@ class ExplorerServer:
         self.server = uvicorn.Server(
             uvicorn.Config(
                 app,
+                http=closing_unfinished(self.shelf.limits.patience),
                 log_level="warning",
                 access_log=False,
                 server_header=False,

@@ -16,6 +16,7 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.explorer.answers import AnswerCache, CachingAsker
 from wherefrom.explorer.limits import Limits, TooBusy
 from wherefrom.explorer.turns import BATCH_TOKENS, Stopped, TurnTakingNetwork
+from wherefrom.model.device import trim_heap
 from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
 
@@ -27,6 +28,7 @@ Send = Callable[[PlainData | BaseException | None], None]  # a result, an error,
 AT_ONCE = 32  # clicks that are answered by one run of the asker
 GATHERING = 0.004  # seconds that a click waits for others, where there were others just before
 TEXTS = 256  # whose encodings are kept
+CLICKS_UNTIL_TRIMMED = 200  # for one of them is then some milliseconds slower
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,12 +116,17 @@ class ModelService:
 
     def _answer_clicks(self) -> None:
         sizes = (1, 1)  # of the last two runs
+        answered = 0
         while True:
             # If the last two runs served several users, more clicks are expected soon. A single user never waits.
             waiting = self._gathered(sum(sizes) if max(sizes) > 1 else 1)
             sizes = (sizes[1], len(waiting))
             clicks = [click for click in waiting if click is not None and click[1].set_running_or_notify_cancel()]
             self._answer(clicks)
+            answered += len(clicks)
+            if answered >= CLICKS_UNTIL_TRIMMED:
+                trim_heap()
+                answered = 0
             if None in waiting:
                 return
 
@@ -188,6 +195,8 @@ class ModelService:
                     self._going.append(self._waiting.popleft())
                 computation = self._going[0]
             ended = self._step(computation)
+            if ended:
+                trim_heap()
             with self._changed:
                 self._going.popleft()
                 if not ended:

@@ -17,7 +17,7 @@ from transformers import DynamicCache, PreTrainedModel
 
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.family import DecisionPosition
-from wherefrom.errors import ModelIsTraining, NotSeen, WrongModel
+from wherefrom.errors import ModelFailed, ModelIsTraining, NotSeen, WrongModel
 from wherefrom.model.anatomy import Anatomy, Block, dissect
 from wherefrom.model.device import put
 from wherefrom.model.lengths import Lengths, ModuleState
@@ -142,7 +142,11 @@ class ModuleNetwork:
             if facts.changing:
                 hooks.enter_context(self._changing)
                 hooks.callback(ModuleState(facts.changing).restore)
-            output = self.module(**arguments)
+            try:
+                output = self.module(**arguments)
+            except (AssertionError, LookupError, ValueError) as error:  # what models check themselves
+                why = " ".join(str(error).split())[:300]
+                raise ModelFailed(f"The model does not take this text ({type(error).__name__}: {why})") from error
         if facts.vocabulary_head is not None and positions is not None:
             # The output has only the positions that are read.
             order = torch.arange(output.logits.shape[1], device=positions.device)
@@ -240,7 +244,7 @@ def embedding_table(network: Network) -> Tensor:
 
 def pad_id(network: Network) -> int | None:
     """The id of padding, by the configuration."""
-    found: int | None = network.module.config.get_text_config().pad_token_id
+    found: int | None = getattr(network.module.config.get_text_config(), "pad_token_id", None)
     return found
 
 

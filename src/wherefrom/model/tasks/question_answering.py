@@ -35,11 +35,7 @@ class QuestionAnswering(Task):
                 "A question-answering model needs a question and a context: explain((question, context)), or --pair."
             )
         if not _context(encoding):
-            raise EmptyText(
-                "The question is so long that nothing of the context is read. Shorten it."
-                if encoding.cut
-                else "The tokenizer finds nothing to read in the context: it may hold only control characters."
-            )
+            raise EmptyText("The tokenizer finds nothing to read in the context: it may hold only control characters.")
         return encoding
 
     def logits(self, output: Any, inputs: dict[str, Tensor], positions: Tensor | None) -> Tensor:

@@ -281,7 +281,12 @@ def _from_files(
             f"The files of {name} lack weights that the model needs and that would be random:"
             f" {', '.join(sorted(missing)[:3])}."
         )
-    return TextModel.of(_moved(network, device).eval(), tokenizer, name=name, task=made_for, spread=spread)
+    try:
+        return TextModel.of(_moved(network, device).eval(), tokenizer, name=name, task=made_for, spread=spread)
+    except WherefromError:
+        raise
+    except Exception as error:  # it is tried out, with whatever its files say
+        raise WrongModel(f"The model {name!r} was loaded, but does not work: {_reason(error, safely)}") from error
 
 
 def _task_in_files(

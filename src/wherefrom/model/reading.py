@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -12,7 +13,7 @@ from transformers import PreTrainedTokenizerBase
 
 from wherefrom.core.encoding import Encoding, check_decoded
 from wherefrom.core.units import Span
-from wherefrom.errors import EmptyText
+from wherefrom.errors import EmptyText, WrongModel
 from wherefrom.model.chat import ChatMessage, Turn, rendered_turns
 
 UNLIMITED = 100_000  # tokenizers without a limit of their own give something like 1e30
@@ -56,7 +57,7 @@ class TokenizerReading:
 
     def tokenize(self, text: str, pair: str | None, limit: int | None) -> Encoding:
         options = {"return_offsets_mapping": True, "return_special_tokens_mask": True, "verbose": False}
-        with self.lock:
+        with self.lock, _tokenizer_errors():
             read = self.tokenizer(text, pair, truncation=False, **options)
             length = len(read["input_ids"])
             if limit is not None and length > limit:
@@ -82,6 +83,18 @@ class TokenizerReading:
     def decode(self, ids: Sequence[int]) -> str:
         with self.lock:
             return str(self.tokenizer.decode(list(ids), clean_up_tokenization_spaces=False))
+
+
+@contextmanager
+def _tokenizer_errors() -> Iterator[None]:
+    """What a tokenizer of damaged files raises, as an error of ours. A panic of tokenizers is no Exception."""
+    try:
+        yield
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        why = " ".join(str(error).split())[:200]
+        raise WrongModel(f"The tokenizer fails on this text ({type(error).__name__}: {why}).") from error
 
 
 def limit_of(module: nn.Module, tokenizer: PreTrainedTokenizerBase) -> int | None:

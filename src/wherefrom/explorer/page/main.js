@@ -83,7 +83,10 @@ function drawHistory() {
 }
 
 function past() {
-  try { return JSON.parse(localStorage.getItem(HISTORY) ?? "[]"); } catch { return []; }
+  try {
+    const kept = JSON.parse(localStorage.getItem(HISTORY) ?? "[]");
+    return Array.isArray(kept) ? kept.filter(one => typeof one?.text === "string") : [];
+  } catch { return []; }
 }
 
 function remember() {

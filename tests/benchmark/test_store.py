@@ -23,9 +23,11 @@ from wherefrom.benchmark.columns import rationale_of
 from wherefrom.benchmark.parts import Part
 from wherefrom.benchmark.receipts import read_receipt
 from wherefrom.benchmark.store import FolderInUse, FolderTaken, new_manifest, open_store
+from wherefrom.benchmark.summary import summarise
 from wherefrom.benchmark.tables import schemas
 from wherefrom.benchmark.worker import is_timed
 from wherefrom.errors import BadFile, WherefromError
+from wherefrom.explorer.runs import ShownRun
 
 MODEL = {"name": "toy", "fingerprint": "0123", "labels": ["NO", "YES"]}
 
@@ -471,3 +473,12 @@ def test_thermostat_s_own_lines(tmp_path: Path) -> None:
     path.write_text('{"instance": {}}\n')
     with pytest.raises(WherefromError, match=r"lines.jsonl, line 1: a line has an explainer"):
         read_thermostat(path)
+
+
+def test_tables_that_do_not_fit_the_manifest(tmp_path: Path) -> None:
+    """They have right checksums, and a method that the manifest does not know."""
+    fill(tmp_path, [0, 1, 2])
+    with pytest.raises(BadFile, match=r"do not fit its manifest \(KeyError: 'attcat'\)"):
+        summarise(Run.load(tmp_path))
+    with pytest.raises(BadFile, match="do not fit its manifest"):
+        ShownRun.read(tmp_path)

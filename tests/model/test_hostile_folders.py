@@ -123,6 +123,30 @@ def test_sizes_that_nothing_could_hold(folder: Path, setting: str, value: int, m
         load_model(str(folder))
 
 
+@pytest.mark.parametrize(
+    ("file", "values"),
+    [
+        ("tokenizer_config.json", {"model_max_length": {}}),
+        ("tokenizer_config.json", {"model_max_length": []}),
+        ("config.json", {"pad_token_id": "x"}),
+    ],
+)
+def test_values_that_fail_only_when_the_model_is_tried(folder: Path, file: str, values: dict[str, Any]) -> None:
+    change(folder / file, **values)
+    with pytest.raises(WrongModel, match=r"could not be loaded|does not work"):
+        load_model(str(folder))
+
+
+def test_a_tokenizer_that_fails_on_a_text(folder: Path) -> None:
+    """The token that stands at an end of the text is not in the vocabulary: tokenizers panics."""
+    path = folder / "tokenizer.json"
+    told = json.loads(path.read_text())
+    told["post_processor"]["special_tokens"] = {}
+    path.write_text(json.dumps(told))
+    with pytest.raises(WrongModel, match=r"could not be loaded|tokenizer fails"):
+        load_model(str(folder)).encode("a fine film")
+
+
 @pytest.mark.slow
 def test_nothing_is_written_into_the_cache_of_the_hub(folder: Path, tmp_path: Path) -> None:
     home, before = tmp_path / "home", sorted(path.name for path in folder.iterdir())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -96,8 +97,26 @@ class Summary:
         return average_ranks({self.name: self.boards})
 
 
+@contextmanager
+def tables_must_fit(run: Run) -> Iterator[None]:
+    """Tables may be from anybody, with right checksums: what cannot be counted in them is an error about the run."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        why = " ".join(str(error).split())[:200]
+        raise BadFile(
+            f"The tables of the run in {run.folder} do not fit its manifest ({type(error).__name__}: {why}). They were"
+            " not made by 'wherefrom run', or changed since."
+        ) from error
+
+
 def summarise(run: Run, energy: Energy | None = None, *, seed: int = 0, words: WordChoice | None = None) -> Summary:
     """words: which words are listed; by the method that is recommended unless given."""
+    with tables_must_fit(run):
+        return _summarised(run, energy, seed, words)
+
+
+def _summarised(run: Run, energy: Energy | None, seed: int, words: WordChoice | None) -> Summary:
     explained = run.frame("explanations", ["example", "target", "label", "prediction", "predicted", "value"])
     if run.done and explained.empty and not run.errors.empty:
         commonest, count = Counter(run.errors["error"]).most_common(1)[0]

@@ -31,6 +31,9 @@ HEADERS = {
 }
 
 
+FORGOTTEN = 8_000_000  # bytes of a body that is too large
+
+
 class _Refused(Exception):
     """A request that the application must not see: the status and the reason."""
 
@@ -77,18 +80,22 @@ class Guard:
                 await self.app(scope, _replayed(body, receive), sending)
 
     async def _body(self, receive: Receive) -> bytes | None:
-        """All of the body; None where whoever sent it has left."""
+        """All of the body; None where whoever sent it has left. What is too long is read on for a while, and forgotten:
+        whoever is still sending would not see the answer.
+        """
         parts, size = list[bytes](), 0
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
                 return None
-            parts.append(message.get("body", b""))
-            size += len(parts[-1])
-            if size > self.most_bytes:
-                raise self._too_large()
-            if not message.get("more_body", False):
-                return b"".join(parts)
+            body: bytes = message.get("body", b"")
+            size += len(body)
+            parts = [*parts, body] if size <= self.most_bytes else []
+            if not message.get("more_body", False) or size > self.most_bytes + FORGOTTEN:
+                break
+        if size > self.most_bytes:
+            raise self._too_large()
+        return b"".join(parts)
 
     def _too_large(self) -> _Refused:
         return _Refused(413, f"A request may have {self.most_bytes:,} bytes.")
@@ -111,7 +118,7 @@ class Guard:
             if not headers.get("content-type", [""])[0].startswith("application/json"):
                 raise _Refused(415, "A request is JSON.")
             length = headers.get("content-length", ["0"])[0]
-            if not length.isdecimal() or len(length) > 15 or int(length) > self.most_bytes:
+            if not length.isdecimal() or len(length) > 15 or int(length) > self.most_bytes + FORGOTTEN:
                 raise self._too_large()
         if self.token is not None and path.startswith("/api/"):
             token = headers.get("x-wherefrom-token", [""])[0]

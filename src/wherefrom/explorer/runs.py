@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 from wherefrom.benchmark.columns import rationale_of
 from wherefrom.benchmark.statistics import Energy
 from wherefrom.benchmark.store import Run
-from wherefrom.benchmark.summary import Summary, summarise
+from wherefrom.benchmark.summary import Summary, summarise, tables_must_fit
 from wherefrom.report.marks import with_marks
 from wherefrom.report.pieces import TextRun, visible
 
@@ -28,8 +29,11 @@ class ShownRun:
     def read(cls, folder: Path) -> ShownRun:
         run = Run.load(folder)
         summary = summarise(run, Energy())
-        name = f"{summary.name} ({folder.name})"
-        return cls(visible(name), {"name": visible(name)} | _numbers(summary) | {"examples": _examples(run, summary)})
+        name = visible(f"{summary.name} ({folder.name})")
+        with tables_must_fit(run):
+            data = {"name": name} | _numbers(summary) | {"examples": _examples(run, summary)}
+            json.dumps(data, allow_nan=False)  # raises on what no request could be answered with
+        return cls(name, data)
 
 
 def _numbers(summary: Summary) -> dict[str, Any]:

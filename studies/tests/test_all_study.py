@@ -12,7 +12,7 @@ import pytest
 from study_data import base, rows_of, sentences, write
 
 from wherefrom.errors import BadFile
-from wherefrom_studies.bench import StudyBase, StudyBench, StudyModel, StudySize
+from wherefrom_studies.bench import SIZES, StudyBase, StudyBench, StudyModel, StudySize
 from wherefrom_studies.overview import collecting, ranking
 from wherefrom_studies.overview.collecting import BLOCK, SetScores, plain_method, plain_metric
 from wherefrom_studies.overview.ranking import (
@@ -26,8 +26,9 @@ from wherefrom_studies.overview.ranking import (
     places,
     ranks,
 )
-from wherefrom_studies.overview.study import BEGIN, END, study, write_into
+from wherefrom_studies.overview.study import BEGIN, END, overview, write_into
 from wherefrom_studies.pages import StudyPage, StudyTable, markdown_page
+from wherefrom_studies.study import StudyRequest, run_study
 
 
 def test_variants_of_one_paper_stay_on_its_page() -> None:
@@ -221,9 +222,13 @@ def test_claims_of_a_page_that_is_in_two_folders_count_once(folder: Path, tmp_pa
     assert len(collecting.collect([folder, tmp_path]).claims) == len(json.loads(page)["claims"])
 
 
+def page_over(folder: Path, out: Path) -> StudyPage:
+    return run_study(overview([folder]), StudyBench(out, out, SIZES["quick"]), StudyRequest())
+
+
 def test_the_whole_page(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranking, "ROUNDS", 20)
-    page = study([folder], tmp_path)
+    page = page_over(folder, tmp_path)
     shown = {table.title: table for table in page.tables}
     assert [cell.measured for _, cells in shown["What holds of each paper"].rows for cell in cells] == ["1", "0", "1"]
     assert [cells[2].measured for _, cells in shown["All claims"].rows] == ["not measured", "0.500 [0.100, 0.900]"]
@@ -235,7 +240,7 @@ def test_the_whole_page(folder: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     assert (tmp_path / "all-cost.png").is_file()
     assert any("sst2-toy-999" in one for one in page.missing)
     assert "The study optimus: no page in these folders." in page.missing
-    assert markdown_page(study([folder], tmp_path)) == markdown_page(page)
+    assert markdown_page(page_over(folder, tmp_path)) == markdown_page(page)
     (tmp_path / "empty").mkdir()
     with pytest.raises(BadFile, match="no finished run of a study"):
-        study([tmp_path / "empty"], tmp_path)
+        page_over(tmp_path / "empty", tmp_path)

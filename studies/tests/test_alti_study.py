@@ -23,12 +23,13 @@ from wherefrom.core.arrays import Numbers
 from wherefrom.heads.trees import Tree, Word
 from wherefrom_studies.alti import measuring
 from wherefrom_studies.alti.judging import ascending, judged
-from wherefrom_studies.alti.measuring import AltiFound, hits_subject
+from wherefrom_studies.alti.measuring import AltiResult, hits_subject, wanted
 from wherefrom_studies.alti.paper import CLAIMS, NAMES
-from wherefrom_studies.alti.study import study, wanted
-from wherefrom_studies.bench import StudyBase, StudyBench, StudySize
+from wherefrom_studies.alti.study import STUDY
+from wherefrom_studies.bench import StudyBase, StudyBench, StudyModel, StudySize
 from wherefrom_studies.claims import ClaimVerdict
 from wherefrom_studies.pages import as_plain, markdown_page
+from wherefrom_studies.study import StudyRequest, run_study
 from wherefrom_studies.subject_verb_agreement import subject_of
 
 OURS = {ours: theirs for theirs, ours in NAMES.items()}
@@ -51,15 +52,18 @@ class MadeUp:
         return np.array([[given.get(OURS[method], 0.0) + shift for method in methods] for shift in (-0.1, 0.0, 0.1)])
 
 
-def found_with(comp: dict[str, float], *, alike: dict[str, float], cosines: tuple[float, float]) -> AltiFound:
+TOY = StudyModel("toy", "toy", {}, 1, 0.0)
+
+
+def found_with(comp: dict[str, float], *, alike: dict[str, float], cosines: tuple[float, float]) -> AltiResult:
     suff = {name: 1.0 - comp.get(name, 0.0) for name in NAMES}
     runs: Any = MadeUp(comp, suff, comp)
     similar = np.array([[alike.get(name, 0.0) + shift for name in NAMES] for shift in (0.0, 0.1)])
     outputs, parts = cosines
-    return AltiFound(runs, [[0.9, outputs]] * 2, [[0.1, parts]] * 2, similar, similar)
+    return AltiResult(TOY, runs, [[0.9, outputs]] * 2, [[0.1, parts]] * 2, similar, similar)
 
 
-def verdicts(found: dict[tuple[str, str], AltiFound]) -> dict[str, ClaimVerdict]:
+def verdicts(found: dict[tuple[str, str], AltiResult]) -> dict[str, ClaimVerdict]:
     return {one.claim.name: one.verdict for one in judged(found)}
 
 
@@ -115,7 +119,7 @@ def test_estimates_by_hand() -> None:
 
 def test_what_was_not_measured_stays_open() -> None:
     assert set(verdicts({}).values()) == {"open"}
-    lone = AltiFound(found_with(SHORT, alike={}, cosines=(0, 0)).runs)
+    lone = AltiResult(TOY, found_with(SHORT, alike={}, cosines=(0, 0)).runs)
     found = verdicts({("sst2", "toy"): lone})
     assert {name for name, verdict in found.items() if verdict == "open"} == {"A2", "A9 Jaccard", "A9 Spearman", "A10"}
 
@@ -127,10 +131,10 @@ def test_ascending_by_hand() -> None:
 
 def test_other_bases_are_measured_on_sst2_alone() -> None:
     bases = [StudyBase("a", ""), StudyBase("b", "")]
-    names = [(base.name, name) for base, name in wanted(bases, ["sst2", "imdb"], everything=False)]
+    names = [(base.name, name) for base, name in wanted(StudyRequest(bases, ["sst2", "imdb"]), everything=False)]
     assert names == [("a", "sst2"), ("a", "imdb"), ("b", "sst2")]
-    assert len(wanted(bases, ["sst2", "imdb"], everything=True)) == 4
-    assert len(wanted(bases, ["imdb"], everything=False)) == 2
+    assert len(wanted(StudyRequest(bases, ["sst2", "imdb"]), everything=True)) == 4
+    assert len(wanted(StudyRequest(bases, ["imdb"]), everything=False)) == 2
 
 
 # The subject
@@ -180,11 +184,12 @@ from pathlib import Path
 import torch
 torch.set_num_threads(int(sys.argv[3]))
 from wherefrom_studies.alti import measuring
-from wherefrom_studies.alti.study import study
+from wherefrom_studies.alti.study import STUDY
+from wherefrom_studies.study import StudyRequest, run_study
 from wherefrom_studies.bench import StudyBase, StudyBench, StudySize
 root = Path(sys.argv[1])
 bench = StudyBench(root / "data", root / sys.argv[2], StudySize(texts=6, tokens=40, quick=True, validation=4))
-study(bench, [StudyBase("toy", str(root / "base"))], ["sst2"], 2)
+run_study(STUDY, bench, StudyRequest([StudyBase("toy", str(root / "base"))], ["sst2"], 2))
 """
 
 
@@ -226,7 +231,10 @@ def test_a_study_killed_with_nine_and_resumed_gives_the_same_tables(folder: Path
         os.kill(process.pid, signal.SIGKILL) if process.poll() is None else None
         process.wait()
     toy = StudyBase("toy", str(folder / "base"))
-    pages = [study(StudyBench(folder / "data", folder / out, TINY), [toy], ["sst2"], 2) for out in ("killed", "whole")]
+    pages = [
+        run_study(STUDY, StudyBench(folder / "data", folder / out, TINY), StudyRequest([toy], ["sst2"], 2))
+        for out in ("killed", "whole")
+    ]
     first, second = (
         [table for table in as_plain(page)["tables"] if table["title"] != "What a method costs"] for page in pages
     )
@@ -261,7 +269,7 @@ def test_agreement_is_measured_and_its_subject_looked_for(folder: Path, monkeypa
 
     monkeypatch.setattr(measuring, "parse", parsed)
     toy = StudyBase("toy", str(folder / "base"))
-    page = study(StudyBench(folder / "data", folder / "whole", TINY), [toy], ["agreement"], 1)
+    page = run_study(STUDY, StudyBench(folder / "data", folder / "whole", TINY), StudyRequest([toy], ["agreement"]))
     table = next(one for one in page.tables if one.title.startswith("Subject-verb agreement"))
     assert len(table.rows) == len(NAMES)
     for _, cells in table.rows:

@@ -16,12 +16,13 @@ from wherefrom.benchmark.store import Run
 from wherefrom.core.arrays import Numbers
 from wherefrom.progress import OnProgress
 from wherefrom_studies.attcat.judging import judged
-from wherefrom_studies.attcat.measuring import layer_entropies
+from wherefrom_studies.attcat.measuring import AttcatResult, layer_entropies
 from wherefrom_studies.attcat.paper import CLAIMS, PAPER
-from wherefrom_studies.attcat.study import study
-from wherefrom_studies.bench import StudyBase, StudyBench, StudySize
+from wherefrom_studies.attcat.study import STUDY
+from wherefrom_studies.bench import StudyBase, StudyBench, StudyModel, StudySize
 from wherefrom_studies.claims import ClaimVerdict
 from wherefrom_studies.pages import as_plain, markdown_page
+from wherefrom_studies.study import StudyRequest, run_study
 
 TINY = StudySize(texts=6, tokens=40, quick=True, validation=4)
 
@@ -39,13 +40,15 @@ class MadeUp:
         return np.array([[given.get(method, 0.0) + shift for method in methods] for shift in (-0.1, 0.0, 0.1)])
 
 
+def result(runs: MadeUp, entropies: Sequence[Sequence[float]] = ()) -> AttcatResult:
+    return AttcatResult(StudyModel("toy", "toy", {}, 1, 0.0), [runs], entropies)  # type: ignore[list-item]
+
+
 def verdicts(texts: MadeUp, answers: MadeUp | None = None) -> dict[str, ClaimVerdict]:
-    found = judged(
-        {("sst2", "toy"): [texts]},  # type: ignore[list-item]
-        {} if answers is None else {("squad1", "toy"): [answers]},  # type: ignore[list-item]
-        {("sst2", "toy"): [[0.5, 0.6, 0.7], [0.1, 0.4, 0.9]]},
-    )
-    return {one.claim.name: one.verdict for one in found}
+    results = {("sst2", "toy"): result(texts, [[0.5, 0.6, 0.7], [0.1, 0.4, 0.9]])}
+    if answers is not None:
+        results["squad1", "toy"] = result(answers)
+    return {one.claim.name: one.verdict for one in judged(results)}
 
 
 def made_up(**more: dict[str, float]) -> MadeUp:
@@ -92,7 +95,7 @@ def test_every_claim_can_be_refuted() -> None:
 
 def test_a_claim_without_its_data_is_open() -> None:
     assert verdicts(made_up())["C6"] == "open"
-    found = {one.claim.name: one for one in judged({}, {}, {})}
+    found = {one.claim.name: one for one in judged({})}
     assert {one.verdict for one in found.values()} == {"open"}
     assert found["C1 AOPC"].why == "no data set that it needs was measured"
 
@@ -100,7 +103,7 @@ def test_a_claim_without_its_data_is_open() -> None:
 def test_estimates_by_hand() -> None:
     """Two data sets: AttCAT leads by .1 on one and trails by .3 on the other."""
     one, other = made_up(), made_up(aopc={"attcat": 0.5, "transatt": 0.8})
-    found = judged({("sst2", "a"): [one], ("qqp", "a"): [other]}, {}, {})  # type: ignore[list-item]
+    found = judged({("sst2", "a"): result(one), ("qqp", "a"): result(other)})
     values = {judged.claim.name: judged.found for judged in found}
     assert values["C1 AOPC"] is not None
     assert values["C1 AOPC"].value == pytest.approx((0.1 - 0.3) / 2)
@@ -143,11 +146,11 @@ def test_the_whole_study_on_a_tiny_model(folder: Path) -> None:
     bench = StudyBench(folder / "data", folder / "out", TINY)
     toy = StudyBase("toy", str(folder / "base"))
     with pytest.raises(StoppedHere):
-        study(replace(bench, watch=stopping), [toy], ["sst2"])
+        run_study(STUDY, replace(bench, watch=stopping), StudyRequest([toy], ["sst2"]))
     (run_folder,) = (folder / "out" / "runs").iterdir()
     assert not Run.load(run_folder).finished
     before = Run.load(run_folder).costs.iloc[0]
-    page = study(bench, [toy], ["sst2"])
+    page = run_study(STUDY, bench, StudyRequest([toy], ["sst2"]))
     assert Run.load(run_folder).costs.iloc[0].equals(before)  # with its seconds: what was done was not done again
     scores = Run.load(run_folder).scores
     wanted = scores[(scores["metric"] == "aopc") & (scores["method"] == "attcat")]["value"]
@@ -163,6 +166,6 @@ def test_the_whole_study_on_a_tiny_model(folder: Path) -> None:
     }
     assert "qqp: not measured." in page.missing
     text = markdown_page(page)
-    again = study(bench, [toy], ["sst2"])
+    again = run_study(STUDY, bench, StudyRequest([toy], ["sst2"]))
     assert markdown_page(again) == text  # nothing is measured twice
     json.dumps(as_plain(page), allow_nan=False)

@@ -15,14 +15,15 @@ from study_data import base, rows_of, sentences, write
 from wherefrom.core.arrays import Numbers
 from wherefrom.heads.head_map import HeadMap, Relation
 from wherefrom.heads.trees import Tree, Word
-from wherefrom_studies.bench import StudyBase, StudyBench, StudySize
+from wherefrom_studies.bench import StudyBase, StudyBench, StudyModel, StudySize
 from wherefrom_studies.claims import ClaimVerdict
 from wherefrom_studies.mask_lrp import measuring
 from wherefrom_studies.mask_lrp.judging import corrupted_table, judged, permuted
-from wherefrom_studies.mask_lrp.measuring import MaskFound
+from wherefrom_studies.mask_lrp.measuring import MaskResult
 from wherefrom_studies.mask_lrp.paper import BESIDE, CLAIMS, MASKS, PAPER
-from wherefrom_studies.mask_lrp.study import study
+from wherefrom_studies.mask_lrp.study import STUDY
 from wherefrom_studies.pages import as_plain, markdown_page
+from wherefrom_studies.study import StudyRequest, run_study
 
 TINY = StudySize(texts=6, tokens=40, quick=True, validation=4)
 
@@ -55,13 +56,14 @@ def heads(low: float, high: float, *, layers: int = 8) -> HeadMap:
     return HeadMap("m", "f", 2, 9, offset, table, {"nsubj": relation})
 
 
-def found_with(means: dict[str, float], heads_: HeadMap, ranks: list[float]) -> MaskFound:
+def found_with(means: dict[str, float], heads_: HeadMap, ranks: list[float]) -> MaskResult:
     runs: Any = MadeUp(means)
     corrupted = {0.5: ["half"], 1.0: ["whole"]}
-    return MaskFound(runs, heads_, METHODS, ["r1", "r2"], corrupted, runs, None, ranks)
+    model = StudyModel("toy", "toy", {}, 1, 0.0)
+    return MaskResult(model, runs, heads_, METHODS, ["r1", "r2"], corrupted, runs, None, ranks)
 
 
-def verdicts(text: MaskFound, answers: MaskFound) -> dict[str, ClaimVerdict]:
+def verdicts(text: MaskResult, answers: MaskResult) -> dict[str, ClaimVerdict]:
     found = judged({("sst2", "toy"): text, ("squad1", "toy"): answers})
     return {one.claim.name: one.verdict for one in found}
 
@@ -182,7 +184,7 @@ def test_the_whole_study_on_a_tiny_model(folder: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(measuring, "THRESHOLDS", ((0.25, -0.95), (0.2, -0.99)))
     bench = StudyBench(folder / "data", folder / "out", TINY)
     toy = StudyBase("toy", str(folder / "base"))
-    page = study(bench, [toy], ["sst2"], 2)
+    page = run_study(STUDY, bench, StudyRequest([toy], ["sst2"], 2))
     rows = dict(next(one for one in page.tables if one.title.endswith("AOPC")).rows)
     for name in (*PAPER, *BESIDE, "Random mask", "Ours", "Ours, bare=skip"):
         estimate = rows[name][0].estimate
@@ -199,7 +201,7 @@ def test_the_whole_study_on_a_tiny_model(folder: Path, monkeypatch: pytest.Monke
     assert judged_ones["M4"].found is not None
     assert judged_ones["M9"].found is not None
     text = markdown_page(page)
-    assert markdown_page(study(bench, [toy], ["sst2"], 2)) == text  # nothing is measured twice
+    assert markdown_page(run_study(STUDY, bench, StudyRequest([toy], ["sst2"], 2))) == text  # nothing is measured twice
     json.dumps(as_plain(page), allow_nan=False)
     small, model = replace(bench, size=TINY._replace(texts=2)), bench.model("sst2", toy)
     measured_on = {row["id"] for row in small.texts("sst2", model, 9)}

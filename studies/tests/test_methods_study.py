@@ -14,8 +14,19 @@ from tiny_models import make_network, tokenizer
 from wherefrom.catalogue import catalogue
 from wherefrom.core.arrays import Numbers
 from wherefrom_studies import methods
-from wherefrom_studies.bench import StudyBase, StudyBench, StudySize
-from wherefrom_studies.methods import BY_CLASS, CHEAP, METHODS, METRICS, choice_of, graded, judged, mean_ranks
+from wherefrom_studies.bench import StudyBase, StudyBench, StudyModel, StudySize
+from wherefrom_studies.methods import (
+    BY_CLASS,
+    CHEAP,
+    METHODS,
+    METRICS,
+    MethodsResult,
+    choice_of,
+    graded,
+    judged,
+    mean_ranks,
+)
+from wherefrom_studies.study import StudyRequest, run_study
 
 
 class MadeUpRuns:
@@ -30,6 +41,10 @@ class MadeUpRuns:
         # Every second method is better on every second text, and worse on the others.
         noise = self.spread * np.outer([1, -1] * 6, [1 if METHODS.index(name) % 2 else -1 for name in methods])
         return sign * (np.array([[self.values.get(name, 0.0) for name in methods]]) + noise)
+
+
+def result(runs: MadeUpRuns) -> MethodsResult:
+    return MethodsResult(StudyModel("toy", "toy", {}, 1, 0.0), runs)  # type: ignore[arg-type]
 
 
 def test_mean_ranks_by_hand() -> None:
@@ -70,10 +85,10 @@ def test_the_choice_is_a_cheap_method_and_names_those_that_are_alike() -> None:
     assert choice.method in ("attn_lrp", "gae")
     assert set(choice.alike) == {"attn_lrp", "gae"} - {choice.method}
     assert choice_of({("sst2", "a"): runs}, "pairs of texts") is None  # type: ignore[dict-item]
-    found = {one.claim.name: one for one in judged({("sst2", "a"): runs})}  # type: ignore[dict-item]
+    found = {one.claim.name: one for one in judged({("sst2", "a"): result(runs)})}
     assert found["one sentence: attcat"].verdict == "confirmed"
     assert found["pairs of texts: attcat"].verdict == "open"
-    turned = judged({("qqp", "a"): MadeUpRuns(attn_lrp=-1.0)})  # type: ignore[dict-item]
+    turned = judged({("qqp", "a"): result(MadeUpRuns(attn_lrp=-1.0))})
     assert {one.claim.name: one.verdict for one in turned}["pairs of texts: random"] == "refuted"
 
 
@@ -91,7 +106,7 @@ def test_the_whole_study_on_tiny_models(tmp_path: Path) -> None:
     bases = [StudyBase.read(str(tmp_path / name)) for name in ("encoder", "decoder")]
     assert [one.causal for one in bases] == [False, True]
     bench = StudyBench(data, tmp_path / "out", StudySize(texts=3, tokens=40, quick=True, validation=2))
-    page = methods.study(bench, bases, ["sst2", "next_word"])
+    page = run_study(methods.STUDY, bench, StudyRequest(bases, ["sst2", "next_word"]))
     by_title = {table.title: table for table in page.tables}
     assert by_title["Mean ranks by task"].columns == ["one sentence", "the next token"]
     ranks = [[cells[number].estimate for _, cells in by_title["Mean ranks by task"].rows] for number in range(2)]

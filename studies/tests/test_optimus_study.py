@@ -18,10 +18,11 @@ from wherefrom.optimus.combination import BASELINE
 from wherefrom_studies.bench import StudyBase, StudyBench, StudyModel, StudySize
 from wherefrom_studies.optimus import judging, measuring, tables
 from wherefrom_studies.optimus.analyses import CombinationGrades
-from wherefrom_studies.optimus.measuring import OptimusFound
+from wherefrom_studies.optimus.measuring import OptimusResult
 from wherefrom_studies.optimus.paper import ORDER
-from wherefrom_studies.optimus.study import study
+from wherefrom_studies.optimus.study import STUDY
 from wherefrom_studies.pages import as_plain, markdown_page
+from wherefrom_studies.study import StudyRequest, run_study
 
 METHODS = {name: name for name in ORDER}
 
@@ -50,7 +51,7 @@ class MadeUp:
         return pandas.DataFrame(rows)
 
 
-def found(means: dict[str, float], *, right: bool) -> OptimusFound:
+def found(means: dict[str, float], *, right: bool) -> OptimusResult:
     """With combinations on which RFT orders as AUPRC does and F and FT do not, or the other way round."""
     good, bad = np.array([[1.0, 2.0, 3.0]] * 2), np.array([[2.0, 3.0, 1.0]] * 2)
     rft, other = (good, bad) if right else (bad, good)
@@ -62,10 +63,10 @@ def found(means: dict[str, float], *, right: bool) -> OptimusFound:
     sentences = MadeUp(means, winner, (30, 10) if right else (10, 30))
     changes = {"delete": [0.2, 0.2], "unk": [0.1, 0.1] if right else [0.3, 0.3], "mask": [0.1, 0.1]}
     model = StudyModel("toy", "toy", {}, 1, 0.0)
-    return OptimusFound(model, runs, METHODS, [], sentences, METHODS, grades, [], changes)  # type: ignore[arg-type]
+    return OptimusResult(model, runs, METHODS, [], sentences, METHODS, grades, [], changes)  # type: ignore[arg-type]
 
 
-def verdicts(one: OptimusFound) -> dict[str, str]:
+def verdicts(one: OptimusResult) -> dict[str, str]:
     return {found.claim.name: found.verdict for found in judging.judged({("hoc", "toy"): one})}
 
 
@@ -135,7 +136,7 @@ def test_the_whole_study_on_a_tiny_model(tmp_path: Path) -> None:
     size = StudySize(texts=3, tokens=40, quick=True, validation=2)
     bench = StudyBench(tmp_path / "data", tmp_path / "out", size)
     toy = StudyBase("toy", str(base(tmp_path / "base")))
-    page = study(bench, [toy], ["hatexplain"])
+    page = run_study(STUDY, bench, StudyRequest([toy], ["hatexplain"]))
     (run_folder,) = (tmp_path / "out" / "runs").iterdir()
     scores = Run.load(run_folder).scores
     by_rft = scores[(scores["metric"] == "rft:normalise=no") & (scores["method"] == "optimus")]["value"]
@@ -150,6 +151,8 @@ def test_the_whole_study_on_a_tiny_model(tmp_path: Path) -> None:
     table_2 = next(one for one in page.tables if one.title.startswith("Table 2"))
     assert table_2.rows[0][0] == "HX toy, 96 combinations"  # (2 + 4 heads)(2 + 2 layers) 4
     text = markdown_page(page)
-    assert markdown_page(study(bench, [toy], ["hatexplain"])) == text  # nothing is measured twice
+    assert (
+        markdown_page(run_study(STUDY, bench, StudyRequest([toy], ["hatexplain"]))) == text
+    )  # nothing is measured twice
     assert {one.name for one in (tmp_path / "out").glob("*.png")} == {one.file for one in page.pictures}
     json.dumps(as_plain(page), allow_nan=False)

@@ -3,7 +3,7 @@ heads relevance had better go through: searched on texts.
 """
 
 from wherefrom.heads.find import find_heads
-from wherefrom.heads.head_map import HeadKind, HeadMap
+from wherefrom.heads.head_map import HeadKind, HeadMap, Relation
 from wherefrom.heads.search import search_heads
 from wherefrom.heads.searched_heads import SearchedHeads
 from wherefrom.heads.trees import Tree, Word, parse, read_trees
@@ -11,6 +11,7 @@ from wherefrom.heads.trees import Tree, Word, parse, read_trees
 __all__ = [
     "HeadKind",
     "HeadMap",
+    "Relation",
     "SearchedHeads",
     "Tree",
     "Word",

@@ -7,7 +7,7 @@ paired.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import floor, log10
 from typing import Literal, NamedTuple
@@ -124,7 +124,7 @@ def _why_none(tables: Mapping[str, Numbers], columns: Sequence[str], statistic: 
     return "; ".join(lacking) or "the statistic is not defined for these numbers"
 
 
-def mean_of(values: Sequence[float | None]) -> Estimate | None:
+def mean_of(values: Iterable[float | None]) -> Estimate | None:
     """The mean of a list, over the texts that have a value."""
     known = np.array([[value] for value in values if value is not None and np.isfinite(value)], dtype=np.float64)
     return estimate([known], lambda means: float(means[0][0])) if len(known) else None

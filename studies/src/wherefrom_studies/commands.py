@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from rich.console import Console
@@ -16,6 +16,7 @@ from wherefrom.samples import resolve
 if TYPE_CHECKING:
     from wherefrom_studies.bench import StudyBase, StudyBench
     from wherefrom_studies.pages import StudyPage
+    from wherefrom_studies.study import Study
 
 study = typer.Typer(
     help="Run a paper's experiments again, its own numbers beside.",
@@ -103,26 +104,26 @@ def sparse(
         raise BadOption(f"--limit must be at least 1, not {limit}.")
     if seeds < 1:
         raise BadOption(f"--seeds must be at least 1, not {seeds}.")
-    if fine_tuned is not None:
-        if model is not None or texts is not None:
-            raise BadOption("--fine-tuned trains models of its own: name its data with --datasets, and no --model.")
-        from wherefrom_studies.sparse import fine_tuned as fine_tuned_study
-
-        bench = _bench(out, data_dir, quick, False, limit, None, 1)
-        asked = ",".join(fine_tuned_study.USUAL_DATASETS) if datasets is None else datasets
-        wanted, sets = _wanted(fine_tuned, asked, fine_tuned_study.DATASETS)
-        _write(fine_tuned_study.study(bench, wanted, sets, seeds), out)
-        return
+    if fine_tuned is not None and (model is not None or texts is not None):
+        raise BadOption("--fine-tuned trains models of its own: name its data with --datasets, and no --model.")
     bench = _bench(out, data_dir, quick, False, limit, None, 1)
-    if model is None:
-        from wherefrom_studies.sparse.study import study as run_study
+    if fine_tuned is not None:
+        from wherefrom_studies.sparse import fine_tuned as trained
 
-        page = run_study(bench, _names((datasets or "sst,20news,imdb").lower()), seeds)
+        usual = ",".join(trained.USUAL_DATASETS)
+        _run(
+            trained.STUDY, bench, *_wanted(fine_tuned, usual if datasets is None else datasets, trained.DATASETS), seeds
+        )
+    elif model is not None:
+        from wherefrom import load
+        from wherefrom_studies.sparse.inference import inference_study
+
+        path = None if texts is None else Path(resolve(str(texts)))
+        _run(inference_study(load(model, device=device), path, limit), bench)
     else:
-        from wherefrom_studies.sparse.inference import study as project_at_inference
+        from wherefrom_studies.sparse.study import STUDY
 
-        page = project_at_inference(bench, model, None if texts is None else Path(resolve(str(texts))), limit, device)
-    _write(page, out)
+        _run(STUDY, bench, (), _names((datasets or "sst,20news,imdb").lower()), seeds)
 
 
 Folder = Annotated[
@@ -220,9 +221,8 @@ def _add_command(one: StudyCommand) -> None:
         bench = _bench(out, data_dir, quick, full, texts, tokens, workers)
         if seeds < 1:
             raise BadOption(f"--seeds must be at least 1, not {seeds}.")
-        wanted, names = _wanted(bases, datasets, one.datasets)
-        run_study = import_module(f"wherefrom_studies.{one.package}.study").study
-        _write(run_study(bench, wanted, names, seeds), out)
+        chosen = import_module(f"wherefrom_studies.{one.package}.study").STUDY
+        _run(chosen, bench, *_wanted(bases, datasets, one.datasets), seeds)
 
 
 for _one in STUDIES:
@@ -245,19 +245,13 @@ def every(
     ] = None,
 ) -> None:
     """All studies on one page: which method for which task, which metrics agree, what holds of each paper."""
-    from wherefrom_studies.bench import make_folder
-    from wherefrom_studies.overview.study import study as put_together
-    from wherefrom_studies.overview.study import write_into
-    from wherefrom_studies.pages import check_page_packages
+    from wherefrom_studies.overview.study import overview, write_into
 
-    check_page_packages()
     folders = [Path(one) for one in _names(studies)] or [out]
     for folder in folders:
         if not folder.is_dir():
             raise BadOption(f"There is no folder {folder}: name those of the studies with --studies.")
-    make_folder(out)
-    page = put_together(folders, out)
-    _write(page, out)
+    page = _run(overview(folders), _bench(out, out, False, False, None, None, 1))
     if into is not None:
         write_into(page, into)
 
@@ -288,13 +282,11 @@ def methods(
     workers: Workers = 1,
 ) -> None:
     """Which method for which task? Methods of every family by metrics that ask different things."""
-    from wherefrom_studies.methods import DATASETS, LEFT_OUT
-    from wherefrom_studies.methods import study as run_study
+    from wherefrom_studies.methods import DATASETS, LEFT_OUT, STUDY
 
     bench = _bench(out, data_dir, quick, full, texts, tokens, workers)
     usual = ",".join(name for name in DATASETS if name not in LEFT_OUT)
-    wanted, names = _wanted(bases, datasets or usual, DATASETS)
-    _write(run_study(bench, wanted, names), out)
+    _run(STUDY, bench, *_wanted(bases, datasets or usual, DATASETS))
 
 
 def _bench(
@@ -335,12 +327,18 @@ def _names(given: str) -> list[str]:
     return list(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
 
 
-def _write(page: StudyPage, out: Path) -> None:
+def _run(
+    chosen: Study[Any], bench: StudyBench, bases: Sequence[StudyBase] = (), datasets: Sequence[str] = (), seeds: int = 1
+) -> StudyPage:
+    """Run a study, write its page, and print its claims and where its page is."""
     from wherefrom_studies.pages import claims_table, write_page
+    from wherefrom_studies.study import StudyRequest, run_study
 
-    write_page(page, out)
+    page = run_study(chosen, bench, StudyRequest(bases, datasets, seeds))
+    write_page(page, bench.out)
     console = Console(highlight=False)
     if page.claims:
         console.print(claims_table(page.claims), markup=False, soft_wrap=True)
-    start = out / page.name
+    start = bench.out / page.name
     console.print(f"The page: {start}.html and {start}.md\nThe numbers: {start}.json", soft_wrap=True)
+    return page

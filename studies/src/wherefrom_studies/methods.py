@@ -16,16 +16,15 @@ from wherefrom_studies.bench import (
     LABELLED,
     PREDICTED,
     SetAndBase,
-    StudyBase,
     StudyBench,
     StudyModel,
     StudyRuns,
-    provenance,
-    seconds_of,
 )
-from wherefrom_studies.claims import Claim, Estimate, JudgedClaim, estimates, mean_of
+from wherefrom_studies.claims import Claim, Estimate, JudgedClaim, estimates
 from wherefrom_studies.data import SETS
-from wherefrom_studies.pages import BASES, StudyCell, StudyPage, StudyTable, cell
+from wherefrom_studies.pages import BASES, StudyCell, StudyTable, cell
+from wherefrom_studies.study import Measured, Study, StudyRequest, each_set, measured_sets
+from wherefrom_studies.tables import means_table
 
 # A task and the data sets that it is measured on.
 TASKS = {
@@ -99,44 +98,37 @@ def target_of(name: str) -> str:
     return {"several_labels": ALL_PREDICTED, "two_words": LABELLED}.get(SETS[name].task, PREDICTED)
 
 
-def study(bench: StudyBench, bases: Sequence[StudyBase], datasets: Sequence[str]) -> StudyPage:
-    """Train, run, and put together the page."""
-    for name in datasets:
-        bench.splits(name)  # all of them first, so that a missing file is reported before hours of work
-    models: dict[SetAndBase, StudyModel] = {}
-    found: dict[SetAndBase, StudyRuns] = {}
-    by_class: dict[SetAndBase, StudyRuns] = {}
-    for base in bases:
-        for name in datasets:
-            if base.causal != (SETS[name].task == "next_word"):
-                continue
-            key = name, base.name
-            models[key] = bench.model(name, base)
-            found[key] = bench.run(name, models[key], METHODS, metrics_of(name), target=target_of(name))
-            if SETS[name].task == "one_label":
-                by_class[key] = bench.run(name, models[key], BY_CLASS, (OF_CLASSES,))
-    return page_of(bench, models, found, by_class)
+@dataclass(frozen=True)
+class MethodsResult:
+    """All results of one data set with one base."""
+
+    model: StudyModel
+    runs: StudyRuns
+    by_class: StudyRuns | None = None  # what is measured on the scores for two classes
+
+    @property
+    def every_run(self) -> Sequence[StudyRuns]:
+        return [self.runs] if self.by_class is None else [self.runs, self.by_class]
 
 
-def page_of(
-    bench: StudyBench, models: Mapping[SetAndBase, StudyModel], found: MeasuredSets, by_class: MeasuredSets
-) -> StudyPage:
-    every = {key: [runs, *([by_class[key]] if key in by_class else [])] for key, runs in found.items()}
-    measured = {name for name, _ in found}
-    return StudyPage(
-        name="methods",
-        title="Which method for which task",
-        about=(f"Methods of every family, measured alike on every task by metrics that ask different things. {BASES}"),
-        facts=[
-            *bench.facts(models, every),
-            "What is explained is what the model predicts (of several labels every predicted one, of a masked verb the"
-            " right form rather than the wrong one); special tokens are never ranked.",
-        ],
-        tables=tables(found, by_class),
-        claims=judged(found),
-        missing=[f"{name}: not measured." for name in DATASETS if name not in measured],
-        made=provenance(seconds_of(every)),
+MethodsResults = Mapping[SetAndBase, MethodsResult]
+
+
+def measure(bench: StudyBench, request: StudyRequest) -> Measured[MethodsResults]:
+    results = {}
+    for base, name in each_set(bench, request):
+        if base.causal != (SETS[name].task == "next_word"):
+            continue
+        model = bench.model(name, base)
+        runs = bench.run(name, model, METHODS, metrics_of(name), target=target_of(name))
+        one_label = SETS[name].task == "one_label"
+        by_class = bench.run(name, model, BY_CLASS, (OF_CLASSES,)) if one_label else None
+        results[name, base.name] = MethodsResult(model, runs, by_class)
+    explained = (
+        "What is explained is what the model predicts (of several labels every predicted one, of a masked verb the"
+        " right form rather than the wrong one); special tokens are never ranked."
     )
+    return measured_sets(bench, results, DATASETS, [explained])
 
 
 # Ranks
@@ -233,7 +225,9 @@ def choice_of(found: MeasuredSets, task: str) -> TaskChoice | None:
 # The page
 
 
-def tables(found: MeasuredSets, by_class: MeasuredSets) -> list[StudyTable]:
+def tables(results: MethodsResults) -> list[StudyTable]:
+    found = {key: result.runs for key, result in results.items()}
+    by_class = {key: result.by_class for key, result in results.items() if result.by_class is not None}
     by_task = {task: ranked(values) for task in TASKS if (values := of_task(found, task))}
     groups = "; ".join(f"{name}: {', '.join(group)}" for name, group in GROUPS.items())
     ranks = StudyTable(
@@ -268,16 +262,9 @@ def _some_details(found: MeasuredSets, metric: str, methods: Sequence[str] = MET
 
 
 def _details(found: MeasuredSets, metric: str, methods: Sequence[str] = METHODS) -> StudyTable:
-    values = {key: runs.table(metric, methods) for key, runs in found.items()}
-    return StudyTable(
-        metric,
-        f"{str(catalogue('metric')[metric].get('better')).capitalize()} is better.",
-        [f"{name} {base}" for name, base in found],
-        [
-            (f"`{name}`", [cell(mean_of(one[:, place].tolist())) for one in values.values()])
-            for place, name in enumerate(methods)
-        ],
-    )
+    better = f"{str(catalogue('metric')[metric].get('better')).capitalize()} is better."
+    rows = {f"`{name}`": name for name in methods}
+    return means_table(metric, better, found, rows, lambda runs, name: runs.table(metric, [name])[:, 0])
 
 
 def _costs(found: MeasuredSets) -> StudyTable:
@@ -295,9 +282,10 @@ def _costs(found: MeasuredSets) -> StudyTable:
     return StudyTable("Cost", note, [f"{name} {base}" for name, base in found], rows)
 
 
-def judged(found: MeasuredSets) -> list[JudgedClaim]:
+def judged(results: MethodsResults) -> list[JudgedClaim]:
     """Of every task: whether the default is better than what was the default before, and than chance."""
-    results = []
+    found = {key: result.runs for key, result in results.items()}
+    claims = []
     for task in TASKS:
         values = of_task(found, task)
         distance = behind(values, "attn_lrp") if values else {}
@@ -307,5 +295,15 @@ def judged(found: MeasuredSets) -> list[JudgedClaim]:
                 f"`attn_lrp` is more faithful than `{other}`",
                 f"the mean rank of `{other}` less that of `attn_lrp`",
             )
-            results.append(claim.judged(distance.get(other), "not measured"))
-    return results
+            claims.append(claim.judged(distance.get(other), "not measured"))
+    return claims
+
+
+STUDY = Study(
+    name="methods",
+    title="Which method for which task",
+    about=f"Methods of every family, measured alike on every task by metrics that ask different things. {BASES}",
+    measure=measure,
+    tables=tables,
+    judged=judged,
+)

@@ -42,6 +42,7 @@ class StudyPicture(NamedTuple):
     note: str = ""
 
 
+OVER_TEXTS = "the bootstrap's 95% interval over texts"
 BASES = "M6 is all-MiniLM-L6-v2 (six layers, twelve heads), M3 the three-layer sentiment model that Wherefrom ships."
 
 
@@ -59,7 +60,7 @@ class StudyPage:
     missing: list[str] = field(default_factory=list)  # what was not reached
     contradictions: list[str] = field(default_factory=list)  # of the paper with itself
     made: dict[str, Any] = field(default_factory=dict)
-    intervals: str = "the bootstrap's 95% interval over texts"  # what the square brackets of the tables are
+    intervals: str = OVER_TEXTS  # what the square brackets of the tables are
     trainings: list[dict[str, Any]] = field(default_factory=list)  # numbers of single trainings, for the JSON alone
 
 

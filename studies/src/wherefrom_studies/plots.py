@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from wherefrom import Explanation
 from wherefrom.files import FilePath
-from wherefrom.report.plots import for_and_against, new_figure, save_figure, token_label
+from wherefrom.report.plots import for_and_against, new_figure, save_figure, token_label, token_labels
 from wherefrom.typing import Numbers
 
 if TYPE_CHECKING:
@@ -230,3 +231,12 @@ def impact_map(rows: Mapping[str, Sequence[float]], tokens: Sequence[str], path:
     )
     figure.colorbar(shown, ax=axes, fraction=0.03)
     save_figure(figure, path)
+
+
+def explanations_map(explanations: Mapping[str, Explanation], path: FilePath) -> None:
+    """The scores of several explanations of one text, special tokens left out."""
+    first = next(iter(explanations.values()))
+    kept = [place for place, special in enumerate(first.special) if not special]
+    names = token_labels(first.tokens, first.offsets, first.segment, first.text, first.pair)
+    rows = {title: [one.scores[place] for place in kept] for title, one in explanations.items()}
+    impact_map(rows, [names[place] for place in kept], path)

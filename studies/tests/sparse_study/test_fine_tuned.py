@@ -29,6 +29,7 @@ from wherefrom_studies.sparse import fine_tuned
 from wherefrom_studies.sparse.fine_tuned import attention_shape, mean_over_seeds, over_texts_and_seeds, paired
 from wherefrom_studies.sparse.projected_attention import ProjectedAttention, attention_by
 from wherefrom_studies.sparse.projections import Projection
+from wherefrom_studies.study import StudyRequest, run_study
 
 LABELS = ("normal", "hateful")
 ROWS = [{"id": str(n), "text": text, "label": LABELS[label]} for n, (text, label) in enumerate(sentences(16))]
@@ -198,7 +199,7 @@ def test_the_whole_study_on_a_tiny_base(start: Path, tmp_path: Path, monkeypatch
     rows = [*rows_of("train", 12, rationale=[]), *rows_of("val", 2, **marked), *rows_of("test", 8, **marked)]
     write(tmp_path / "data", "hatexplain", rows)
     bench = StudyBench(tmp_path / "data", tmp_path / "out", StudySize(texts=3, tokens=40, quick=True, validation=2))
-    page = fine_tuned.study(bench, [StudyBase.read(str(start))], ["hatexplain"], 2)
+    page = run_study(fine_tuned.STUDY, bench, StudyRequest([StudyBase.read(str(start))], ["hatexplain"], 2))
     shown = {table.title: table for table in page.tables}
     models = dict(shown["The models"].rows)
     zeros = [models[f"hatexplain {start.name}, {one}"][3].estimate for one in fine_tuned.PROJECTIONS]
@@ -218,7 +219,7 @@ def test_the_whole_study_on_a_tiny_base(start: Path, tmp_path: Path, monkeypatch
     assert all(one.found is not None for one in page.claims)
     assert "movies: not measured." in page.missing
     monkeypatch.setattr(fine_tuning, "_train", lambda *_: pytest.fail("trained again"))
-    again = fine_tuned.study(bench, [StudyBase.read(str(start))], ["hatexplain"], 2)
+    again = run_study(fine_tuned.STUDY, bench, StudyRequest([StudyBase.read(str(start))], ["hatexplain"], 2))
     before, after = as_plain(page), as_plain(again)
     assert_alike(after | {"made": {}}, before | {"made": {}})
 

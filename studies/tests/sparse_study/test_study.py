@@ -39,8 +39,9 @@ from wherefrom_studies.sparse.measuring import (
     texts_within,
 )
 from wherefrom_studies.sparse.paper import CLAIMS
-from wherefrom_studies.sparse.study import page_of
+from wherefrom_studies.sparse.study import STUDY, described
 from wherefrom_studies.sparse.tables import lambda_and_entropy, over_seeds, tables
+from wherefrom_studies.study import page_of
 
 CHILD = """
 import os, signal, sys
@@ -148,7 +149,7 @@ def test_tables_and_page_show_measured_numbers_beside_the_papers(whole: dict[str
     assert row["accuracy"] in both
     assert f"| SST · BiLSTM softmax | {over_seeds(both)} (0.82) |" in text
     assert "(0.25 ± 0.28)" in text
-    page = html_page(page_of(whole, tmp_path), tmp_path)
+    page = html_page(page_of(STUDY, described(whole), tmp_path), tmp_path)
     for words in (
         "Fig. 1",
         "Fig. 2",
@@ -162,7 +163,7 @@ def test_tables_and_page_show_measured_numbers_beside_the_papers(whole: dict[str
     assert page.count('<img src="data:image/png;base64,') == 4
     assert "http://" not in page
     assert "quick study" not in page
-    assert html_page(page_of(whole, tmp_path), tmp_path) == page  # nothing random in it
+    assert html_page(page_of(STUDY, described(whole), tmp_path), tmp_path) == page  # nothing random in it
 
 
 def test_intervals_by_hand() -> None:
@@ -269,7 +270,7 @@ def test_intervals_over_seeds_by_hand() -> None:
 
 
 def test_the_page_has_claims_and_spreads(whole: dict[str, Any], tmp_path: Path) -> None:
-    page = page_of(whole, tmp_path)
+    page = page_of(STUDY, described(whole), tmp_path)
     assert page.facts[0].endswith("to measure on; 2 seeds.")
     assert page.tables[0].title == "The spread of the initial word vectors"
     assert len(page.claims) == len(CLAIMS)

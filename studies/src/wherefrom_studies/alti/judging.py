@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
 
 from wherefrom.typing import Numbers
-from wherefrom_studies.alti.measuring import AltiFound
+from wherefrom_studies.alti.measuring import AltiResults
 from wherefrom_studies.alti.paper import (
     CLAIMS,
     COLUMN,
@@ -22,11 +22,10 @@ from wherefrom_studies.alti.paper import (
     SIGNED,
     SUFF,
 )
-from wherefrom_studies.bench import SetAndBase
 from wherefrom_studies.claims import Estimate, JudgedClaim, Statistic, difference, estimate, lead
 
 
-def judged(found: Mapping[SetAndBase, AltiFound]) -> list[JudgedClaim]:
+def judged(found: AltiResults) -> list[JudgedClaim]:
     """The verdict of every claim, each data set and base counting once."""
 
     def of(metric: str) -> list[Numbers]:

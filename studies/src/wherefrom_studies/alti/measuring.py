@@ -13,17 +13,38 @@ from wherefrom.case.case import make_cases
 from wherefrom.errors import WherefromError
 from wherefrom.heads import Tree, parse
 from wherefrom.typing import Numbers
-from wherefrom_studies.alti.paper import ANISOTROPY_TEXTS, AOPC, METHODS, METRICS, MOST_ATTRACTORS, NAMES, RUNS, SEEDED
-from wherefrom_studies.bench import LABELLED, PREDICTED, StudyBase, StudyBench, StudyModel, StudyRuns, open_model
+from wherefrom_studies.alti.paper import (
+    ANISOTROPY_TEXTS,
+    AOPC,
+    DATASETS,
+    METHODS,
+    METRICS,
+    MOST_ATTRACTORS,
+    NAMES,
+    RUNS,
+    SEEDED,
+)
+from wherefrom_studies.bench import (
+    LABELLED,
+    PREDICTED,
+    SetAndBase,
+    StudyBase,
+    StudyBench,
+    StudyModel,
+    StudyRuns,
+    open_model,
+)
 from wherefrom_studies.data import MASK, Rows
 from wherefrom_studies.decomposition import anisotropy, robustness
+from wherefrom_studies.study import Measured, StudyRequest, each_set, measured_sets
 from wherefrom_studies.subject_verb_agreement import subject_of
 
 
 @dataclass(frozen=True)
-class AltiFound:
-    """All that was found about one data set with one base."""
+class AltiResult:
+    """All results of one data set with one base."""
 
+    model: StudyModel
     runs: StudyRuns
     outputs: Sequence[Sequence[float]] = ()  # mean cosine of what two positions hold: (text, layer)
     parts: Sequence[Sequence[float]] = ()  # of what two tokens brought to one position
@@ -32,10 +53,52 @@ class AltiFound:
     curves: Sequence[Mapping[str, Numbers]] = ()  # one for each seed: how far the probability has fallen, by method
     subjects: Sequence[tuple[int, Mapping[str, float]]] = ()  # a text's attractors, and which methods hit the subject
 
+    @property
+    def every_run(self) -> Sequence[StudyRuns]:
+        return [self.runs]
+
+
+AltiResults = Mapping[SetAndBase, AltiResult]
+
+
+def wanted(request: StudyRequest, *, everything: bool) -> list[tuple[StudyBase, str]]:
+    """The first base is measured on all sets, the others on SST-2 alone unless everything is asked for."""
+    return [
+        (base, name)
+        for number, base in enumerate(request.bases)
+        for name in request.datasets
+        if everything or number == 0 or name == SEEDED or SEEDED not in request.datasets
+    ]
+
+
+def measure(bench: StudyBench, request: StudyRequest) -> Measured[AltiResults]:
+    """Seeds: how many models of SST-2 are trained for the robustness and the bands; all tables are of the first. Like
+    all data sets, they are asked of the first base, and of the others where everything is.
+    """
+    results: dict[SetAndBase, AltiResult] = {}
+    missing: list[str] = []
+    everything = bench.size.texts >= 1000
+    every_set, chosen = each_set(bench, request), wanted(request, everything=everything)
+    for base, name in chosen:
+        seeded = name == SEEDED and (everything or base == request.bases[0])
+        model = bench.model(name, base)
+        results[name, base.name] = measured(bench, base, name, model, request.seeds if seeded else 1, missing)
+    missing += [f"{name} with {base.name}: not measured." for base, name in every_set if (base, name) not in chosen]
+    notes = [
+        "What is explained is the class that the model predicts; of agreement, the right form rather than the wrong"
+        " one. Special tokens are never ranked.",
+        *(
+            f"{name}, {base}: {len(result.curves)} models of different seeds for the bands and the robustness."
+            for (name, base), result in results.items()
+            if len(result.curves) > 1
+        ),
+    ]
+    return measured_sets(bench, results, DATASETS, notes, missing)
+
 
 def measured(
     bench: StudyBench, base: StudyBase, name: str, model: StudyModel, seeds: int, missing: list[str]
-) -> AltiFound:
+) -> AltiResult:
     def run(model: StudyModel, metrics: Sequence[str], seed: int = 0, target: str = PREDICTED) -> StudyRuns:
         parts = [bench.run(name, model, methods, metrics, seed=seed, target=target) for methods in RUNS]
         return StudyRuns([block for part in parts for block in part.blocks])
@@ -51,7 +114,8 @@ def measured(
     outputs, parts = _anisotropies(bench, name, model) if name != "agreement" else ([], [])
     jaccard, spearman = similarities(every) if others else (None, None)
     subjects = _subjects(bench, model, runs, missing) if name == "agreement" else []
-    return AltiFound(runs, outputs, parts, jaccard, spearman, [drop_curves(one) for one in every], subjects)
+    curves = [drop_curves(one) for one in every]
+    return AltiResult(model, runs, outputs, parts, jaccard, spearman, curves, subjects)
 
 
 def _anisotropies(bench: StudyBench, name: str, model: StudyModel) -> tuple[list[list[float]], list[list[float]]]:

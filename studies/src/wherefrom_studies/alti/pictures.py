@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +9,14 @@ import numpy as np
 
 from wherefrom.report.plots import flow_matrix
 from wherefrom_studies import plots
-from wherefrom_studies.alti.measuring import AltiFound
+from wherefrom_studies.alti.measuring import AltiResults
 from wherefrom_studies.alti.paper import COLUMN, FLOWS, PAPER, REVIEW, SEEDED, SENTENCE
-from wherefrom_studies.bench import SetAndBase, StudyModel, open_model
+from wherefrom_studies.bench import StudyModel, open_model
 from wherefrom_studies.pages import StudyPicture
 
 
-def pictures(
-    out: Path, models: Mapping[SetAndBase, StudyModel], found: Mapping[SetAndBase, AltiFound]
-) -> list[StudyPicture]:
-    shown = []
+def pictures(found: AltiResults, out: Path) -> list[StudyPicture]:
+    shown, examples = [], []
     with_cosines = {key: one for key, one in found.items() if one.outputs}
     if with_cosines:
         means = {
@@ -48,10 +45,9 @@ def pictures(
                 columns = {method: table[:, COLUMN[method]].tolist() for method in (*PAPER, "AttCAT", "random")}
                 plots.boxes(columns, out / file, label=label)
                 shown.append(StudyPicture(file, f"Figure {what}: {base}", "Between models of different seeds."))
-    for (name, base), model in models.items():
         if name == SEEDED:
-            shown += _examples(out, model, base)
-    return shown
+            examples += _examples(out, one.model, base)
+    return shown + examples
 
 
 def _examples(out: Path, model: StudyModel, base: str) -> list[StudyPicture]:
@@ -67,11 +63,6 @@ def _examples(out: Path, model: StudyModel, base: str) -> list[StudyPicture]:
     options: dict[str, dict[str, Any]] = {"GxI l2": {"reduce": "l2"}}
     explained = {name: loaded.explain(REVIEW, method, **options.get(name, {})) for name, method in methods.items()}
     first = explained["ALTI"]
-    kept = [place for place, left_out in enumerate(first.special) if not left_out]
-    plots.impact_map(
-        {name: [one.scores[place] for place in kept] for name, one in explained.items()},
-        [first.tokens[place] for place in kept],
-        out / f"alti-table8-{base}.png",
-    )
+    plots.explanations_map(explained, out / f"alti-table8-{base}.png")
     said = f"The model says {first.prediction} ({first.output:.2f}); every row is scaled by its largest score."
     return [*shown, StudyPicture(f"alti-table8-{base}.png", f"Table 8, {base}", said)]

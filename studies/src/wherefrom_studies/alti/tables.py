@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from wherefrom_studies.alti.measuring import AltiFound
+from wherefrom.typing import Numbers
+from wherefrom_studies.alti.measuring import AltiResult, AltiResults
 from wherefrom_studies.alti.paper import (
     ABLATIONS,
     BERT,
@@ -23,6 +24,7 @@ from wherefrom_studies.alti.paper import (
 from wherefrom_studies.bench import SetAndBase
 from wherefrom_studies.claims import mean_of
 from wherefrom_studies.pages import StudyCell, StudyTable, cell
+from wherefrom_studies.tables import layers_table, means_table
 
 
 def _paper_model(base: str) -> str:
@@ -35,19 +37,17 @@ def _printed(table: Mapping[str, Sequence[float]], method: str, key: SetAndBase)
     return None if row is None else row[PRINTED_COLUMNS.index((_paper_model(key[1]), key[0]))]
 
 
-def tables(found: Mapping[SetAndBase, AltiFound]) -> list[StudyTable]:
-    columns = [f"{name} {base}" for name, base in found]
+def tables(found: AltiResults) -> list[StudyTable]:
     shown = []
 
     def add(title: str, note: str, metric: str, printed: Mapping[str, Sequence[float]], methods: Sequence[str]) -> None:
-        rows = []
-        for method in methods:
-            cells = []
-            for key, one in found.items():
-                values = one.runs.table(metric, [NAMES[method]])[:, 0]
-                cells.append(cell(mean_of(values.tolist()), _printed(printed, method, key)))
-            rows.append((_row_name(method), cells))
-        shown.append(StudyTable(title, note, columns, rows))
+        def values(result: AltiResult, method: str) -> Numbers:
+            return result.runs.table(metric, [NAMES[method]])[:, 0]
+
+        def paper(key: SetAndBase, method: str) -> float | None:
+            return _printed(printed, method, key)
+
+        shown.append(means_table(title, note, found, {_row_name(one): one for one in methods}, values, paper))
 
     beside = "In brackets the paper's BERT for M6, its DistilBERT for M3, its RoBERTa for other bases."
     main = [name for name in NAMES if name not in ABLATIONS]
@@ -74,7 +74,7 @@ def _row_name(method: str) -> str:
     return f"{method} `{NAMES[method]}`"
 
 
-def _robustness_table(found: Mapping[SetAndBase, AltiFound]) -> StudyTable:
+def _robustness_table(found: AltiResults) -> StudyTable:
     columns, rows = [], []
     for (name, base), one in found.items():
         texts = 0 if one.jaccard is None else len(one.jaccard)
@@ -92,18 +92,12 @@ def _robustness_table(found: Mapping[SetAndBase, AltiFound]) -> StudyTable:
     return StudyTable("Figures 7, 8: Jaccard of the top quarters, and Spearman's correlation", note, columns, rows)
 
 
-def _anisotropy_table(found: Mapping[SetAndBase, AltiFound]) -> StudyTable:
-    depth = max(len(one.outputs[0]) for one in found.values())
-    rows = []
+def _anisotropy_table(found: AltiResults) -> StudyTable:
+    rows = {}
     for (name, base), one in found.items():
-        for what, table in (("outputs", one.outputs), ("parts", one.parts)):
-            cells = [
-                cell(mean_of([text[layer] for text in table])) if layer < len(table[0]) else StudyCell("")
-                for layer in range(depth)
-            ]
-            rows.append((f"{name} {base} {what}", cells))
+        rows |= {f"{name} {base} outputs": one.outputs, f"{name} {base} parts": one.parts}
     note = "Mean cosine of what two positions hold (outputs), and of what two tokens bring to one position (parts)."
-    return StudyTable("Figure 3: anisotropy", note, [f"layer {number + 1}" for number in range(depth)], rows)
+    return layers_table("Figure 3: anisotropy", note, rows)
 
 
 def _subject_table(subjects: Sequence[tuple[int, Mapping[str, float]]], base: str) -> StudyTable:
@@ -126,7 +120,7 @@ def _subject_table(subjects: Sequence[tuple[int, Mapping[str, float]]], base: st
     return StudyTable(f"Subject-verb agreement, {base}: is the subject the strongest token?", note, columns, rows)
 
 
-def _cost_table(found: Mapping[SetAndBase, AltiFound]) -> StudyTable:
+def _cost_table(found: AltiResults) -> StudyTable:
     columns, rows = [], []
     alone = [one.runs.alone() for one in found.values()]
     for name, base in found:

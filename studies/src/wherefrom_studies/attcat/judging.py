@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.stats import kendalltau, spearmanr
 
 from wherefrom.typing import Numbers
-from wherefrom_studies.attcat.measuring import stacked
+from wherefrom_studies.attcat.measuring import AttcatResults, answer_sets, text_sets
 from wherefrom_studies.attcat.paper import ANSWER_METHODS, CLAIMS, CLASS_SPECIFIC, COLUMN, METHODS, OTHERS, OWN, PAPER
-from wherefrom_studies.bench import SetAndBase, StudyRuns
 from wherefrom_studies.claims import EstimateOrReason, JudgedClaim, Statistic, difference, estimated, lead, trail
 
 
-def judged(
-    texts: Mapping[SetAndBase, Sequence[StudyRuns]],
-    answers: Mapping[SetAndBase, Sequence[StudyRuns]],
-    entropies: Mapping[SetAndBase, Sequence[Sequence[float]]],
-) -> list[JudgedClaim]:
+def judged(measured: AttcatResults) -> list[JudgedClaim]:
     """The verdict of every claim, each data set and base counting once."""
+    texts, answers = text_sets(measured), answer_sets(measured)
 
     def of(metric: str) -> dict[str, Numbers]:
-        return {" ".join(key): stacked(runs, metric, METHODS) for key, runs in texts.items()}
+        return {" ".join(key): result.table(metric, METHODS) for key, result in texts.items()}
 
     def test(metric: str, statistic: Statistic) -> EstimateOrReason:
         return estimated(of(metric), METHODS, statistic)
@@ -46,15 +42,15 @@ def judged(
     results["C5"] = test("kendall_confidence", lead(own, specific, -1.0))
     results["C5 published"] = test("kendall_confidence:variant=published", lead(own, specific, -1.0))
     counted = {
-        " ".join(key): stacked(runs, "precision_at_k:k=20", ANSWER_METHODS, "count") for key, runs in answers.items()
+        " ".join(key): result.table("precision_at_k:k=20", ANSWER_METHODS, "count") for key, result in answers.items()
     }
     places = {name: number for number, name in enumerate(ANSWER_METHODS)}
     results["C6"] = estimated(counted, ANSWER_METHODS, lead(places[OWN], [places[name] for name in OTHERS]))
     results["C7 AOPC"] = test("aopc", difference(own, COLUMN["attcat:layers=rollout"]))
     slopes = {
-        " ".join(key): np.array([[_slope(text)] for text in one], dtype=np.float64)
-        for key, one in entropies.items()
-        if len(one)
+        " ".join(key): np.array([[_slope(text)] for text in result.entropies], dtype=np.float64)
+        for key, result in texts.items()
+        if len(result.entropies)
     }
     results["C7 depth"] = estimated(slopes, ["the slope"], lambda means: float(np.mean([row[0] for row in means])))
     results["C8"] = test("aopc", difference(COLUMN["attcat:hidden=output"], own))
@@ -62,9 +58,9 @@ def judged(
     results["C9 violation"] = test("faithfulness_violation", difference(COLUMN["transatt"], own))
     both = {
         " ".join(key): np.concatenate(
-            [stacked(runs, metric, list(PAPER.values())) for metric in ("aopc", "aopc:variant=published")], 1
+            [result.table(metric, list(PAPER.values())) for metric in ("aopc", "aopc:variant=published")], 1
         )
-        for key, runs in texts.items()
+        for key, result in texts.items()
     }
     results["C10"] = estimated(both, [*PAPER.values()] * 2, _other_order, rounds=500)
     return [claim.judged(*results[name]) for name, claim in CLAIMS.items()]

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from scipy.stats import rankdata
 
 from wherefrom.heads import HeadKind, HeadMap
 from wherefrom.typing import Numbers
-from wherefrom_studies.bench import SetAndBase
 from wherefrom_studies.claims import Estimate, JudgedClaim, difference, estimate, lead
-from wherefrom_studies.mask_lrp.measuring import MaskFound
+from wherefrom_studies.mask_lrp.measuring import MaskResult, MaskResults
 from wherefrom_studies.mask_lrp.paper import ANSWER_SETS, AOPC, CLAIMS, ODDS, PAPER, PERMUTATIONS, PRECISION, TEXT_SETS
 
 
-def judged(found: Mapping[SetAndBase, MaskFound]) -> list[JudgedClaim]:
+def judged(found: MaskResults) -> list[JudgedClaim]:
     """The verdict of every claim, each data set and base counting once."""
     texts = {key: one for key, one in found.items() if key[0] in TEXT_SETS}
     answers = {key: one for key, one in found.items() if key[0] in ANSWER_SETS}
     baselines = list(PAPER)
 
-    def of(some: Iterable[MaskFound], metric: str, names: Sequence[str]) -> list[Numbers]:
+    def of(some: Iterable[MaskResult], metric: str, names: Sequence[str]) -> list[Numbers]:
         """The methods of these names as columns, of every set that has them all; `randoms` is their mean."""
         tables = []
         for one in some:
@@ -65,7 +64,7 @@ def judged(found: Mapping[SetAndBase, MaskFound]) -> list[JudgedClaim]:
     return [claim.judged(results[name], why) for name, claim in CLAIMS.items()]
 
 
-def column_of(one: MaskFound, metric: str, name: str) -> Numbers:
+def column_of(one: MaskResult, metric: str, name: str) -> Numbers:
     if name == "randoms":
         many: Numbers = one.runs.table(metric, list(one.randoms)).mean(1)
         return many
@@ -73,7 +72,7 @@ def column_of(one: MaskFound, metric: str, name: str) -> Numbers:
     return values
 
 
-def corrupted_table(one: MaskFound) -> tuple[list[float], Numbers] | None:
+def corrupted_table(one: MaskResult) -> tuple[list[float], Numbers] | None:
     """Shares of wrong heads, none first, and every text's AOPC there, the mean over seeds. (text, share)"""
     if one.corrupted is None or one.corrupted_runs is None:
         return None

@@ -11,13 +11,14 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from wherefrom.errors import BadOption, WherefromError
-from wherefrom.heads import HeadKind, HeadMap, Tree, find_heads, parse, read_trees
-from wherefrom_studies.bench import StudyBench, StudyModel, StudyRuns, open_model
+from wherefrom.heads import HeadKind, HeadMap, Relation, Tree, find_heads, parse, read_trees
+from wherefrom_studies.bench import SetAndBase, StudyBench, StudyModel, StudyRuns, open_model
 from wherefrom_studies.data import Rows
 from wherefrom_studies.mask_lrp.paper import (
     ANSWER_SETS,
     AOPC,
     BESIDE,
+    DATASETS,
     MASKS,
     ODDS,
     OWN,
@@ -27,12 +28,15 @@ from wherefrom_studies.mask_lrp.paper import (
     SWEPT,
     THRESHOLDS,
 )
+from wherefrom_studies.pages import StudyCell, StudyTable
+from wherefrom_studies.study import Measured, StudyRequest, each_set, measured_sets
 
 
 @dataclass(frozen=True)
-class MaskFound:
-    """All that was found about one data set with one base."""
+class MaskResult:
+    """All results of one data set with one base."""
 
+    model: StudyModel
     runs: StudyRuns
     heads: HeadMap
     methods: Mapping[str, str]  # the paper's name -> ours with its options; masks without any head are left out
@@ -42,8 +46,31 @@ class MaskFound:
     swept: Mapping[str, str] | None = None  # thresholds -> method
     other_ranks: Sequence[float] = ()  # 1 - Spearman of the published mask with transatt, one number a text
 
+    @property
+    def every_run(self) -> Sequence[StudyRuns]:
+        return [self.runs] if self.corrupted_runs is None else [self.runs, self.corrupted_runs]
 
-def measured(bench: StudyBench, name: str, model: StudyModel, seeds: int, missing: list[str]) -> MaskFound | None:
+
+MaskResults = Mapping[SetAndBase, MaskResult]
+
+
+def measure(bench: StudyBench, request: StudyRequest) -> Measured[MaskResults]:
+    """Find heads, then run. Seeds: how many random masks, and corrupted masks of every share."""
+    missing: list[str] = []
+    results = {
+        (name, base.name): measured(bench, name, bench.model(name, base), request.seeds, missing)
+        for base, name in each_set(bench, request)
+    }
+    parser = parser_check(bench, next(iter(results.values())).model, missing)
+    missing.append("GPT-2 and RoBERTa on SQuAD (the other columns of Table 2).")
+    notes = [
+        f"Heads were found on {bench.size.validation} other texts of each set, at most; QQP has duplicates alone.",
+        "What is explained is the class that the model predicts; special tokens are never ranked.",
+    ]
+    return measured_sets(bench, results, DATASETS, notes, missing, parser)
+
+
+def measured(bench: StudyBench, name: str, model: StudyModel, seeds: int, missing: list[str]) -> MaskResult:
     heads, file = head_map_of(bench, name, model)
     label = f"{name} {model.base}"
     masks = {title: f"mask_lrp:heads={file}{options}" for title, options in MASKS.items()}
@@ -53,7 +80,7 @@ def measured(bench: StudyBench, name: str, model: StudyModel, seeds: int, missin
     methods = PAPER | BESIDE | {title: one for title, one in masks.items() if title not in empty}
     randoms = [] if "Ours" in empty else [f"{masks['Ours']}:random={seed}" for seed in range(1, seeds + 1)]
     if name in ANSWER_SETS:
-        return MaskFound(bench.run(name, model, list(methods.values()), [PRECISION]), heads, methods)
+        return MaskResult(model, bench.run(name, model, list(methods.values()), [PRECISION]), heads, methods)
     swept: dict[str, str] = {}
     if name == SWEPT:
         swept = _swept(heads, file)
@@ -69,7 +96,7 @@ def measured(bench: StudyBench, name: str, model: StudyModel, seeds: int, missin
         corrupted_runs = bench.run(name, model, everything, [AOPC])
     published = masks["Ours, published"] if "Ours, published" in methods else None
     ranks = other_ranks(runs, published) if published else []
-    return MaskFound(runs, heads, methods, randoms, corrupted, corrupted_runs, swept, ranks)
+    return MaskResult(model, runs, heads, methods, randoms, corrupted, corrupted_runs, swept, ranks)
 
 
 def _empty_masks(heads: HeadMap) -> list[str]:
@@ -131,32 +158,33 @@ def other_ranks(runs: StudyRuns, published: str) -> list[float]:
     return [1 - float(spearmanr(a, b)[0]) for a, b in pairs if len(set(a)) > 1 and len(set(b)) > 1]
 
 
-def parser_check(bench: StudyBench, model: StudyModel, missing: list[str]) -> list[tuple[str, list[str]]]:
-    """What gold trees and the parser's trees of the same sentences say about a model's heads, relation by relation."""
+def parser_check(bench: StudyBench, model: StudyModel, missing: list[str]) -> list[StudyTable]:
+    """A table of what gold trees and the parser's trees of the same sentences say about a model's heads, relation by
+    relation; none where they are not at hand.
+    """
     path = bench.data_dir / "ud_en_ewt.jsonl"
     if not path.is_file():
         missing.append("Whether the parser can be relied on: there is no file ud_en_ewt.jsonl (UD English EWT).")
         return []
 
+    def cells(relation: Relation | None) -> list[str]:
+        if relation is None:
+            return ["0", "–", "–"]
+        usual = f"{relation.baseline:.2f} at {relation.distance:+d}"
+        return [str(relation.count), usual, f"{np.max(relation.follows):.2f}"]
+
     def compute() -> list[tuple[str, list[str]]]:
         reader = open_model(model).text_model
         gold_trees = [tree for tree in read_trees(path, limit=RELATION_TEXTS) if tree.words]
-        gold, parsed = find_heads(reader, gold_trees), find_heads(reader, parse(gold_trees))
-        rows = []
-        for name, one in gold.relations.items():
-            other = parsed.relations.get(name)
-            cells = [str(one.count), f"{one.baseline:.2f} at {one.distance:+d}", f"{np.max(one.follows):.2f}"]
-            cells += (
-                ["0", "–", "–"]
-                if other is None
-                else [str(other.count), f"{other.baseline:.2f} at {other.distance:+d}", f"{np.max(other.follows):.2f}"]
-            )
-            rows.append((name, cells))
-        return rows
+        gold, parsed = find_heads(reader, gold_trees).relations, find_heads(reader, parse(gold_trees)).relations
+        return [(name, [*cells(relation), *cells(parsed.get(name))]) for name, relation in gold.items()]
 
     try:
         kept = bench.kept("parser", [model.source, RELATION_TEXTS], compute)
     except WherefromError as error:
         missing.append(f"Whether the parser can be relied on: {error}")
         return []
-    return [(name, list(cells)) for name, cells in kept]
+    columns = [f"{what}, {by}" for by in ("gold", "parser") for what in ("pairs", "usual distance", "best head")]
+    note = "How often governors stand at their most usual distance, and how often the best head finds them."
+    rows = [(name, [StudyCell(number) for number in numbers]) for name, numbers in kept]
+    return [StudyTable("The parser beside gold trees (UD English EWT)", note, columns, rows)] if rows else []

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
 from wherefrom.report.head_map import head_map_plot
 from wherefrom_studies import plots
-from wherefrom_studies.bench import SetAndBase, StudyModel, open_model
-from wherefrom_studies.mask_lrp.measuring import MaskFound
+from wherefrom_studies.bench import StudyModel, open_model
+from wherefrom_studies.mask_lrp.measuring import MaskResults
 from wherefrom_studies.mask_lrp.paper import AOPC, PAPER, RANGE, SENTENCE, SWEPT, TEXT_SETS
 from wherefrom_studies.pages import StudyPicture
 
 
-def pictures(
-    out: Path, models: Mapping[SetAndBase, StudyModel], found: Mapping[SetAndBase, MaskFound]
-) -> list[StudyPicture]:
+def pictures(found: MaskResults, out: Path) -> list[StudyPicture]:
     shown = []
     for (name, base), one in found.items():
         label = f"{name}, {base}"
@@ -38,7 +35,7 @@ def pictures(
             plots.drop_curves(lines, out / file, shares=np.linspace(0, 1, 11))
             shown.append(StudyPicture(file, f"Figure 3: {label}", "The drop in probability."))
         if name == SWEPT and "Ours" in one.methods:
-            shown.append(_difference(out, models[(name, base)], base, one.methods["Ours"]))
+            shown.append(_difference(out, one.model, base, one.methods["Ours"]))
     return shown
 
 

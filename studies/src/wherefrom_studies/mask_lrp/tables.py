@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from wherefrom.typing import Numbers
 from wherefrom_studies.bench import SetAndBase
 from wherefrom_studies.claims import mean_of
 from wherefrom_studies.mask_lrp.judging import column_of, corrupted_table
-from wherefrom_studies.mask_lrp.measuring import MaskFound, thresholds_named
+from wherefrom_studies.mask_lrp.measuring import MaskResult, MaskResults, thresholds_named
 from wherefrom_studies.mask_lrp.paper import (
     ANSWER_SETS,
     AOPC,
@@ -25,16 +26,17 @@ from wherefrom_studies.mask_lrp.paper import (
     THRESHOLDS,
 )
 from wherefrom_studies.pages import StudyCell, StudyTable, cell
+from wherefrom_studies.tables import layer_columns, means_table
 
 
-def tables(found: Mapping[SetAndBase, MaskFound], parser: Sequence[tuple[str, Sequence[str]]] = ()) -> list[StudyTable]:
+def tables(found: MaskResults) -> list[StudyTable]:
     texts = {key: one for key, one in found.items() if key[0] in TEXT_SETS}
     answers = {key: one for key, one in found.items() if key[0] in ANSWER_SETS}
     shown = []
     order = [*PAPER, *BESIDE, "Random mask", *MASKS]
 
     def add(
-        some: Mapping[SetAndBase, MaskFound],
+        some: MaskResults,
         metric: str,
         title: str,
         note: str,
@@ -42,16 +44,15 @@ def tables(found: Mapping[SetAndBase, MaskFound], parser: Sequence[tuple[str, Se
         sets: Sequence[str],
         names: Sequence[str],
     ) -> None:
-        rows = []
-        for name in names:
-            cells = []
-            for (dataset, _), one in some.items():
-                there = bool(one.randoms) if name == "Random mask" else name in one.methods
-                values = column_of(one, metric, "randoms" if name == "Random mask" else name).tolist() if there else []
-                paper = printed.get(name)
-                cells.append(cell(mean_of(values), None if paper is None else paper[sets.index(dataset)]))
-            rows.append((name, cells))
-        shown.append(StudyTable(title, note, [f"{name} {base}" for name, base in some], rows))
+        def values(result: MaskResult, name: str) -> Sequence[float] | Numbers:
+            there = bool(result.randoms) if name == "Random mask" else name in result.methods
+            return column_of(result, metric, "randoms" if name == "Random mask" else name) if there else []
+
+        def paper(key: SetAndBase, name: str) -> float | None:
+            row = printed.get(name)
+            return None if row is None else row[sets.index(key[0])]
+
+        shown.append(means_table(title, note, some, {name: name for name in names}, values, paper))
 
     if texts:
         seeds = max(len(one.randoms) for one in texts.values())
@@ -69,15 +70,10 @@ def tables(found: Mapping[SetAndBase, MaskFound], parser: Sequence[tuple[str, Se
         shown += [_heads_table(found), _thresholds_table(found)]
     shown += [_corruption_table(key, one) for key, one in texts.items() if one.corrupted]
     shown += [_sweep_table(key, one) for key, one in texts.items() if one.swept]
-    if parser:
-        columns = [f"{what}, {by}" for by in ("gold", "parser") for what in ("pairs", "usual distance", "best head")]
-        note = "How often governors stand at their most usual distance, and how often the best head finds them."
-        rows = [(name, [StudyCell(one) for one in cells]) for name, cells in parser]
-        shown.append(StudyTable("The parser beside gold trees (UD English EWT)", note, columns, rows))
     return shown
 
 
-def _heads_table(found: Mapping[SetAndBase, MaskFound]) -> StudyTable:
+def _heads_table(found: MaskResults) -> StudyTable:
     depth = max(len(one.heads.frequency) for one in found.values())
     rows = []
     for (name, base), one in found.items():
@@ -91,14 +87,14 @@ def _heads_table(found: Mapping[SetAndBase, MaskFound]) -> StudyTable:
             cells.append(StudyCell(f"{sum(k in ('positional', 'both') for k in row)} + {_count(row)}"))
         rows.append((f"{name} {base} ({one.heads.texts} texts)", cells))
     note = "Positional + syntactic heads of every layer, by the paper's thresholds (.8 and .1)."
-    return StudyTable("Figure 5: heads", note, [f"layer {number + 1}" for number in range(depth)], rows)
+    return StudyTable("Figure 5: heads", note, layer_columns(depth), rows)
 
 
 def _count(kinds: Sequence[str]) -> int:
     return sum(kind in ("syntactic", "both") for kind in kinds)
 
 
-def _thresholds_table(found: Mapping[SetAndBase, MaskFound]) -> StudyTable:
+def _thresholds_table(found: MaskResults) -> StudyTable:
     rows = []
     for positional, syntactic in THRESHOLDS:
         cells = []
@@ -111,7 +107,7 @@ def _thresholds_table(found: Mapping[SetAndBase, MaskFound]) -> StudyTable:
     return StudyTable("Heads kept by other thresholds", "All of them, then layer by layer.", columns, rows)
 
 
-def _corruption_table(key: SetAndBase, one: MaskFound) -> StudyTable:
+def _corruption_table(key: SetAndBase, one: MaskResult) -> StudyTable:
     found = corrupted_table(one)
     assert found is not None
     shares, values = found
@@ -122,7 +118,7 @@ def _corruption_table(key: SetAndBase, one: MaskFound) -> StudyTable:
     return StudyTable(f"Figure 4: AOPC of corrupted masks, {' '.join(key)}", note, columns, [("AOPC", cells)])
 
 
-def _sweep_table(key: SetAndBase, one: MaskFound) -> StudyTable:
+def _sweep_table(key: SetAndBase, one: MaskResult) -> StudyTable:
     rows = []
     for title, method in (one.swept or {}).items():
         values = one.runs.table(AOPC, [method])[:, 0]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from wherefrom.optimus import BASELINE, Combination
 from wherefrom.typing import Numbers
-from wherefrom_studies.bench import SetAndBase
 from wherefrom_studies.claims import (
     NOT_MEASURED,
     Estimate,
@@ -22,17 +21,17 @@ from wherefrom_studies.claims import (
 )
 from wherefrom_studies.data import SETS
 from wherefrom_studies.optimus.analyses import correlation_of
-from wherefrom_studies.optimus.measuring import OptimusFound, passes_of, table_of, winners
+from wherefrom_studies.optimus.measuring import OptimusResults, passes_of, table_of, winners
 from wherefrom_studies.optimus.paper import AUPRC, CLAIMS, COMP, ORDER, SUFF, F
 
 
-def judged(found: Mapping[SetAndBase, OptimusFound]) -> list[JudgedClaim]:
+def judged(found: OptimusResults) -> list[JudgedClaim]:
     """The verdict of every claim, each data set and base counting once."""
     at = {name: place for place, name in enumerate(ORDER)}
     marked = {key: one for key, one in found.items() if one.combinations is not None}
     several = {key: one for key, one in found.items() if SETS[key[0]].task == "several_labels"}
 
-    def test(metric: str, statistic: Statistic, some: Mapping[SetAndBase, OptimusFound] = found) -> EstimateOrReason:
+    def test(metric: str, statistic: Statistic, some: OptimusResults = found) -> EstimateOrReason:
         tables = {" ".join(key): table_of(one.runs, metric, one.methods) for key, one in some.items()}
         return estimated(tables, ORDER, statistic)
 

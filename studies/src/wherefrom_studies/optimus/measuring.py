@@ -28,12 +28,13 @@ from wherefrom_studies.bench import (
 from wherefrom_studies.data import SETS, Rows
 from wherefrom_studies.fine_tuning import without_notices
 from wherefrom_studies.optimus.analyses import CombinationGrades, MeanCost, combination_grades
-from wherefrom_studies.optimus.paper import AUPRC, METRICS, ORDER, SENTENCE_SETS, TABLE_2
+from wherefrom_studies.optimus.paper import AUPRC, DATASETS, METRICS, ORDER, SENTENCE_SETS, TABLE_2
+from wherefrom_studies.study import Measured, StudyRequest, each_set, measured_sets
 
 
 @dataclass(frozen=True)
-class OptimusFound:
-    """All that was found about one data set with one base."""
+class OptimusResult:
+    """All results of one data set with one base."""
 
     model: StudyModel
     runs: StudyRuns
@@ -44,6 +45,27 @@ class OptimusFound:
     combinations: CombinationGrades | None
     by_auprc: list[str]  # the best combination of every text by AUPRC
     changes: dict[str, list[float]]  # fill -> change of attention, one number a text
+
+    @property
+    def every_run(self) -> Sequence[StudyRuns]:
+        return [self.runs] if self.sentences is None else [self.runs, self.sentences]
+
+
+OptimusResults = Mapping[SetAndBase, OptimusResult]
+
+
+def measure(bench: StudyBench, request: StudyRequest) -> Measured[OptimusResults]:
+    """With several seeds, the models of the first are explained, and the others only measured."""
+    results = {}
+    for base, name in each_set(bench, request):
+        for seed in range(1, request.seeds):
+            bench.model(name, base, seed)
+        results[name, base.name] = measured(bench, name, base)
+    notes = [
+        "What is explained is the class that the model predicts, of multi-label models every predicted label.",
+        f"LIME draws {200 if bench.size.quick else 2000} neighbours.",
+    ]
+    return measured_sets(bench, results, DATASETS, notes)
 
 
 def methods_for(fitted: Mapping[str, str], *, several: bool, quick: bool) -> dict[str, str]:
@@ -70,7 +92,7 @@ def _asked(row: Mapping[str, Any]) -> TextOrPair:
     return row["text"] if row.get("pair") is None else (row["text"], row["pair"])
 
 
-def measured(bench: StudyBench, name: str, base: StudyBase) -> OptimusFound:
+def measured(bench: StudyBench, name: str, base: StudyBase) -> OptimusResult:
     model, one = bench.model(name, base), SETS[name]
     several = one.task == "several_labels"
     rows = bench.texts(name, model, bench.size.texts)
@@ -91,7 +113,7 @@ def measured(bench: StudyBench, name: str, base: StudyBase) -> OptimusFound:
         [model.source, [row["id"] for row in rows]],
         lambda: attention_changes(open_model(model), [_asked(row) for row in rows]),
     )
-    return OptimusFound(model, runs, methods, rows, sentences, by_sentence, combinations, best, changes)
+    return OptimusResult(model, runs, methods, rows, sentences, by_sentence, combinations, best, changes)
 
 
 def _fitted(bench: StudyBench, name: str, model: StudyModel, rows: Rows, level: Level) -> dict[str, str]:
@@ -192,7 +214,7 @@ def table_of(runs: StudyRuns, metric: str, methods: Mapping[str, str]) -> Number
     return runs.table(metric, [methods[name] for name in ORDER])
 
 
-def winners(one: OptimusFound) -> list[str]:
+def winners(one: OptimusResult) -> list[str]:
     """The combination that Optimus Prime chose for every text."""
     return [
         json.loads(row["params"])["winner"] for row in one.runs.explanations() if row["method"] == one.methods["OP"]
@@ -208,11 +230,11 @@ def passes_of(runs: StudyRuns, methods: Mapping[str, str]) -> Numbers:
     return found
 
 
-def costs_of(found: Mapping[SetAndBase, OptimusFound]) -> dict[SetAndBase, dict[str, MeanCost]]:
+def costs_of(results: OptimusResults) -> dict[SetAndBase, dict[str, MeanCost]]:
     """Of every data set, what one explanation costs by each method alone."""
     energy = Energy()
     everything = {}
-    for key, one in found.items():
+    for key, one in results.items():
         frame, costs = one.runs.alone(), {}
         for name in ("LIME", "IG", "B", "OP", "OP*", "random"):
             rows = frame[frame["method"] == one.methods[name]]

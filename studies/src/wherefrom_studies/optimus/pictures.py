@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from wherefrom.optimus import Combination
 from wherefrom.report.plots import token_labels
 from wherefrom_studies import plots
-from wherefrom_studies.bench import SetAndBase, StudyBench
 from wherefrom_studies.data import SETS
 from wherefrom_studies.optimus.analyses import emissions, winning_operations
-from wherefrom_studies.optimus.measuring import OptimusFound, costs_of, winners
+from wherefrom_studies.optimus.measuring import OptimusResult, OptimusResults, costs_of, winners
 from wherefrom_studies.optimus.paper import NAMES
 from wherefrom_studies.pages import StudyPicture
 
 
-def pictures(bench: StudyBench, found: Mapping[SetAndBase, OptimusFound]) -> list[StudyPicture]:
+def pictures(found: OptimusResults, folder: Path) -> list[StudyPicture]:
     shown = []
     read = [Combination.read(name) for one in found.values() for name in winners(one)]
     won = [combination for combination in read if combination is not None]
     if won:
         shares = winning_operations(won)
         parts = {"heads": shares.heads, "layers": shares.layers, "matrices": shares.matrices}
-        plots.shares(parts, bench.out / "optimus-figure4.png")
+        plots.shares(parts, folder / "optimus-figure4.png")
         shown.append(StudyPicture("optimus-figure4.png", "Figure 4: operations that win by RFT"))
     costs = costs_of(found)
     if costs:
         key, first = next(iter(costs.items()))
-        plots.lines(emissions(first), bench.out / "optimus-figure7.png", across="texts", up="grams of CO2 equivalent")
+        plots.lines(emissions(first), folder / "optimus-figure7.png", across="texts", up="grams of CO2 equivalent")
         shown.append(StudyPicture("optimus-figure7.png", f"Figure 7: emissions, {NAMES[key[0]]} {key[1]}"))
     for (name, base), one in found.items():
         if not SETS[name].rationales:
@@ -36,14 +36,14 @@ def pictures(bench: StudyBench, found: Mapping[SetAndBase, OptimusFound]) -> lis
         example = _example(one)
         if example is not None:
             file = f"optimus-figure5-{name}-{base}.png"
-            plots.impact_map(*example, bench.out / file)
+            plots.impact_map(*example, folder / file)
             note = "The first row is what people marked."
             shown.append(StudyPicture(file, f"Figures 5 and 6: an example of {NAMES[name]}, {base}", note))
             break
     return shown
 
 
-def _example(one: OptimusFound) -> tuple[dict[str, list[float]], list[str]] | None:
+def _example(one: OptimusResult) -> tuple[dict[str, list[float]], list[str]] | None:
     """The shortest text of at least eight tokens, with what people marked, and the scores of every method."""
     wanted = {one.methods[name]: name for name in ("IG", "B", "OP")}
     by_text: dict[str, dict[str, dict[str, Any]]] = {}

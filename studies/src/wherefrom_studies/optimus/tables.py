@@ -9,10 +9,10 @@ import numpy as np
 from wherefrom.optimus import Combination
 from wherefrom.typing import Numbers
 from wherefrom_studies.bench import SetAndBase
-from wherefrom_studies.claims import Statistic, estimate, mean_of
+from wherefrom_studies.claims import Statistic, estimate
 from wherefrom_studies.data import SETS
 from wherefrom_studies.optimus.analyses import as_printed, winning_operations
-from wherefrom_studies.optimus.measuring import OptimusFound, costs_of, table_of, winners
+from wherefrom_studies.optimus.measuring import OptimusResult, OptimusResults, costs_of, table_of, winners
 from wherefrom_studies.optimus.paper import (
     AUPRC,
     COMP,
@@ -29,10 +29,10 @@ from wherefrom_studies.optimus.paper import (
     F,
 )
 from wherefrom_studies.pages import StudyCell, StudyTable, cell
+from wherefrom_studies.tables import means_table
 
 
-def tables(found: Mapping[SetAndBase, OptimusFound]) -> list[StudyTable]:
-    columns = [f"{NAMES[name]} {base}" for name, base in found]
+def tables(found: OptimusResults) -> list[StudyTable]:
     marked = {key: one for key, one in found.items() if one.combinations is not None}
     shown = [_statistics(found)]
     if marked:
@@ -48,14 +48,15 @@ def tables(found: Mapping[SetAndBase, OptimusFound]) -> list[StudyTable]:
     for metric, title in ((F, "F"), (FT, "FT"), (COMP, "comprehensiveness"), (SUFF, "sufficiency (lower is better)")):
         shown.append(_graded(found, metric, f"Beside: {title}", "Not what Optimus chose by.", {}))
     shown += [_ranks(found), _costs(found)]
-    rows = [(fill, [cell(mean_of(one.changes[fill])) for one in found.values()]) for fill in ("delete", "unk", "mask")]
     note = "How far attention between the other tokens moves when the token that receives the most is hidden."
-    shown.append(StudyTable("Figure 3: change of attention", note, columns, rows))
+    fills = {fill: fill for fill in ("delete", "unk", "mask")}
+    title = "Figure 3: change of attention"
+    shown.append(means_table(title, note, found, fills, lambda result, fill: result.changes[fill], names=NAMES))
     shown.append(_winning(found))
     return shown
 
 
-def _statistics(found: Mapping[SetAndBase, OptimusFound]) -> StudyTable:
+def _statistics(found: OptimusResults) -> StudyTable:
     rows = []
     for (name, base), one in found.items():
         labels, scores = len(SETS[name].labels), one.model.scores
@@ -78,7 +79,7 @@ def _statistics(found: Mapping[SetAndBase, OptimusFound]) -> StudyTable:
     )
 
 
-def _correlations(marked: Mapping[SetAndBase, OptimusFound]) -> StudyTable:
+def _correlations(marked: OptimusResults) -> StudyTable:
     rows = []
     for (name, base), one in marked.items():
         grades, paper = one.combinations, PRINTED_CORRELATIONS.get(name)
@@ -99,7 +100,7 @@ def _correlations(marked: Mapping[SetAndBase, OptimusFound]) -> StudyTable:
 
 
 def _graded(
-    found: Mapping[SetAndBase, OptimusFound],
+    found: OptimusResults,
     metric: str,
     title: str,
     note: str,
@@ -107,20 +108,19 @@ def _graded(
     *,
     sentences: bool = False,
 ) -> StudyTable:
-    rows = []
-    for method in ORDER:
-        cells = []
-        for (name, _), one in found.items():
-            runs, methods = (one.sentences, one.sentence_methods) if sentences else (one.runs, one.methods)
-            assert runs is not None
-            values = runs.table(metric, [methods[method]])[:, 0]
-            known = name in printed and method in PRINTED_ORDER
-            cells.append(cell(mean_of(values.tolist()), printed[name][PRINTED_ORDER.index(method)] if known else None))
-        rows.append((method, cells))
-    return StudyTable(title, note, [f"{NAMES[name]} {base}" for name, base in found], rows)
+    def values(result: OptimusResult, method: str) -> Numbers:
+        runs, methods = (result.sentences, result.sentence_methods) if sentences else (result.runs, result.methods)
+        assert runs is not None
+        return runs.table(metric, [methods[method]])[:, 0]
+
+    def paper(key: SetAndBase, method: str) -> float | None:
+        known = key[0] in printed and method in PRINTED_ORDER
+        return printed[key[0]][PRINTED_ORDER.index(method)] if known else None
+
+    return means_table(title, note, found, {name: name for name in ORDER}, values, paper, NAMES)
 
 
-def _ranks(found: Mapping[SetAndBase, OptimusFound]) -> StudyTable:
+def _ranks(found: OptimusResults) -> StudyTable:
     """Average ranks over data sets, 1 the best; methods that are the same share a rank."""
     counted = [name for name in ORDER if name != "OB on test"]
     places = [ORDER.index(name) for name in counted]
@@ -150,7 +150,7 @@ def _rank_of(place: int, sign: float) -> Statistic:
     return lambda means: float(np.mean([rank(row) for row in means]))
 
 
-def _costs(found: Mapping[SetAndBase, OptimusFound]) -> StudyTable:
+def _costs(found: OptimusResults) -> StudyTable:
     rows = []
     for (name, base), costs in costs_of(found).items():
         for method, cost in costs.items():
@@ -172,7 +172,7 @@ def _costs(found: Mapping[SetAndBase, OptimusFound]) -> StudyTable:
     )
 
 
-def _winning(found: Mapping[SetAndBase, OptimusFound]) -> StudyTable:
+def _winning(found: OptimusResults) -> StudyTable:
     by_rft = [name for one in found.values() for name in winners(one)]
     by_auprc = [name for one in found.values() for name in one.by_auprc]
     rows = []

@@ -13,12 +13,28 @@ from wherefrom_studies.overview.collecting import STUDIES, Collected, collect, f
 from wherefrom_studies.overview.ranking import against_cost
 from wherefrom_studies.overview.tables import tables
 from wherefrom_studies.pages import StudyPage, StudyPicture, markdown_tables
+from wherefrom_studies.study import Measured, Study
 
 BEGIN, END = "<!-- what `wherefrom study all` writes begins here -->", "<!-- and ends here -->"
 
 
-def study(folders: Sequence[Path], out: Path) -> StudyPage:
-    """Put together the page from the folders of the other studies."""
+def overview(folders: Sequence[Path]) -> Study[Collected]:
+    """The page over the studies in these folders."""
+    return Study(
+        name="all",
+        title="All studies on one page",
+        about=(
+            "Every method on every data set by every metric of the studies, under one protocol: the same texts, the"
+            " same target, special tokens never ranked."
+        ),
+        measure=lambda _bench, _request: _collected(folders),
+        tables=tables,
+        pictures=pictures,
+    )
+
+
+def _collected(folders: Sequence[Path]) -> Measured[Collected]:
+    """What the folders contain; nothing is measured for this page alone."""
     found = collect(folders)
     if not found.sets and not found.claims:
         raise BadFile(
@@ -29,30 +45,21 @@ def study(folders: Sequence[Path], out: Path) -> StudyPage:
         f"{name} {base} {max(len(table) for _, table in one.tables.values())}"
         for (name, base), one in found.sets.items()
     )
+    facts = [
+        f"Texts: {counts or 'none'}.",
+        "Read from the folders of the studies; nothing is measured for this page alone.",
+    ]
     missing = [f"The study {name}: no page in these folders." for name in STUDIES if name not in _studies(found)]
-    pictures = []
+    return Measured(found, facts, provenance(0.0), [*missing, *found.unread])
+
+
+def pictures(found: Collected, folder: Path) -> list[StudyPicture]:
     drawn = against_cost(found.sets)
-    if drawn:
-        plots.faithfulness_against_cost(drawn, {name: family_of(name) for name in drawn}, out / "all-cost.png")
-        note = "Cheaper to the left, better above; bars are 95% intervals over texts."
-        pictures.append(StudyPicture("all-cost.png", "Faithfulness (erasure metrics) against cost", note))
-    return StudyPage(
-        name="all",
-        title="All studies on one page",
-        about=(
-            "Every method on every data set by every metric of the studies, under one protocol: the same texts, the"
-            " same target, special tokens never ranked."
-        ),
-        facts=[
-            f"Texts: {counts or 'none'}.",
-            "Read from the folders of the studies; nothing is measured for this page alone.",
-        ],
-        tables=tables(found),
-        claims=[],
-        pictures=pictures,
-        missing=[*missing, *found.unread],
-        made=provenance(0.0),
-    )
+    if not drawn:
+        return []
+    plots.faithfulness_against_cost(drawn, {name: family_of(name) for name in drawn}, folder / "all-cost.png")
+    note = "Cheaper to the left, better above; bars are 95% intervals over texts."
+    return [StudyPicture("all-cost.png", "Faithfulness (erasure metrics) against cost", note)]
 
 
 def _studies(found: Collected) -> set[str]:

@@ -11,7 +11,6 @@ from one seed nothing is concluded.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from math import hypot
@@ -35,11 +34,12 @@ from wherefrom_studies.bench import (
 from wherefrom_studies.claims import NOT_MEASURED, Claim, Estimate, JudgedClaim, estimate, mean_of
 from wherefrom_studies.data import SETS, drawn
 from wherefrom_studies.fine_tuning import right_by_row
-from wherefrom_studies.pages import StudyCell, StudyPage, StudyTable, cell
+from wherefrom_studies.pages import StudyCell, StudyTable, cell
 from wherefrom_studies.sparse.judging import pooled
 from wherefrom_studies.sparse.measures import normalised_entropy
 from wherefrom_studies.sparse.projected_attention import SOFTMAX, attention_by
 from wherefrom_studies.sparse.projections import Projection
+from wherefrom_studies.study import Measured, Study, StudyRequest, each_set
 
 DATASETS = ("hatexplain", "esnli", "movies", "hummingbird", "hoc")  # those with rationales
 USUAL_DATASETS = ("hatexplain", "esnli")
@@ -128,22 +128,18 @@ class FineTunedRun:
 Found = Mapping[SetAndBase, Mapping[str, Sequence[FineTunedRun]]]  # -> projection -> seeds
 
 
-def study(bench: StudyBench, bases: Sequence[StudyBase], datasets: Sequence[str], seeds: int = 1) -> StudyPage:
-    """Train, run, and put together the page."""
-    if any(base.causal for base in bases):
+def measure(bench: StudyBench, request: StudyRequest) -> Measured[Found]:
+    if any(base.causal for base in request.bases):
         raise BadOption("Sparse attention is trained into encoders: name no causal language model.")
     for projection in PROJECTIONS:
-        Projection.parse(projection)  # a missing package and a missing file are reported before hours of work
-    for name in datasets:
-        bench.splits(name)
+        Projection.parse(projection)  # a missing package is reported before hours of work
     found: dict[SetAndBase, dict[str, list[FineTunedRun]]] = {}
-    for base in bases:
-        for name in datasets:
-            own = found.setdefault((name, base.name), {projection: [] for projection in PROJECTIONS})
-            for seed in range(seeds):
-                for projection in PROJECTIONS:
-                    own[projection].append(_measured(bench, name, base, seed, projection))
-    return page_of(bench, found, seeds)
+    for base, name in each_set(bench, request):
+        own = found.setdefault((name, base.name), {projection: [] for projection in PROJECTIONS})
+        for seed in range(request.seeds):
+            for projection in PROJECTIONS:
+                own[projection].append(_measured(bench, name, base, seed, projection))
+    return _described(bench, found, request.seeds)
 
 
 def _measured(bench: StudyBench, name: str, base: StudyBase, seed: int, projection: str) -> FineTunedRun:
@@ -356,38 +352,38 @@ def _differences_table(found: Found) -> StudyTable:
     )
 
 
-def page_of(bench: StudyBench, found: Found, seeds: int) -> StudyPage:
-    started = time.process_time()
+def _described(bench: StudyBench, found: Found, seeds: int) -> Measured[Found]:
+    """All results, with the facts about their making."""
     every = [run for own in found.values() for runs in own.values() for run in runs]
     training = sum(run.model.seconds for run in every)
     seconds = sum(run.runs.seconds for run in every)
-    lost = sum(run.runs.errors for run in every)
-    counts = {key: int(own[SOFTMAX][0].runs.scores["example"].nunique()) for key, own in found.items()}
     facts = [
         *(
             f"{name}, {base}: trained on {own[SOFTMAX][0].model.rows:,} rows with each projection"
             + (f"; {SETS[name].note}." if SETS[name].note else ".")
             for (name, base), own in found.items()
         ),
-        bench.texts_fact(counts),
+        bench.texts_fact({key: own[SOFTMAX][0].runs.texts for key, own in found.items()}),
         f"{seeds} seed(s). {training / 60:.0f} minutes of training and {seconds / 60:.0f} of measuring on"
-        f" {provenance(0)['machine']}, one thread; {lost} errors.",
+        f" {provenance(0)['machine']}, one thread; {sum(run.runs.errors for run in every)} errors.",
         "All projections have the same base, rows, recipe and seeds; the recipe was made for softmax, and nothing was"
         " tuned for the others. The projection is in every attention of every layer, in training with its dropout.",
         "What is explained is the class that each model predicts itself; special tokens are never ranked.",
     ]
     measured = {name for name, _ in found}
-    return StudyPage(
-        name="sparse-fine-tuned",
-        title="Sparse attention trained into a pretrained model",
-        about=(
-            "Beyond Meister et al. (2021), whose classifiers are trained from nothing: a pretrained Transformer is"
-            " fine-tuned with softmax, 1.5-entmax or sparsemax in every attention, and its attention is judged by what"
-            " people marked and by what the model loses without it. The claims are ours, written down beforehand."
-        ),
-        facts=facts,
-        tables=tables(found),
-        claims=judged(found),
-        missing=[f"{name}: not measured." for name in DATASETS if name not in measured],
-        made=provenance(training + seconds + time.process_time() - started),
-    )
+    missing = [f"{name}: not measured." for name in DATASETS if name not in measured]
+    return Measured(found, facts, provenance(training + seconds), missing)
+
+
+STUDY = Study(
+    name="sparse-fine-tuned",
+    title="Sparse attention trained into a pretrained model",
+    about=(
+        "Beyond Meister et al. (2021), whose classifiers are trained from nothing: a pretrained Transformer is"
+        " fine-tuned with softmax, 1.5-entmax or sparsemax in every attention, and its attention is judged by what"
+        " people marked and by what the model loses without it. The claims are ours, written down beforehand."
+    ),
+    measure=measure,
+    tables=tables,
+    judged=judged,
+)

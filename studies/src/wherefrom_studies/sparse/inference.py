@@ -18,13 +18,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wherefrom import Case, load
+from wherefrom import Case, Model
 from wherefrom.case.case import make_cases
 from wherefrom.errors import BadFile, BadOption
 from wherefrom.model.text_model import TextModel
 from wherefrom_studies.bench import StudyBench, make_folder, provenance, read_measured, write_measured
 from wherefrom_studies.decomposition import scores_of
-from wherefrom_studies.pages import StudyPage
 from wherefrom_studies.progress import Watch, unwatched, watched
 from wherefrom_studies.sparse.data import by_length, labelled_texts
 from wherefrom_studies.sparse.measures import agreement, normalised_entropy
@@ -33,6 +32,7 @@ from wherefrom_studies.sparse.pictures import inference_picture
 from wherefrom_studies.sparse.projected_attention import projected
 from wherefrom_studies.sparse.projections import Projection
 from wherefrom_studies.sparse.tables import inference_table
+from wherefrom_studies.study import Measured, Study, StudyRequest
 
 VERSION = 1
 TEXTS = "sst2_dev.jsonl"
@@ -64,26 +64,28 @@ def read_texts(path: Path, limit: int | None, labels: Sequence[str] = ()) -> lis
     return rows
 
 
-def study(bench: StudyBench, source: str, path: Path | None, limit: int | None, device: str | None) -> StudyPage:
-    """Project a model's attention on texts, and put together the page."""
-    model = load(source, device=device)
-    count = limit or (100 if bench.size.quick else 300)
-    rows = read_texts(bench.data_dir / TEXTS if path is None else path, count, model.labels)
-    results = project_at_inference(model.text_model, rows, bench.out, watch=bench.watch)
-    made = results["made"]
-    return StudyPage(
-        name="sparse-at-inference",
-        title=f"Attention of {results['model']}, projected at inference",
-        about="Beyond Meister et al. (2021): a trained model's softmax is replaced by other projections, without"
-        " another training.",
-        facts=[
+def inference_study(model: Model, path: Path | None, limit: int | None) -> Study[dict[str, Any]]:
+    """The study of one model on texts: those of a file, or of SST-2."""
+
+    def measure(bench: StudyBench, _: StudyRequest) -> Measured[dict[str, Any]]:
+        count = limit or (100 if bench.size.quick else 300)
+        rows = read_texts(bench.data_dir / TEXTS if path is None else path, count, model.labels)
+        results = project_at_inference(model.text_model, rows, bench.out, watch=bench.watch)
+        made = results["made"]
+        facts = [
             f"{results['texts']} texts.",
             f"{made['seconds'] / 60:.0f} minutes of one processor on {made['machine']}, {made['date']}.",
-        ],
-        tables=[inference_table(results)],
-        claims=[],
-        pictures=[inference_picture(results, bench.out)],
-        made=made,
+        ]
+        return Measured(results, facts, made)
+
+    return Study(
+        name="sparse-at-inference",
+        title=f"Attention of {model.text_model.name}, projected at inference",
+        about="Beyond Meister et al. (2021): a trained model's softmax is replaced by other projections, without"
+        " another training.",
+        measure=measure,
+        tables=lambda results: [inference_table(results)],
+        pictures=lambda results, folder: [inference_picture(results, folder)],
         intervals="± the standard deviation over texts",
     )
 

@@ -15,10 +15,8 @@ from typing import Any
 from scipy.stats import kendalltau, t
 
 from wherefrom_studies.claims import Estimate, JudgedClaim
-from wherefrom_studies.pages import StudyCell, StudyTable
-from wherefrom_studies.sparse import paper
 from wherefrom_studies.sparse.paper import CLAIMS
-from wherefrom_studies.sparse.tables import lambda_of, present, select, sweep
+from wherefrom_studies.sparse.tables import encoder_grid, lambda_of, present, select, sweep
 
 ClassifierNumbers = Mapping[str, Any]  # a classifier's numbers
 
@@ -68,18 +66,14 @@ def _mean(row: ClassifierNumbers, kind: str, name: str) -> float:
     return fmean(values) if values else math.nan
 
 
-def _grid(results: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    return ((dataset, encoder) for dataset in results["datasets"] for encoder in paper.ENCODERS)
-
-
 def _models(results: Mapping[str, Any], number: Callable[[ClassifierNumbers], float]) -> list[list[float]]:
     """A number of every classifier with softmax and sparsemax: a cell for each model, in it one for each seed."""
     return [
         [
             number(row)
-            for row in select(dict(results), dataset=dataset, encoder=encoder, projection=projection, adversary=None)
+            for row in select(results, dataset=dataset, encoder=encoder, projection=projection, adversary=None)
         ]
-        for dataset, encoder in _grid(results)
+        for dataset, encoder in encoder_grid(results)
         for projection in ("softmax", "sparsemax")
     ]
 
@@ -94,8 +88,8 @@ def _by_seed(rows: Iterable[ClassifierNumbers]) -> dict[int, list[ClassifierNumb
 def _from_softmax(results: Mapping[str, Any], name: str) -> list[list[float]]:
     """How far agreement falls from softmax to sparsemax, seed by seed."""
     cells = []
-    for dataset, encoder in _grid(results):
-        rows = select(dict(results), dataset=dataset, encoder=encoder, adversary=None)
+    for dataset, encoder in encoder_grid(results):
+        rows = select(results, dataset=dataset, encoder=encoder, adversary=None)
         cell = []
         for own in _by_seed(rows).values():
             by_projection = {row["projection"]: _mean(row, "tau", name) for row in own}
@@ -108,9 +102,9 @@ def _from_softmax(results: Mapping[str, Any], name: str) -> list[list[float]]:
 def _sweeps(results: Mapping[str, Any], kind: str, sign: float = 1.0) -> list[list[float]]:
     """Kendall's tau-b of lambda with a classifier's mean of g(x), seed by seed; from three values of lambda on."""
     cells = []
-    for dataset, encoder in _grid(results):
+    for dataset, encoder in encoder_grid(results):
         cell = []
-        for own in _by_seed(sweep(dict(results), dataset, encoder)).values():
+        for own in _by_seed(sweep(results, dataset, encoder)).values():
             if len(own) >= 3:
                 scale = [lambda_of(row["projection"]) for row in own]
                 cell.append(sign * float(kendalltau(scale, [_mean(row, kind, "g(x)") for row in own]).statistic))
@@ -122,31 +116,10 @@ def _adversaries(results: Mapping[str, Any], mode: str) -> list[list[float]]:
     return [
         [
             row["base_accuracy"] - row["accuracy"]
-            for row in select(dict(results), dataset=dataset, encoder=encoder, adversary=mode)
+            for row in select(results, dataset=dataset, encoder=encoder, adversary=mode)
         ]
-        for dataset, encoder in _grid(results)
+        for dataset, encoder in encoder_grid(results)
     ]
-
-
-def spreads_table(results: Mapping[str, Any]) -> StudyTable:
-    """Which spread of the initial vectors was chosen, and by what."""
-    tried = results.get("spreads", [])
-    spreads = list(dict.fromkeys(one["spread"] for one in tried))
-    rows = []
-    for dataset, encoder in _grid(results):
-        own = {one["spread"]: one for one in tried if (one["dataset"], one["encoder"]) == (dataset, encoder)}
-        if own:
-            cells = []
-            for spread in spreads:
-                shown = " / ".join(f"{score:.3f}" for score in own[spread]["dev"])
-                cells.append(StudyCell(f"**{shown}**" if own[spread]["chosen"] else shown))
-            rows.append((f"{paper.DATASETS[dataset]} · {paper.ENCODERS[encoder]}", cells))
-    return StudyTable(
-        "The spread of the initial word vectors",
-        "Accuracy on dev texts of softmax / sparsemax, first seed; the chosen one in bold, for every projection alike.",
-        [f"{spread:g}" for spread in spreads],
-        rows,
-    )
 
 
 def of_training(row: ClassifierNumbers) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ PAPER = "D"  # the marker of the paper's numbers
 LONGEST_NAME = 48  # characters: a longer name would leave no room to draw in
 
 
-def pictures(results: dict[str, Any], out: Path) -> list[StudyPicture]:
+def pictures(results: Mapping[str, Any], out: Path) -> list[StudyPicture]:
     """Draw Figures 1 to 4 into a folder; Figure 3 where lambda was swept."""
     drawn = [
         StudyPicture(
@@ -61,7 +61,7 @@ def pictures(results: dict[str, Any], out: Path) -> list[StudyPicture]:
     return drawn
 
 
-def inference_picture(inference: dict[str, Any], out: Path) -> StudyPicture:
+def inference_picture(inference: Mapping[str, Any], out: Path) -> StudyPicture:
     """Draw the numbers of a model's projected attention as curves."""
     picture = StudyPicture(
         "sparse-at-inference.png",
@@ -117,7 +117,7 @@ def _legend(figure: Figure, entries: Sequence[tuple[str, str, str]]) -> None:
     figure.legend(handles=marks, loc="outside upper center", ncols=len(marks), frameon=False, labelcolor=INK)
 
 
-def _agreement_figure(results: dict[str, Any], inputs: str, intermediates: str, path: Path) -> None:
+def _agreement_figure(results: Mapping[str, Any], inputs: str, intermediates: str, path: Path) -> None:
     names = list(results["datasets"])
     figure, axes = _new_axes(1, len(names), width=max(9.0, 4.4 * len(names)), height=3.6)
     models = [(encoder, projection) for encoder in paper.ENCODERS for projection in PROJECTIONS]
@@ -166,7 +166,7 @@ def _short(projection: str) -> str:
     return projection.replace("sparsegen:", "λ ").replace("-", "−")[:LONGEST_NAME]
 
 
-def _entropy_figure(results: dict[str, Any], path: Path) -> None:
+def _entropy_figure(results: Mapping[str, Any], path: Path) -> None:
     names = list(results["datasets"])
     figure, axes = _new_axes(len(names), 2, width=8.6, height=0.5 + 2.9 * len(names))
     for place, plot in enumerate(axes):
@@ -193,7 +193,7 @@ def _entropy_figure(results: dict[str, Any], path: Path) -> None:
     save_figure(figure, path)
 
 
-def _lambda_figure(results: dict[str, Any], path: Path) -> None:
+def _lambda_figure(results: Mapping[str, Any], path: Path) -> None:
     names = list(results["datasets"])
     figure, axes = _new_axes(1, len(names), width=max(9.0, 4.2 * len(names)), height=3.6)
     lines = [("bilstm", "g(x)", BLUE, "o", "-"), ("bilstm", "D(x)", BLUE, "s", "--")]
@@ -230,7 +230,7 @@ def _lambda_figure(results: dict[str, Any], path: Path) -> None:
     save_figure(figure, path)
 
 
-def _inference_figure(inference: dict[str, Any], path: Path) -> None:
+def _inference_figure(inference: Mapping[str, Any], path: Path) -> None:
     rows = inference["projections"]
     figure, axes = _new_axes(1, 2, width=8.6, height=3.6, share_y=False)
     places = range(len(rows))

@@ -1,20 +1,17 @@
-"""The study of "Is Sparse Attention more Interpretable?" (Meister et al. 2021): train, measure, and put together the
-page.
-"""
+"""The study of "Is Sparse Attention more Interpretable?" (Meister et al. 2021)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from wherefrom_studies.bench import StudyBench
-from wherefrom_studies.pages import StudyPage
 from wherefrom_studies.sparse import paper
-from wherefrom_studies.sparse.judging import judged, of_training, spreads_table
+from wherefrom_studies.sparse.judging import judged, of_training
 from wherefrom_studies.sparse.measuring import measured
 from wherefrom_studies.sparse.pictures import pictures
 from wherefrom_studies.sparse.tables import tables
+from wherefrom_studies.study import Measured, Study, StudyRequest
 
 QUICK = (
     "This is the quick study: λ was not swept and no adversary was trained, so Tables 2 and 5 and Fig. 3 are missing."
@@ -22,16 +19,13 @@ QUICK = (
 )
 
 
-def study(bench: StudyBench, datasets: Sequence[str], seeds: int = 1) -> StudyPage:
-    """Train, measure, and put together the page.
-
-    datasets: names; `imdb:1` is trained with that many seeds.
-    """
-    return page_of(measured(bench, datasets, seeds), bench.out)
+def measure(bench: StudyBench, request: StudyRequest) -> Measured[Mapping[str, Any]]:
+    """Data sets are names; `imdb:1` is trained with that many seeds."""
+    return described(measured(bench, request.datasets, request.seeds))
 
 
-def page_of(results: Mapping[str, Any], out: Path) -> StudyPage:
-    """The page of all numbers; its pictures are drawn into a folder."""
+def described(results: Mapping[str, Any]) -> Measured[Mapping[str, Any]]:
+    """All numbers, with the facts about their making."""
     made = dict(results["made"])
     seeds = {
         name: len({row["seed"] for row in results["runs"] if row["dataset"] == name}) for name in results["datasets"]
@@ -46,27 +40,25 @@ def page_of(results: Mapping[str, Any], out: Path) -> StudyPage:
         "Word vectors are learned from random values; the paper starts from pretrained ones. The frozen Transformer's"
         " adversary learns at ten times the rate of the classifier.",
     ]
-    shown = tables(dict(results))
-    if results.get("spreads"):
-        shown.insert(0, spreads_table(results))
-    return StudyPage(
-        name="sparse",
-        title="Is sparse attention more interpretable? measured again",
-        about=(
-            'Meister, Lazov, Augenstein and Cotterell, "Is Sparse Attention more Interpretable?" (2021): its tables,'
-            " measured again."
-        ),
-        facts=facts,
-        tables=shown,
-        claims=judged(results),
-        pictures=pictures(dict(results), out),
-        contradictions=[f"{title} {words}" for title, words in paper.CONTRADICTIONS],
-        missing=[
-            *([QUICK] if results["quick"] else []),
-            *(f"{title}: not measured." for name, title in paper.DATASETS.items() if name not in results["datasets"]),
-            "Projections other than softmax, sparsemax and sparsegen; pretrained word vectors.",
-        ],
-        made=made,
-        intervals="Student's 95% interval over seeds in square brackets, and ± the standard deviation over texts",
-        trainings=[of_training(row) for row in results["runs"]],
-    )
+    missing = [
+        *([QUICK] if results["quick"] else []),
+        *(f"{title}: not measured." for name, title in paper.DATASETS.items() if name not in results["datasets"]),
+        "Projections other than softmax, sparsemax and sparsegen; pretrained word vectors.",
+    ]
+    return Measured(results, facts, made, missing, trainings=[of_training(row) for row in results["runs"]])
+
+
+STUDY = Study(
+    name="sparse",
+    title="Is sparse attention more interpretable? measured again",
+    about=(
+        'Meister, Lazov, Augenstein and Cotterell, "Is Sparse Attention more Interpretable?" (2021): its tables,'
+        " measured again."
+    ),
+    measure=measure,
+    tables=tables,
+    judged=judged,
+    pictures=pictures,
+    contradictions=[f"{title} {words}" for title, words in paper.CONTRADICTIONS],
+    intervals="Student's 95% interval over seeds in square brackets, and ± the standard deviation over texts",
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
@@ -54,7 +54,7 @@ def over_seeds(values: Sequence[float], spreads: Sequence[float] = ()) -> MeanOv
     return MeanOverSeeds(fmean(values), interval, fmean(spreads) if spreads else None)
 
 
-def select(results: dict[str, Any], **wanted: Any) -> list[dict[str, Any]]:
+def select(results: Mapping[str, Any], **wanted: Any) -> list[dict[str, Any]]:
     return [row for row in results["runs"] if all(row[key] == value for key, value in wanted.items())]
 
 
@@ -76,7 +76,7 @@ def lambda_of(projection: str) -> float | None:
     return parsed.parameter if parsed.name == "sparsegen" else None
 
 
-def sweep(results: dict[str, Any], dataset: str, encoder: str) -> list[dict[str, Any]]:
+def sweep(results: Mapping[str, Any], dataset: str, encoder: str) -> list[dict[str, Any]]:
     """All classifiers with sparsegen, from dense to sparse."""
     rows = [
         row
@@ -90,8 +90,9 @@ def _pair(numbers: tuple[float, float] | None) -> str:
     return "" if numbers is None else f"{numbers[0]:.2f} ± {numbers[1]:.2f}"
 
 
-def tables(results: dict[str, Any]) -> list[StudyTable]:
-    provenance = [
+def tables(results: Mapping[str, Any]) -> list[StudyTable]:
+    found = [
+        _spreads(results),
         _in_short(results),
         _accuracy(results),
         _for_intermediates(results),
@@ -100,7 +101,28 @@ def tables(results: dict[str, Any]) -> list[StudyTable]:
         _lambda(results),
         _adversary(results),
     ]
-    return [table for table in provenance if table.rows]
+    return [table for table in found if table.rows]
+
+
+def _spreads(results: Mapping[str, Any]) -> StudyTable:
+    """Which spread of the initial vectors was chosen, and by what."""
+    tried = results.get("spreads", [])
+    spreads = list(dict.fromkeys(one["spread"] for one in tried))
+    rows = []
+    for dataset, encoder in encoder_grid(results):
+        own = {one["spread"]: one for one in tried if (one["dataset"], one["encoder"]) == (dataset, encoder)}
+        if own:
+            cells = []
+            for spread in spreads:
+                shown = " / ".join(f"{score:.3f}" for score in own[spread]["dev"])
+                cells.append(StudyCell(f"**{shown}**" if own[spread]["chosen"] else shown))
+            rows.append((_name(dataset, encoder), cells))
+    return StudyTable(
+        "The spread of the initial word vectors",
+        "Accuracy on dev texts of softmax / sparsemax, first seed; the chosen one in bold, for every projection alike.",
+        [f"{spread:g}" for spread in spreads],
+        rows,
+    )
 
 
 CLAIMS = {
@@ -112,7 +134,7 @@ CLAIMS = {
 }
 
 
-def _in_short(results: dict[str, Any]) -> StudyTable:
+def _in_short(results: Mapping[str, Any]) -> StudyTable:
     rows = []
     for dataset in results["datasets"]:
         for encoder in paper.ENCODERS:
@@ -142,18 +164,20 @@ def _change(before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]], k
     return f"{one.value:.2f} → {other.value:.2f}" if one and other else "not measured"
 
 
-def _grid(results: dict[str, Any]) -> Iterable[tuple[str, str, str]]:
-    for dataset in results["datasets"]:
-        for encoder in paper.ENCODERS:
-            for projection in PROJECTIONS:
-                yield dataset, encoder, projection
+def encoder_grid(results: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Every data set with every encoder."""
+    return [(dataset, encoder) for dataset in results["datasets"] for encoder in paper.ENCODERS]
+
+
+def _grid(results: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    return [(*both, projection) for both in encoder_grid(results) for projection in PROJECTIONS]
 
 
 def _name(dataset: str, encoder: str, projection: str = "") -> str:
     return f"{paper.DATASETS[dataset]} · {paper.ENCODERS[encoder]}{' ' + projection if projection else ''}"
 
 
-def _accuracy(results: dict[str, Any]) -> StudyTable:
+def _accuracy(results: Mapping[str, Any]) -> StudyTable:
     rows = []
     for dataset, encoder, projection in _grid(results):
         found = select(results, dataset=dataset, encoder=encoder, projection=projection, adversary=None)
@@ -173,7 +197,7 @@ def _accuracy(results: dict[str, Any]) -> StudyTable:
     )
 
 
-def _for_intermediates(results: dict[str, Any]) -> StudyTable:
+def _for_intermediates(results: Mapping[str, Any]) -> StudyTable:
     rows = []
     for dataset, encoder, projection in _grid(results):
         found = select(results, dataset=dataset, encoder=encoder, projection=projection, adversary=None)
@@ -196,7 +220,7 @@ def _for_intermediates(results: dict[str, Any]) -> StudyTable:
     )
 
 
-def _agreement(results: dict[str, Any]) -> StudyTable:
+def _agreement(results: Mapping[str, Any]) -> StudyTable:
     rows = []
     for dataset, encoder, projection in _grid(results):
         found = select(results, dataset=dataset, encoder=encoder, projection=projection, adversary=None)
@@ -213,7 +237,7 @@ def _agreement(results: dict[str, Any]) -> StudyTable:
     )
 
 
-def _significance(results: dict[str, Any]) -> StudyTable:
+def _significance(results: Mapping[str, Any]) -> StudyTable:
     rows = []
     for dataset, encoder, projection in _grid(results):
         found = select(results, dataset=dataset, encoder=encoder, projection=projection, adversary=None)
@@ -245,7 +269,7 @@ def lambda_and_entropy(rows: Sequence[dict[str, Any]]) -> tuple[float, float]:
     return float(across), fmean(one for one in map(float, within) if one == one)
 
 
-def _lambda(results: dict[str, Any]) -> StudyTable:
+def _lambda(results: Mapping[str, Any]) -> StudyTable:
     rows = []
     for dataset in results["datasets"]:
         for encoder in paper.ENCODERS:
@@ -269,7 +293,7 @@ def _lambda(results: dict[str, Any]) -> StudyTable:
     )
 
 
-def _adversary(results: dict[str, Any]) -> StudyTable:
+def _adversary(results: Mapping[str, Any]) -> StudyTable:
     rows = []
     for dataset in results["datasets"]:
         for encoder in paper.ENCODERS:
@@ -300,7 +324,7 @@ def _adversary(results: dict[str, Any]) -> StudyTable:
     )
 
 
-def inference_table(results: dict[str, Any]) -> StudyTable:
+def inference_table(results: Mapping[str, Any]) -> StudyTable:
     """What a trained model's attention says when it is projected otherwise."""
     rows = []
     for one in results["projections"]:

@@ -18,6 +18,7 @@ from wherefrom.errors import BadFile, WherefromError, WrongModel
 from wherefrom.metrics.jaccard_25 import jaccard
 from wherefrom.metrics.spearman import spearman
 from wherefrom.model.hiding import fill_token
+from wherefrom_studies.data import read_rows
 from wherefrom_studies.decomposition import (
     anisotropy,
     compared,
@@ -28,7 +29,7 @@ from wherefrom_studies.decomposition import (
     robustness,
     scores_of,
 )
-from wherefrom_studies.subject_verb_agreement import Sentence, explain, sentences
+from wherefrom_studies.subject_verb_agreement import Sentence, explain
 
 
 @pytest.mark.parametrize("family", ["bert", "llama"])
@@ -126,13 +127,13 @@ ROW = {"text": "the films of his era is dull .", "label": "is", "foil": "are", "
 
 def test_agreement_sentences_are_read_and_masked(tmp_path: Path) -> None:
     (tmp_path / "data.jsonl").write_text(json.dumps(ROW) + "\n", encoding="utf-8")
-    (sentence,) = sentences(tmp_path / "data.jsonl")
+    (sentence,) = read_rows(tmp_path / "data.jsonl", Sentence.of, "a sentence")
     assert sentence == Sentence("the films of his era is dull .", "is", "are", 21, 23, 1)
     assert sentence.masked("[MASK]") == "the films of his era [MASK] dull ."
     for bad in ("{}", "[", json.dumps(ROW | {"verb_span": [0, 3]})):
         (tmp_path / "data.jsonl").write_text(bad, encoding="utf-8")
         with pytest.raises(BadFile, match="line 1"):
-            list(sentences(tmp_path / "data.jsonl"))
+            read_rows(tmp_path / "data.jsonl", Sentence.of, "a sentence")
 
 
 def test_agreement_is_explained_from_the_mask() -> None:

@@ -14,17 +14,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 from wherefrom.errors import BadFile, UnknownName
 from wherefrom.files import read_json_lines, write_atomically
 from wherefrom_studies.fine_tuning import FineTuning, TrainingTask
+from wherefrom_studies.subject_verb_agreement import Sentence
 
 SEED = 17
 SHARES = (0.7, 0.1, 0.2)
 PartName = Literal["train", "valid", "test"]
 PARTS: tuple[PartName, ...] = get_args(PartName)
 Rows = list[dict[str, Any]]
+Parsed = TypeVar("Parsed")
 STYLES = ("anger", "disgust", "fear", "joy", "offensive", "politeness", "sadness", "sentiment")
 MASK = "[MASK]"
 
@@ -92,16 +94,27 @@ class StudySet:
         return self.model or self.name
 
 
-def read_rows(folder: Path, file: str) -> Rows:
-    """The rows of a file; says in one line how to make it where it is missing."""
-    path = folder / f"{file}.jsonl"
+def read_rows(path: Path, parse: Callable[[dict[str, Any]], Parsed], form: str, hint: str = "") -> list[Parsed]:
+    """The rows of a file of JSON lines.
+
+    form: what every line has to be, for errors.
+    hint: how to make the file, where it is missing.
+    """
     if not path.is_file():
-        source, fields = SOURCES[file]
-        raise BadFile(
-            f"There is no file {path}. It is made from {source}: one JSON object a line with {fields}; name its folder"
-            " with --data-dir."
-        )
-    return [row for _, row in read_json_lines(path)]
+        raise BadFile(f"There is no file {path}. {hint or f'Each of its lines is {form}.'}")
+    rows = []
+    for where, row in read_json_lines(path):
+        try:
+            rows.append(parse(row))
+        except (ValueError, KeyError, TypeError) as error:
+            raise BadFile(f"{where}: this is not {form}: {error!r}.") from error
+    return rows
+
+
+def _read_source(folder: Path, file: str) -> Rows:
+    source, fields = SOURCES[file]
+    hint = f"It is made from {source}: one JSON object a line with {fields}; name its folder with --data-dir."
+    return read_rows(folder / f"{file}.jsonl", dict, f"a JSON object with {fields}", hint)
 
 
 def study_splits(name: str, folder: Path) -> Splits:
@@ -109,7 +122,7 @@ def study_splits(name: str, folder: Path) -> Splits:
     if name not in SETS:
         raise UnknownName.among("data set of the studies", name, SETS)
     wanted = SETS[name]
-    found = wanted.make({file: read_rows(folder, file) for file in wanted.files})
+    found = wanted.make({file: _read_source(folder, file) for file in wanted.files})
     for part, rows in zip(PARTS, found, strict=True):
         trained = not wanted.model and wanted.task != "next_word"
         if not rows and (part == "test" or trained):
@@ -322,10 +335,9 @@ def _hummingbird(files: dict[str, Rows]) -> Splits:
 def _agreement(files: dict[str, Rows]) -> Splits:
     rows = []
     for row in files["agreement_linzen"]:
-        start, end = row["verb_span"]
-        masked = row["text"][:start] + MASK + row["text"][end:]
-        more = {"label": row["label"], "foil": row["foil"], "attractors": row.get("n_attractors", 0)}
-        rows.append({"id": row["id"], "text": masked, **more})
+        sentence = Sentence.of(row)
+        more = {"label": sentence.right, "foil": sentence.wrong, "attractors": sentence.attractors}
+        rows.append({"id": row["id"], "text": sentence.masked(MASK), **more})
     return split_rows(rows, _text_key)
 
 

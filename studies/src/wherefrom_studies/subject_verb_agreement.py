@@ -7,13 +7,12 @@ stands (verb_span).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from wherefrom import Explanation, Model
-from wherefrom.errors import BadFile, WrongModel
-from wherefrom.files import FilePath, read_json_lines
+from wherefrom.errors import WrongModel
 from wherefrom.heads import Tree
 
 SUBJECTS = ("nsubj", "nsubjpass")
@@ -32,22 +31,17 @@ class Sentence:
     end: int
     attractors: int = 0  # nouns of the other number between subject and verb
 
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Sentence:
+        """Of a row of Linzen et al.; raises ValueError where the verb is not at its place."""
+        start, end = row["verb_span"]
+        if row["text"][start:end] != row["label"]:
+            raise ValueError(f"the verb {row['label']!r} is not at {start}-{end}")
+        return cls(row["text"], row["label"], row["foil"], start, end, row.get("n_attractors", 0))
+
     def masked(self, mask: str) -> str:
         """The sentence with its verb hidden."""
         return self.text[: self.start] + mask + self.text[self.end :]
-
-
-def sentences(path: FilePath) -> Iterator[Sentence]:
-    """The sentences of a file of JSON lines."""
-    for where, row in read_json_lines(path):
-        try:
-            start, end = row["verb_span"]
-            sentence = Sentence(row["text"], row["label"], row["foil"], start, end, row.get("n_attractors", 0))
-        except (ValueError, KeyError, TypeError) as error:
-            raise BadFile(f"{where}: not a sentence with text, label, foil and verb_span: {error!r}.") from error
-        if sentence.text[start:end] != sentence.right:
-            raise BadFile(f"{where}: the verb {sentence.right!r} is not at {start}-{end}.")
-        yield sentence
 
 
 def explain(model: Model, sentence: Sentence, method: str = "alti", **options: Any) -> Explanation:

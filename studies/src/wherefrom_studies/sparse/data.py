@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from wherefrom.errors import BadFile, UnknownName
-from wherefrom.files import read_json_lines
+from wherefrom_studies.data import read_rows
 
 PAD, UNKNOWN, START, END = range(4)
 SPLITS = ("train", "dev", "test")
@@ -95,26 +96,28 @@ def read_dataset(folder: Path, name: str) -> StudyDataset:
     return StudyDataset(name, known, texts("train"), texts("dev"), texts("test"), digest.hexdigest())
 
 
-def labelled_texts(path: Path, *, labels: int | None = None, names: Sequence[str] = ()) -> Iterator[tuple[str, int]]:
-    """The texts of a file of JSON lines with the numbers of their labels: below `labels`, if that is given.
+def labelled_texts(
+    path: Path, *, labels: int | None = None, names: Sequence[str] = (), hint: str = ""
+) -> list[tuple[str, int]]:
+    """The texts of a file with the numbers of their labels: below `labels`, if that is given.
 
     names: of the labels in their order, for files that name them.
     """
-    for where, row in read_json_lines(path):
-        try:
-            text, given = row["text"], row["label"]
-            label = names.index(given) if given in names else int(given)
-            if not isinstance(text, str):
-                raise TypeError(f"the text is {text!r}")
-            if label < 0 or (labels is not None and label >= labels):
-                raise ValueError(f"the label is {label}")
-        except (ValueError, KeyError, TypeError) as error:
-            numbers = "a number from 0 on" if labels is None else " or ".join(map(str, range(labels)))
-            raise BadFile(f"{where}: this is not {{'text': ..., 'label': {numbers}}}: {error!r}.") from error
-        yield text, label
+
+    def parse(row: Mapping[str, Any]) -> tuple[str, int]:
+        text, label = row["text"], row["label"]
+        number = names.index(label) if label in names else int(label)
+        if not isinstance(text, str):
+            raise TypeError(f"the text is {text!r}")
+        if number < 0 or (labels is not None and number >= labels):
+            raise ValueError(f"the label is {number}")
+        return text, number
+
+    numbers = "a number from 0 on" if labels is None else " or ".join(map(str, range(labels)))
+    return read_rows(path, parse, f"{{'text': ..., 'label': {numbers}}}", hint)
 
 
-def _filtered(texts: Iterator[tuple[str, int]], source: LengthFilter) -> list[tuple[list[str], int]]:
+def _filtered(texts: Sequence[tuple[str, int]], source: LengthFilter) -> list[tuple[list[str], int]]:
     """The words and the label of every text whose length is within the bounds."""
     listed = [(text.split(), label) for text, label in texts]
     below = source.shorter_than or max((len(words) for words, _ in listed), default=0)

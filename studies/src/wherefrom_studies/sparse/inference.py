@@ -51,12 +51,8 @@ EXPLANATIONS = {"raw attention": "raw_attention", "rollout": "attention_rollout"
 
 def read_texts(path: Path, limit: int | None, labels: Sequence[str] = ()) -> list[tuple[str, int]]:
     """Texts with the numbers of their labels; a label that is a name is looked up among the model's `labels`."""
-    if not path.is_file():
-        raise BadFile(
-            f"There is no {path}. Give the folder that holds it, or another file"
-            f" with --texts; each line is {{'text', 'label'}}."
-        )
-    rows = list(labelled_texts(path, names=labels))
+    hint = "Give the folder that contains it, or another file with --texts; each line is {'text', 'label'}."
+    rows = labelled_texts(path, names=labels, hint=hint)
     if limit is not None and limit < len(rows):  # spread over the file, as its beginning may be of one kind
         rows = [rows[i * len(rows) // limit] for i in range(limit)]
     if not rows:

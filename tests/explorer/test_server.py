@@ -401,6 +401,23 @@ def test_kept_answers_have_a_limit() -> None:
 # Before and after
 
 
+def test_freed_memory_is_handed_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the process grows: 489 MB became 853 after 1,000 requests, of which 364 were free. Keys are kept short."""
+    trimmed = list[str]()
+    monkeypatch.setattr("wherefrom.explorer.service.trim_heap", lambda: trimmed.append(threading.current_thread().name))
+    monkeypatch.setattr("wherefrom.explorer.service.CLICKS_UNTIL_TRIMMED", 3)
+    with serving() as running, Client(running) as asking:
+        asking.stream("explain", methods=["attcat"])
+        for _ in range(3):
+            asking.ask("read")
+        (model,) = running.shelf.models
+        assert model.service is not None
+        keys = list(model.service.answers._kept)
+    assert set(trimmed) == {"wherefrom-computations", "wherefrom-clicks"}
+    assert keys
+    assert all(isinstance(key, bytes) and len(key) == 16 for key in keys)
+
+
 def test_the_page_is_there_before_the_model() -> None:
     loaded = threading.Event()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from tiny_models import make_model, tokenizer
@@ -15,9 +17,14 @@ from wherefrom.errors import EmptyText, ModelFailed, NotSeen
 def test_a_model_that_overwrites_what_its_gradient_needs() -> None:
     """RWKV's attention writes in place. Its configuration has no padding, either."""
     reader = tokenizer(0, "none")
-    sizes = {"context_length": 16, "hidden_size": 16, "attention_hidden_size": 16, "intermediate_size": 24}
+    sizes: dict[str, Any] = {
+        "context_length": 16,
+        "hidden_size": 16,
+        "attention_hidden_size": 16,
+        "intermediate_size": 24,
+    }
     torch.manual_seed(0)
-    network = RwkvForCausalLM(RwkvConfig(vocab_size=len(reader), num_hidden_layers=2, **sizes)).eval()
+    network = RwkvForCausalLM(RwkvConfig(vocab_size=len(reader), **sizes)).eval()
     model = wherefrom.load((network, reader))
     for text in ("a fine film", "film " * 15):
         with pytest.raises(NotSeen, match="only queries it"):

@@ -21,6 +21,7 @@ from wherefrom.errors import BadOption
 from wherefrom.model.generating import MOST_TOKENS, compared_tokens, continued, generate, tokens_of
 from wherefrom.model.hiding import fill_token
 from wherefrom.model.network import inputs_of
+from wherefrom.model.reading import token_ids
 from wherefrom.model.tasks.continuation import Continuation
 from wherefrom.model.tasks.next_token import NextToken
 from wherefrom.model.tasks.seq2seq import Seq2Seq, with_decoder_tokens
@@ -91,9 +92,7 @@ def is_output(model: TextModel, spec: TargetSpec) -> bool:
         return all(isinstance(part, str) for part in spec) and any(is_output(model, part) for part in spec)
     if not isinstance(spec, str):
         return False
-    single = (
-        model.reading.tokenizer(text, add_special_tokens=False)["input_ids"] for text in (spec, f" {spec.strip()}")
-    )
+    single = (token_ids(model.reading, text) for text in (spec, f" {spec.strip()}"))
     return spec not in model.reading.tokenizer.get_vocab() and all(len(ids) > 1 for ids in single)
 
 

@@ -155,6 +155,12 @@ def continuation_ids(reading: Reading, prompt: Encoding, continuation: str) -> t
     return continuation_tokens(reading, prompt, continuation)[0]
 
 
+def token_ids(reading: Reading, text: str) -> list[int]:
+    """A piece of text as tokens, without special ones."""
+    with reading.lock:
+        return list(reading.tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
 def output_ids(reading: Reading, output: str) -> tuple[int, ...]:
     """The output of a model with an encoder and a decoder as tokens."""
     check_decoded(output)

@@ -167,7 +167,8 @@ def _choice(spec: str | int, encoding: Encoding) -> Target:
 
 def _type_of_second(model: TextModel) -> int:
     """The token type of the second text of a pair."""
-    return int(model.reading.tokenizer("a", "b")["token_type_ids"][-1])
+    with model.reading.lock:
+        return int(model.reading.tokenizer("a", "b")["token_type_ids"][-1])
 
 
 register_task(MultipleChoice())

@@ -11,6 +11,7 @@ from torch import Tensor
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import Target
 from wherefrom.errors import NotDefined, UnknownName
+from wherefrom.model.reading import token_ids
 from wherefrom.model.tasks.task import TargetSpec, Task, rather_than, two_of
 from wherefrom.registry import Reference
 
@@ -79,7 +80,7 @@ def _token_of(model: TextModel, word: str) -> int:
     if listed is not None and not (word[:1].isspace() or plain[:1].isalnum()):
         return listed
     for text in (f" {plain}", word):
-        ids = model.reading.tokenizer(text, add_special_tokens=False)["input_ids"]
+        ids = token_ids(model.reading, text)
         if len(ids) == 1 and ids[0] != model.reading.tokenizer.unk_token_id:
             return int(ids[0])
     if listed is not None:

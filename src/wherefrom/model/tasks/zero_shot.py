@@ -75,9 +75,10 @@ class ZeroShot(Classification):
 
     def _hypotheses(self, model: TextModel) -> list[tuple[list[int], list[int]]]:
         """What follows the tokens of a text, for every label: ids and token types."""
-        alone, found = model.reading.tokenizer(self.sample)["input_ids"], []
-        for label in self.candidates:
-            both = model.reading.tokenizer(self.sample, self.template.format(label))
+        with model.reading.lock:
+            alone, found = model.reading.tokenizer(self.sample)["input_ids"], []
+            pairs = [model.reading.tokenizer(self.sample, self.template.format(label)) for label in self.candidates]
+        for both in pairs:
             ids = list(both["input_ids"])
             if ids[: len(alone)] != list(alone):
                 raise WrongModel("The tokenizer does not put the second text of a pair behind the first.")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from wherefrom.core.files import FilePath, json_text, write_atomically
 from wherefrom.core.plain import load_plain
-from wherefrom.errors import BadFile, BadOption
+from wherefrom.errors import BadFile, BadOption, MissingExtra
+
+if TYPE_CHECKING:
+    import pandas
 
 FORMAT = 1
 Division = Literal["sentence", "paragraph", "document"]
@@ -248,9 +251,12 @@ class Sources:
 
         return fragment(self)
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> pandas.DataFrame:
         """A row for each statement and source."""
-        import pandas as pd
+        try:
+            import pandas
+        except ModuleNotFoundError as error:
+            raise MissingExtra("A pandas frame", "report") from error
 
         rows = [
             {"statement": number, "statement_text": statement.text, "document": self.documents[source.document].name}
@@ -259,7 +265,7 @@ class Sources:
             for number, statement in enumerate(self.statements)
             for source in statement.sources
         ]
-        return pd.DataFrame(rows)
+        return pandas.DataFrame(rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything in plain Python, as `to_json` writes it."""

@@ -28,12 +28,14 @@ class _Unbounded(Exception):
 def render_chat(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Mapping[str, Any]]) -> str:
     """The text of a chat, up to where the model's answer begins."""
     try:
+        import jinja2  # noqa: F401  # which transformers renders templates with
+    except ModuleNotFoundError as error:
+        raise MissingExtra("Reading a chat", "report") from error
+    try:
         _refuse_powers(str(tokenizer.get_chat_template()))
         with _stopped_in_time():
             rows = [dict(message) for message in messages]
             return str(tokenizer.apply_chat_template(rows, tokenize=False, add_generation_prompt=True))
-    except ImportError as error:
-        raise MissingExtra("Reading a chat", "report") from error
     except Exception as error:  # a template may raise anything
         raise BadOption(f"The tokenizer's chat template does not render these messages: {_one_line(error)}") from error
 

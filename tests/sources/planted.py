@@ -54,14 +54,16 @@ def copying_model() -> Model:
     network, draw = LlamaForCausalLM(config), random.Random(0)
     optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
     for step in range(1000):
-        rows = [question(draw, 1 + step % 4) for _ in range(32)]
-        texts = [f"Context: {' '.join(parts)} Question: {asked} Answer: {thing}" for parts, asked, thing, _ in rows]
+        rows = [question(draw, max(step % 5, 1)) for _ in range(32)]
+        # Every fifth batch has no context, so that the model has to guess.
+        contexts = [f"Context: {' '.join(parts)} " if step % 5 else "" for parts, *_ in rows]
+        texts = [f"{before}Question: {row[1]} Answer: {row[2]}" for before, row in zip(contexts, rows, strict=True)]
         ids = torch.tensor(tokenizer(texts)["input_ids"])
         loss = cross_entropy(network(ids).logits[:, -2], ids[:, -1])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        if step >= 150 and float(loss) < 0.01:
+        if step % 5 and step >= 200 and loss.item() < 0.01:
             break
-    assert float(loss) < 0.1
+    assert loss.item() < 0.1
     return wherefrom.load((network.eval(), tokenizer))

@@ -7,28 +7,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from lively import TEXT, case_of, lively, lively_case, spelled_out
+from lively import case_of, lively, lively_case, spelled_out
 from report.sentences import film
 from scipy.stats import spearmanr
 from tiny_models import make_model
 
 from wherefrom.api import Model
-from wherefrom.case.case import Case
 from wherefrom.errors import BadFile, WherefromError, WrongModel
 from wherefrom.metrics.jaccard_25 import jaccard
 from wherefrom.metrics.spearman import spearman
-from wherefrom.model.hiding import fill_token
 from wherefrom_studies.data import read_rows
-from wherefrom_studies.decomposition import (
-    anisotropy,
-    compared,
-    evidence_of,
-    faithfulness,
-    mean_curve,
-    probability_drop,
-    robustness,
-    scores_of,
-)
+from wherefrom_studies.decomposition import anisotropy, robustness
 from wherefrom_studies.subject_verb_agreement import Sentence, explain
 
 
@@ -46,51 +35,6 @@ def test_anisotropy_is_the_mean_cosine_of_all_pairs(family: str) -> None:
         assert found.parts[layer] == pytest.approx(
             np.mean([np.mean(one) for row in parts if (one := cosines(row))]), abs=1e-9
         )
-
-
-def drop_by_hand(case: Case, hidden: list[int]) -> float:
-    ids = torch.tensor([case.encoding.input_ids])
-    ids[0, hidden] = fill_token(case.model, "mask")
-    with torch.no_grad():
-        whole, less = (
-            case.model.network.module(input_ids=one).logits.softmax(-1)[0]
-            for one in (torch.tensor([case.encoding.input_ids]), ids)
-        )
-    return float((whole - less)[whole.argmax()])
-
-
-def test_the_curve_hides_one_token_more_at_each_step() -> None:
-    case = case_of(lively("bert"), "A fine film!")  # [CLS] a fine film ! [SEP]
-    scores = torch.tensor([9.0, 1.0, 3.0, 1.0, 2.0, 9.0])
-    assert evidence_of(case, scores).order.tolist() == [2, 4, 1, 3]
-    curve = probability_drop(case, scores, fill="mask")
-    assert curve == pytest.approx([0, *(drop_by_hand(case, [2, 4, 1, 3][:count]) for count in (1, 2, 3, 4))], abs=1e-12)
-    scores[4] = -torch.inf
-    assert evidence_of(case, scores).order.tolist() == [2, 1, 3]
-    assert len(probability_drop(case, scores)) == 4
-
-
-def test_faithfulness_by_hand() -> None:
-    case = case_of(lively("bert"), "A fine film!")
-    found = faithfulness(case, torch.tensor([9.0, 1.0, 3.0, 1.0, 2.0, 9.0]), fill="mask")
-    tops = [[2], [2], [2], [2, 4]]  # 5, 10 and 20% of four are one, rounded up, and half are two
-    assert found.comprehensiveness == pytest.approx(sum(drop_by_hand(case, top) for top in tops) / 6, abs=1e-12)
-    others = [[place for place in (1, 2, 3, 4) if place not in top] for top in tops]
-    assert found.sufficiency == pytest.approx(sum(drop_by_hand(case, rest) for rest in others) / 6, abs=1e-12)
-
-
-def test_variants_are_compared_on_all_cases() -> None:
-    cases = [case_of(lively("bert"), text) for text in (TEXT, "A fine film!")]
-    table = compared(cases)
-    assert list(table) == ["ALTI l1", "ALTI l2", "ALTI l1 LN2", "Norms", "GlobEnc", "Rollout"]
-    single = [faithfulness(case, scores_of(case, "alti", norm="l2")) for case in cases]
-    assert table["ALTI l2"] == pytest.approx(np.mean(np.array(single), 0))
-
-
-def test_curves_of_different_lengths_are_averaged_by_share() -> None:
-    shares, mean = mean_curve([np.array([0.0, 1.0]), np.array([0.0, 0.0, 1.0])], points=5)
-    assert shares.tolist() == [0, 0.25, 0.5, 0.75, 1]
-    assert mean.tolist() == [0, 0.125, 0.25, 0.625, 1]
 
 
 def test_jaccard_by_hand() -> None:

@@ -13,9 +13,8 @@ from tiny_models import make_model, tiny
 
 from wherefrom.api import Model
 from wherefrom.benchmark.statistics import Energy
-from wherefrom.core.comparison import Comparison, Grade
 from wherefrom.core.explanation import Explanation
-from wherefrom.errors import BadOption, EmptyText, NotDefined, WherefromError
+from wherefrom.errors import BadOption, EmptyText, WherefromError
 from wherefrom.optimus.combination import BASELINE, Combination
 from wherefrom.report.plots import combination_scores
 from wherefrom_studies import plots
@@ -24,11 +23,8 @@ from wherefrom_studies.optimus.analyses import (
     MeanCost,
     as_printed,
     combination_grades,
-    correlations,
     costs,
     emissions,
-    grades_of_combinations,
-    mean_grades,
     winning_operations,
 )
 
@@ -63,35 +59,11 @@ def test_operations_of_real_explanations() -> None:
         assert sum(shares.values()) == pytest.approx(1)
 
 
-def comparison(**values: tuple[float | None, float | None]) -> Comparison:
-    grades = tuple((Grade("rft", one, "higher"), Grade("auprc", other, "higher")) for one, other in values.values())
-    return Comparison(tuple(explanation() for _ in values), grades, tuple(values))
-
-
-def test_means_and_correlations_by_hand() -> None:
-    first = comparison(a=(1.0, 0.1), b=(2.0, 0.3), c=(3.0, 0.2))
-    second = comparison(a=(3.0, 0.3), b=(2.0, None), c=(5.0, 0.6))
-    means = mean_grades([first, second])
-    assert means == {
-        "a": {"rft": 2.0, "auprc": pytest.approx(0.2)},
-        "b": {"rft": 2.0, "auprc": pytest.approx(0.3)},
-        "c": {"rft": 4.0, "auprc": pytest.approx(0.4)},
-    }
-    found = correlations(means, ["rft"])["rft"]
-    # rft 2, 2, 4 and auprc .2, .3, .4: deviations -2/3, -2/3, 4/3 and -.1, 0, .1; ranks 1.5, 1.5, 3 and 1, 2, 3
-    assert found.pearson == pytest.approx(0.2 / np.sqrt(24 / 9 * 0.02))
-    assert found.spearman == pytest.approx(1.5 / np.sqrt(1.5 * 2))
-    assert found.methods == 3
-    with pytest.raises(NotDefined, match="at least three methods"):
-        correlations({"a": {"rft": 1, "auprc": 1}}, ["rft"])
-    with pytest.raises(NotDefined, match="same auprc"):
-        correlations({name: {"rft": number, "auprc": 1.0} for number, name in enumerate("abc")}, ["rft"])
-
-
 def test_every_combination_is_graded_as_a_method_of_its_own() -> None:
     model = Model(tiny("bert", torch.float64))
     texts = [("a dull film", [(2, 6)]), ("never a bad plot", [(8, 11)])]
-    found = grades_of_combinations(model, texts)
+    grades = combination_grades(model, texts)
+    found = grades.means()
     assert len(found) == 6 * 5 * 4
     for one in (BASELINE, Combination("A", 2, 1, "max_columns")):
         for metric in ("rft", "faithfulness", "auprc"):
@@ -102,9 +74,9 @@ def test_every_combination_is_graded_as_a_method_of_its_own() -> None:
                 for text, spans in texts
             ]
             assert found[str(one)][metric] == pytest.approx(np.mean([value for value in alone if value is not None]))
-    assert correlations(found)["rft"].methods == 120
+    assert grades.correlation("rft") is not None
     with pytest.raises(EmptyText, match="at least one text"):
-        grades_of_combinations(model, [])
+        combination_grades(model, [])
 
 
 def graded_alone(model: Model, text: Any, one: Combination, metric: str, spans: Any, **more: Any) -> float | None:

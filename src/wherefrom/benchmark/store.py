@@ -23,6 +23,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wherefrom.benchmark.columns import explanation_of
 from wherefrom.benchmark.parts import Part, PartInStorage, store_tables
 from wherefrom.benchmark.plan import RunPlan
 from wherefrom.benchmark.receipts import (
@@ -41,6 +42,7 @@ from wherefrom.benchmark.receipts import (
 from wherefrom.benchmark.shards import PARTS_WAITING, SHARD_BYTES, Merging, groups, merge, merge_tables, remove
 from wherefrom.benchmark.tables import TABLES, arrow_and_parquet, joined, rows_of, schemas
 from wherefrom.benchmark.words import WordSummary, summarise_words
+from wherefrom.core.explanation import Explanation
 from wherefrom.core.files import UNFINISHED, exists, json_text, named, write_atomically
 from wherefrom.errors import BadFile, MissingExtra
 
@@ -375,6 +377,11 @@ class Run:
         for entry in self.stored:
             with entry.storage(self.folder).open(entry.file(table)) as file:
                 yield from rows_of(file, columns, chosen)
+
+    @staticmethod
+    def explanation(row: Mapping[str, Any]) -> Explanation:
+        """The explanation that a row of `rows("explanations")` was made of, as far as the table keeps it."""
+        return explanation_of(row)
 
     def frame(self, table: str, columns: Sequence[str] | None = None) -> pandas.DataFrame:
         """A table as a pandas frame, or only some of its columns, which takes less memory where there are many rows."""

@@ -1,7 +1,6 @@
-"""The study of the ALTI paper (Ferrando et al. 2022): anisotropy, probability drop, faithfulness, robustness over
-seeds.
+"""What the ALTI paper (Ferrando et al. 2022) measures beside metrics: anisotropy, and robustness over seeds.
 
-Functions on cases and on explanations; what comes out is plain data, which `report.plots` draws.
+Functions on cases and on explanations; what comes out is plain data.
 """
 
 from __future__ import annotations
@@ -15,21 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wherefrom import Attribution, Case, Evidence, Explanation
+from wherefrom import Attribution, Case, Explanation
 from wherefrom.errors import WherefromError
-from wherefrom.grading.grade import ConfiguredMetric, GradingTask, grade
 from wherefrom.registry import check_options, find_method
 from wherefrom.statistics import jaccard, spearman
 from wherefrom.typing import Numbers
-
-VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
-    "ALTI l1": ("alti", {"norm": "l1"}),
-    "ALTI l2": ("alti", {"norm": "l2"}),
-    "ALTI l1 LN2": ("alti", {"norm": "l1", "ln2": True}),
-    "Norms": ("norms", {}),
-    "GlobEnc": ("globenc", {}),
-    "Rollout": ("attention_rollout", {}),
-}
 
 
 class Anisotropy(NamedTuple):
@@ -69,59 +58,6 @@ def scores_of(case: Case, method: str, **options: object) -> Tensor:
     given = row(case, **check_options(method, row.function, options))
     scores: Tensor = given.scores if isinstance(given, Attribution) else given
     return scores.sum(0) if scores.ndim == 2 else scores
-
-
-def evidence_of(case: Case, scores: Tensor) -> Evidence:
-    """What is ranked and may be hidden: not special tokens, nor what scores minus infinity, as [MASK] does where the
-    decision is read.
-    """
-    given = scores.detach().double().cpu().numpy()
-    return Evidence(given, np.asarray(case.encoding.special) | np.isneginf(given))
-
-
-def probability_drop(case: Case, scores: Tensor, *, fill: str | None = None) -> Numbers:
-    """By how much the target's probability falls when the k most important tokens are hidden, k = 0 ... all: as
-    Figures 6 and 9.
-    """
-    ranked, asker = evidence_of(case, scores), case.passes.asker
-    asker.know(case.encoding, case.logits)
-    asked = asker.note(case.encoding, ranked.without(range(len(ranked) + 1)), fill or case.model.hiding.usual_fill())
-    asker.run()
-    chances = asked.probability([case.target])
-    drops: Numbers = chances[0] - chances
-    return drops
-
-
-def mean_curve(curves: Sequence[Numbers], *, points: int = 21) -> tuple[Numbers, Numbers]:
-    """Shares of the text removed, and the mean drop there, over texts of any length."""
-    shares = np.linspace(0, 1, points)
-    lines = [np.interp(shares, np.linspace(0, 1, len(curve)), curve) for curve in curves]
-    return shares, np.mean(lines, 0)
-
-
-class FaithfulnessMeans(NamedTuple):
-    comprehensiveness: float  # how far the probability falls without the most important tokens: higher is better
-    sufficiency: float  # how far it falls with these alone: lower is better
-
-
-def faithfulness(case: Case, scores: Tensor, *, fill: str = "delete") -> FaithfulnessMeans:
-    """Equations 12 and 13, by the metrics of these names."""
-    metrics = [ConfiguredMetric.read(f"{name}:fill={fill}") for name in FaithfulnessMeans._fields]
-    (grades,) = grade([GradingTask.of([case], evidence_of(case, scores))], metrics, case.passes.asker)
-    return FaithfulnessMeans(*(one.value if one.value is not None else float("nan") for one in grades))
-
-
-def compared(
-    cases: Sequence[Case], *, variants: dict[str, tuple[str, dict[str, object]]] | None = None, fill: str = "delete"
-) -> dict[str, FaithfulnessMeans]:
-    """Mean faithfulness of each variant over the cases: l1 against l2 against norms (Tables 4 and 5), LN2 on and
-    off.
-    """
-    table = {}
-    for name, (method, options) in (variants or VARIANTS).items():
-        rows = [faithfulness(case, scores_of(case, method, **options), fill=fill) for case in cases]
-        table[name] = FaithfulnessMeans(*np.mean(np.asarray(rows), 0).tolist())
-    return table
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ import torch
 from scipy.stats import kendalltau
 from tiny_models import make_model, tiny
 
+from wherefrom import Model
 from wherefrom.case.case import make_cases
 from wherefrom.errors import BadFile, BadOption
 from wherefrom.model.hiding import fill_token
@@ -22,7 +23,7 @@ ROWS = [("a good film, not dull", 1), ("the plot was bad, very bad", 0), ("fine 
 
 def test_one_text_by_hand() -> None:
     model, text = tiny("bert", torch.double), ROWS[0][0]
-    with projected(model, Projection("sparsemax")):
+    with projected(model.network.module, Projection("sparsemax")):
         case = next(make_cases(model, [model.encode(text)], [None]))[0]
         found = examine(case)
         ids = torch.tensor([case.encoding.input_ids])
@@ -55,14 +56,14 @@ def test_what_is_kept_is_not_asked_again(tmp_path: Path) -> None:
         return nullcontext()
 
     projections = ("softmax", "sparsemax")
-    first = project_at_inference(model, ROWS, tmp_path, projections=projections, watch=note)
+    first = project_at_inference(Model(model), ROWS, tmp_path, projections=projections, watch=note)
     assert len(started) == 2
-    second = project_at_inference(model, ROWS, tmp_path, projections=projections, watch=note)
+    second = project_at_inference(Model(model), ROWS, tmp_path, projections=projections, watch=note)
     assert len(started) == 2
     assert second["projections"] == first["projections"]
     with torch.no_grad():
         next(model.network.module.parameters()).mul_(1.5)  # another model under the same name
-    project_at_inference(model, ROWS, tmp_path, projections=projections, watch=note)
+    project_at_inference(Model(model), ROWS, tmp_path, projections=projections, watch=note)
     assert len(started) == 4
 
 
@@ -77,7 +78,7 @@ def test_mistakes(tmp_path: Path) -> None:
     with pytest.raises(BadFile, match="no texts"):
         read_texts(path, None)
     with pytest.raises(BadOption, match="label 7"):
-        project_at_inference(tiny("bert"), [("a film", 7)], tmp_path)
+        project_at_inference(Model(tiny("bert")), [("a film", 7)], tmp_path)
 
 
 def test_some_of_the_texts_are_spread_over_the_file(tmp_path: Path) -> None:

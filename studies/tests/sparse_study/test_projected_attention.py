@@ -38,9 +38,9 @@ def test_every_family(family: str) -> None:
     model = tiny(family)
     plain = logits_of(model)
     before = hooks_of(model)
-    with projected(model, Projection("softmax")):
+    with projected(model.network.module, Projection("softmax")):
         torch.testing.assert_close(logits_of(model), plain, atol=1e-5, rtol=1e-4)
-    with projected(model, SPARSE) as mode:
+    with projected(model.network.module, SPARSE) as mode:
         unrecorded = logits_of(model)
         assert mode.calls >= 3
         cases = cases_of(model)
@@ -57,7 +57,7 @@ def test_every_family(family: str) -> None:
 
 def test_padding_changes_nothing() -> None:
     model = tiny("bert")
-    with projected(model, SPARSE):
+    with projected(model.network.module, SPARSE):
         together = logits_of(model)
         alone = [next(make_cases(model, [model.encode(text)], [None]))[0].logits for text in TEXTS]
     torch.testing.assert_close(together, torch.stack(alone), atol=1e-5, rtol=1e-4)
@@ -66,7 +66,7 @@ def test_padding_changes_nothing() -> None:
 def test_no_trace_after_an_error() -> None:
     model = make_model("bert")
     before = hooks_of(model)
-    with pytest.raises(RuntimeError, match="in between"), projected(model, SPARSE):
+    with pytest.raises(RuntimeError, match="in between"), projected(model.network.module, SPARSE):
         raise RuntimeError("in between")
     assert hooks_of(model) == before
     with ProjectedAttention([], SPARSE):
@@ -76,12 +76,12 @@ def test_no_trace_after_an_error() -> None:
 
 
 def test_a_question_that_never_reached_attention_is_not_answered() -> None:
-    with pytest.raises(NotSeen, match="nothing was projected"), projected(tiny("bert"), SPARSE):
+    with pytest.raises(NotSeen, match="nothing was projected"), projected(tiny("bert").network.module, SPARSE):
         pass
 
 
 def test_gradients_reach_the_embeddings() -> None:
     model = tiny("bert")
-    with projected(model, SPARSE):
+    with projected(model.network.module, SPARSE):
         case = cases_of(model)[0]
         assert bool((case.gradients.embeddings.norm(dim=-1) > 0).all())

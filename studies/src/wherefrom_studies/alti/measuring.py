@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from wherefrom.benchmark.columns import explanation_of
+from wherefrom import Run
 from wherefrom.case.case import make_cases
 from wherefrom.errors import WherefromError
 from wherefrom.heads import Tree, parse
@@ -142,7 +142,7 @@ def similarities(runs: Sequence[StudyRuns]) -> tuple[Numbers, Numbers]:
     for one in runs:
         by_method: dict[str, dict[str, Any]] = {method: {} for method in METHODS}
         for row in one.explanations():
-            by_method[row["method"]][row["example"]] = explanation_of(row)
+            by_method[row["method"]][row["example"]] = Run.explanation(row)
         by_seed.append(by_method)
     jaccards, spearmans = [], []
     for method in METHODS:

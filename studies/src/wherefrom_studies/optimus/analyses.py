@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from scipy.stats import pearsonr, rankdata, spearmanr
+from scipy.stats import rankdata
 
-from wherefrom import Attribution, Comparison, Explanation, Model
+from wherefrom import Attribution, Explanation, Model
 from wherefrom.case.case import make_cases
 from wherefrom.case.explain import explanation as explanation_of
-from wherefrom.errors import BadOption, EmptyText, NotDefined, WherefromError
+from wherefrom.errors import BadOption, EmptyText, WherefromError
 from wherefrom.grading.evidence import marked
 from wherefrom.grading.grade import ConfiguredMetric
 from wherefrom.optimus import Combination
@@ -27,8 +27,6 @@ from wherefrom.registry import find_method
 from wherefrom.statistics import Energy
 from wherefrom.typing import Level, Numbers, Span, Target, TextOrPair
 from wherefrom_studies.claims import Estimate, Statistic, estimate
-
-MetricMeans = Mapping[str, Mapping[str, float]]  # method -> metric -> mean over texts
 
 
 class OperationShares(NamedTuple):
@@ -55,51 +53,6 @@ def _winner(explanation: Explanation) -> Combination:
         raise WherefromError(
             f"Only explanations by optimus have operations that won; this one is by {explanation.method}."
         )
-    return found
-
-
-class Correlation(NamedTuple):
-    """How the means of two metrics correlate over methods."""
-
-    pearson: float
-    spearman: float
-    methods: int  # how many there are
-
-
-def mean_grades(comparisons: Iterable[Comparison]) -> dict[str, dict[str, float]]:
-    """Each method's mean by each metric, over the texts where it is defined."""
-    found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for comparison in comparisons:
-        for name, grades in zip(comparison.names, comparison.grades, strict=True):
-            for one in grades:
-                if one.value is not None:
-                    found[name][one.metric].append(one.value)
-    return {
-        name: {metric: float(np.mean(values)) for metric, values in by_metric.items()}
-        for name, by_metric in found.items()
-    }
-
-
-def correlations(
-    table: MetricMeans, metrics: Sequence[str] = ("faithfulness", "rft"), *, against: str = "auprc"
-) -> dict[str, Correlation]:
-    """How each metric's means go with those of another over the methods: as Table 2. Methods that lack one of the two
-    are left out.
-    """
-    found = {}
-    for metric in metrics:
-        pairs = [(row[metric], row[against]) for row in table.values() if metric in row and against in row]
-        if len(pairs) < 3:
-            raise NotDefined(
-                f"A correlation of {metric} with {against} needs at least three methods"
-                f" that have both; there are {len(pairs)}."
-            )
-        one, other = np.array(pairs).T
-        if not one.std() or not other.std():
-            raise NotDefined(
-                f"All methods have the same {metric if not one.std() else against}, so it correlates with nothing."
-            )
-        found[metric] = Correlation(float(pearsonr(one, other)[0]), float(spearmanr(one, other)[0]), len(pairs))
     return found
 
 
@@ -211,18 +164,6 @@ def _two(text: TextOrPair, marks: Any) -> tuple[Sequence[Span], Sequence[Span]]:
     if len(marks) != 2 or any(len(part) and not isinstance(part[0], Sequence) for part in marks):
         raise BadOption("What was marked in a pair is two lists of spans: one for each of its texts.")
     return marks[0], marks[1]
-
-
-def grades_of_combinations(
-    model: Model,
-    texts: Sequence[tuple[TextOrPair, Marked]],
-    *,
-    metrics: Sequence[str] = ("rft", "faithfulness", "auprc"),
-    raw: RawChoice = "A",
-    level: Level = "token",
-) -> dict[str, dict[str, float]]:
-    """The mean over texts of what `combination_grades` finds: combination -> metric -> mean."""
-    return combination_grades(model, texts, metrics=metrics, raw=raw, level=level).means()
 
 
 class MeanCost(NamedTuple):

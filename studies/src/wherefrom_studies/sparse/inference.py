@@ -21,7 +21,6 @@ from torch import Tensor
 from wherefrom import Case, Model
 from wherefrom.case.case import make_cases
 from wherefrom.errors import BadFile, BadOption
-from wherefrom.model.text_model import TextModel
 from wherefrom_studies.bench import StudyBench, make_folder, provenance, read_measured, write_measured
 from wherefrom_studies.decomposition import scores_of
 from wherefrom_studies.progress import Watch, unwatched, watched
@@ -66,7 +65,7 @@ def inference_study(model: Model, path: Path | None, limit: int | None) -> Study
     def measure(bench: StudyBench, _: StudyRequest) -> Measured[dict[str, Any]]:
         count = limit or (100 if bench.size.quick else 300)
         rows = read_texts(bench.data_dir / TEXTS if path is None else path, count, model.labels)
-        results = project_at_inference(model.text_model, rows, bench.out, watch=bench.watch)
+        results = project_at_inference(model, rows, bench.out, watch=bench.watch)
         made = results["made"]
         facts = [
             f"{results['texts']} texts.",
@@ -87,7 +86,7 @@ def inference_study(model: Model, path: Path | None, limit: int | None) -> Study
 
 
 def project_at_inference(
-    model: TextModel,
+    model: Model,
     rows: Sequence[tuple[str, int]],
     out: Path,
     *,
@@ -97,14 +96,16 @@ def project_at_inference(
     """Run the model with every projection; plain numbers, stored in `out/at-inference.json`. What is stored already is
     not computed again.
     """
+    name = model.text_model.name
     too_high = max(label for _, label in rows)
     if too_high >= len(model.labels):
         raise BadOption(
-            f"The texts have the label {too_high}, but {model.name} has only"
-            f" {len(model.labels)}: {', '.join(model.labels)}."
+            f"The texts have the label {too_high}, but {name} has only {len(model.labels)}: {', '.join(model.labels)}."
         )
-    state = hashlib.sha256(json.dumps([VERSION, model.name, list(rows)]).encode())
-    for tensor in model.network.module.state_dict().values():  # another model of the same name is another study
+    state = hashlib.sha256(json.dumps([VERSION, name, list(rows)]).encode())
+    for (
+        tensor
+    ) in model.text_model.network.module.state_dict().values():  # another model of the same name is another study
         state.update(tensor.detach().double().sum().cpu().numpy().tobytes())
     folder = out / "at-inference" / state.hexdigest()[:10]
     make_folder(folder)
@@ -117,7 +118,7 @@ def project_at_inference(
     for one in found:
         one["same"] = sum(a == b for a, b in zip(one["answers"], found[0]["answers"], strict=True)) / len(rows)
     results = {
-        "model": model.name,
+        "model": name,
         "texts": len(rows),
         "made": provenance(sum(one["seconds"] for one in found)),
         "projections": found,
@@ -126,16 +127,16 @@ def project_at_inference(
     return results
 
 
-def run_with(model: TextModel, rows: Sequence[tuple[str, int]], projection: Projection, watch: Watch) -> dict[str, Any]:
+def run_with(model: Model, rows: Sequence[tuple[str, int]], projection: Projection, watch: Watch) -> dict[str, Any]:
     """Run the model with one projection on all texts; lists have one number for each text."""
-    started = time.process_time()
-    encodings = [model.encode(text) for text, _ in rows]
+    reader, started = model.text_model, time.process_time()
+    encodings = [reader.encode(text) for text, _ in rows]
     answers, by_text = [0] * len(rows), [dict[str, float | None]()] * len(rows)
-    with projected(model, projection):
-        batches = by_length([len(one) for one in encodings], tokens=model.batch_tokens)
-        for places in watched(batches, watch, f"batches of {model.name} with {projection}"):
+    with projected(reader.network.module, projection):
+        batches = by_length([len(one) for one in encodings], tokens=reader.batch_tokens)
+        for places in watched(batches, watch, f"batches of {reader.name} with {projection}"):
             texts = [encodings[i] for i in places]
-            for cases in make_cases(model, texts, [None] * len(texts), reads=["gradients", "answers"]):
+            for cases in make_cases(reader, texts, [None] * len(texts), reads=["gradients", "answers"]):
                 for row, case in cases.items():
                     answers[places[row]] = case.target.index
                     by_text[places[row]] = examine(case)

@@ -19,7 +19,6 @@ from transformers import PreTrainedModel
 from wherefrom.errors import NotSeen
 from wherefrom.model.anatomy import dissect
 from wherefrom.model.recording import attention_probabilities
-from wherefrom.model.text_model import TextModel
 from wherefrom_studies.sparse.projections import Projection
 
 SOFTMAX = "softmax"
@@ -96,25 +95,24 @@ class ProjectedAttention(TorchFunctionMode):
 
 
 @contextmanager
-def projected(model: TextModel, projection: Projection) -> Iterator[ProjectedAttention]:
-    """Within this context everything asked of the model is answered with its attention projected."""
-    modules = [block.attention for block in model.network.anatomy.blocks]
-    with ProjectedAttention(modules, projection) as mode:
+def projected(network: PreTrainedModel, projection: Projection, *, called: bool = True) -> Iterator[ProjectedAttention]:
+    """Within this context a network's attention is projected, in training as well.
+
+    called: raise where the network was not called at all.
+    """
+    with ProjectedAttention([block.attention for block in dissect(network).blocks], projection) as mode:
         yield mode
-    if not mode.calls:
+    if not mode.calls and (called or mode.entered):
         raise NotSeen(NOTHING_PROJECTED)
 
 
 @contextmanager
 def attention_by(network: PreTrainedModel, written: str) -> Iterator[None]:
     """Within this context a network's attention is what the projection of that name makes of it, such as sparsemax or
-    entmax:1.5; with softmax it is the network's own. The network may be trained, or not be called at all.
+    entmax:1.5; with softmax it is the network's own. The network need not be called.
     """
     if written == SOFTMAX:
         yield
         return
-    projection = Projection.parse(written)
-    with ProjectedAttention([block.attention for block in dissect(network).blocks], projection) as mode:
+    with projected(network, Projection.parse(written), called=False):
         yield
-    if mode.entered and not mode.calls:
-        raise NotSeen(NOTHING_PROJECTED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -142,6 +143,7 @@ class ModuleNetwork:
             if facts.changing:
                 hooks.enter_context(self._changing)
                 hooks.callback(ModuleState(facts.changing).restore)
+                hooks.enter_context(_without_warnings(self.module))
             try:
                 output = self.module(**arguments)
             except (AssertionError, LookupError, ValueError) as error:  # what models check themselves
@@ -230,6 +232,21 @@ class ModuleNetwork:
                 "The model does not look its words up as they were given (its embedding layer saw other ids), so hidden"
                 " words would not be hidden. Methods that only read attention, and the prediction, still work."
             )
+
+
+@contextmanager
+def _without_warnings(module: nn.Module) -> Iterator[None]:
+    """A module that is restored after every pass would warn of the same switch in every pass; it did on loading."""
+    logger = logging.getLogger(type(module).__module__)
+
+    def drop(record: logging.LogRecord) -> bool:
+        return record.levelno > logging.WARNING
+
+    logger.addFilter(drop)
+    try:
+        yield
+    finally:
+        logger.removeFilter(drop)
 
 
 def check_mode(module: nn.Module) -> None:

@@ -56,7 +56,7 @@ def probed(model: TextModel, network: ModuleNetwork) -> TextModel:
     model = known(decision_position=_decision_position(model, network))
     rows = _attempt(lambda: _samples(model)) or []
     full = _attempt(lambda: _logits(model, rows)) if len(rows) > 1 and _may_batch(model, network) else None
-    if full is None or not _attempt(partial(_alone_equals_batched, model, rows, full)):
+    if full is None or not _attempt(partial(_alone_equals_batched, model, network, rows, full)):
         model, rows, full = known(takes_batches=False), rows[:1], None
     head = network.module.get_output_embeddings()
     if head is not None and _attempt(lambda: same_with(vocabulary_head=head)):
@@ -103,12 +103,14 @@ def _may_batch(model: TextModel, network: ModuleNetwork) -> bool:
     return not model.task.finds_end_by_padding or pad_id(network) is not None
 
 
-def _alone_equals_batched(model: TextModel, rows: Sequence[Encoding], batched: Tensor) -> bool:
+def _alone_equals_batched(model: TextModel, network: ModuleNetwork, rows: Sequence[Encoding], batched: Tensor) -> bool:
     """Whether a text is answered alike alone and beside a longer one. Padding that is masked in the attention may still
-    be convolved or pooled with its neighbours, or be read as the last token.
+    be convolved or pooled with its neighbours, or be read as the last token. Alone means without any padding, even
+    where a task makes several rows of a text.
     """
+    apart = replace(model, network=network.with_facts(takes_batches=False))
     for row, logits in zip(rows[:-1], batched, strict=False):
-        alone, beside = _logits(model, [row])[0], model.task.own_logits(model, logits, row.input_ids)
+        alone, beside = _logits(apart, [row])[0], model.task.own_logits(model, logits, row.input_ids)
         room = max(1e-3, 10 * torch.finfo(alone.dtype).eps)  # half precision rounds differently in another batch
         scale = float(alone[alone.isfinite()].abs().max())
         if not torch.allclose(beside, alone, rtol=room, atol=room * scale):

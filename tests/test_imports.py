@@ -22,6 +22,7 @@ ORDER = [
     "typing",
     "registry",
     "model",
+    "networks",
     "case",
     "grading",
     "metrics",

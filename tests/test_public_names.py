@@ -18,6 +18,7 @@ PUBLIC = (
     "wherefrom.errors",
     "wherefrom.files",
     "wherefrom.heads",
+    "wherefrom.networks",
     "wherefrom.optimus",
     "wherefrom.progress",
     "wherefrom.report.head_map",

@@ -9,7 +9,7 @@ from typing import Any, Protocol, get_args, overload
 
 import torch
 
-from wherefrom.case.case import Attribution, make_cases
+from wherefrom.case.case import Attribution, Case, make_cases
 from wherefrom.case.door import subject_of
 from wherefrom.case.explain import explain_targets, explain_texts
 from wherefrom.case.flip import flip
@@ -24,7 +24,7 @@ from wherefrom.core.flow import Flow
 from wherefrom.core.generation import Generation
 from wherefrom.core.notebook import in_notebook
 from wherefrom.core.sources import Division, Sources
-from wherefrom.core.target import written_value
+from wherefrom.core.target import Target, written_value
 from wherefrom.core.units import Level, Span
 from wherefrom.errors import BadOption, EmptyText, NotSeen, TextWasCut, UnknownName, WrongModel
 from wherefrom.grading.compare import Comparer, Query, chosen_methods, chosen_metrics
@@ -44,7 +44,7 @@ from wherefrom.model.reading import read_turns
 from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
 from wherefrom.progress import bar
-from wherefrom.registry import Configured, Method, Reference, auto_methods, check_options, find_method
+from wherefrom.registry import Configured, Method, Reads, Reference, auto_methods, check_options, find_method
 from wherefrom.sources.explain import ANSWER_TOKENS, explain_sources
 from wherefrom.sources.prompts import Context
 
@@ -234,6 +234,34 @@ class Model:
             except EmptyText as error:
                 raise EmptyText(f"Text number {place} of the list (counted from 0) is empty or blank.") from error
         return encodings
+
+    def cases(
+        self,
+        texts: Sequence[TextOrPair],
+        targets: Sequence[Target | None] | None = None,
+        *,
+        level: Level = "token",
+        reads: Iterable[Reads] = (),
+    ) -> Iterator[tuple[int, Case]]:
+        """The cases that methods are called with, for measurements of your own.
+
+        Args:
+            texts: texts, or (text, pair) tuples.
+            targets: what is explained of each; None for what the model predicts.
+            level: token, word or sentence.
+            reads: what will be read of each case, so that one pass serves all of it: "attention", "gradients", ...
+
+        Returns:
+            The place of a text in `texts` with its case, a batch of texts of similar length at a time.
+
+        Example:
+            ```python
+            sparsest = min((float(case.capture.attention[-1].probs.max()), place) for place, case in model.cases(texts))
+            ```
+        """
+        encodings = [self.text_model.encode(*((text,) if isinstance(text, str) else text)) for text in texts]
+        for cases in make_cases(self.text_model, encodings, targets or [None] * len(texts), level=level, reads=reads):
+            yield from cases.items()
 
     def predicted(self, text: TextOrPair) -> list[str]:
         """The labels that the model predicts.

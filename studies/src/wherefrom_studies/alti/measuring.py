@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from wherefrom import Run
-from wherefrom.case.case import make_cases
 from wherefrom.errors import WherefromError
 from wherefrom.heads import Tree, parse
 from wherefrom.typing import Numbers
@@ -122,12 +121,10 @@ def _anisotropies(bench: StudyBench, name: str, model: StudyModel) -> tuple[list
     rows = bench.texts(name, model, min(bench.size.texts, ANISOTROPY_TEXTS))
 
     def compute() -> list[list[list[float]]]:
-        reader = open_model(model).text_model
-        found = []
+        loaded, found = open_model(model), []
         for row in rows:
-            for cases in make_cases(reader, [reader.encode(row["text"])], [None], reads=["attention"]):
-                one = anisotropy(cases.values())
-                found.append([one.outputs.tolist(), one.parts.tolist()])
+            one = anisotropy([case for _, case in loaded.cases([row["text"]], reads=["attention"])])
+            found.append([one.outputs.tolist(), one.parts.tolist()])
         return found
 
     kept = bench.kept(f"anisotropy-{name}-{model.base}", [model.source, [row["id"] for row in rows]], compute)

@@ -16,7 +16,6 @@ import torch
 from scipy.stats import rankdata
 
 from wherefrom import Attribution, Explanation, Model
-from wherefrom.case.case import make_cases
 from wherefrom.case.explain import explanation as explanation_of
 from wherefrom.errors import BadOption, EmptyText, WherefromError
 from wherefrom.grading.evidence import marked
@@ -133,22 +132,20 @@ def combination_grades(
         else:
             asked.append((place, None, _two(text, marks)))
     both = [texts[place][0] for place, _, _ in asked]
-    encodings = [reader.encode(*((one,) if isinstance(one, str) else one)) for one in both]
     values: dict[str, dict[int, list[Numbers]]] = {metric: defaultdict(list) for metric in metrics}
     names: list[str] = []
     with torch.inference_mode(False):
         reads = find_method("optimus").needs({"raw": raw})
-        for cases in make_cases(reader, encodings, [target for _, target, _ in asked], level=level, reads=reads):
-            for at, case in cases.items():
-                place, target, spans = asked[at]
-                found = all_candidates(case, raw)
-                names = [str(one) for one in found.combinations]
-                shown = explanation_of([case], find_method("optimus"), {}, [Attribution(found.weights[0])])
-                flags = marked(shown, spans)
-                targets = searched(case, "prime" if target is None else "label")
-                for metric in metrics:
-                    configured = ConfiguredMetric.read(metric)
-                    values[metric][place].append(scores_of(case, found.weights, targets, configured, rationale=flags))
+        for at, case in model.cases(both, [target for _, target, _ in asked], level=level, reads=reads):
+            place, target, spans = asked[at]
+            found = all_candidates(case, raw)
+            names = [str(one) for one in found.combinations]
+            shown = explanation_of([case], find_method("optimus"), {}, [Attribution(found.weights[0])])
+            flags = marked(shown, spans)
+            targets = searched(case, "prime" if target is None else "label")
+            for metric in metrics:
+                configured = ConfiguredMetric.read(metric)
+                values[metric][place].append(scores_of(case, found.weights, targets, configured, rationale=flags))
     if not names:
         raise EmptyText("There is nothing to grade: give at least one text, with the spans that people marked.")
     order = sorted({place for place, _, _ in asked})

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from wherefrom import Case
-from wherefrom.case.case import make_cases
 from wherefrom.errors import BadOption
 from wherefrom.typing import Numbers
 from wherefrom_studies.bench import (
@@ -166,13 +165,12 @@ def _measured(bench: StudyBench, name: str, base: StudyBase, seed: int, projecti
 
 def attention_shapes(model: StudyModel, rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
     """Of every text, how concentrated the model's attention is."""
-    loaded = open_model(model).text_model
-    found = {}
-    with attention_by(loaded.network.module, model.attention):
+    loaded, found = open_model(model), {}
+    with attention_by(loaded.text_model.network.module, model.attention):
         for row in rows:
-            encoding = loaded.encode(row["text"], row.get("pair"))
-            (cases,) = make_cases(loaded, [encoding], [None])
-            found[str(row["id"])] = attention_shape(cases[0])
+            text = row["text"] if row.get("pair") is None else (row["text"], row["pair"])
+            ((_, case),) = loaded.cases([text])
+            found[str(row["id"])] = attention_shape(case)
     return found
 
 

@@ -19,7 +19,6 @@ import torch
 from torch import Tensor
 
 from wherefrom import Case, Model
-from wherefrom.case.case import make_cases
 from wherefrom.errors import BadFile, BadOption
 from wherefrom_studies.bench import StudyBench, make_folder, provenance, read_measured, write_measured
 from wherefrom_studies.decomposition import scores_of
@@ -130,16 +129,14 @@ def project_at_inference(
 def run_with(model: Model, rows: Sequence[tuple[str, int]], projection: Projection, watch: Watch) -> dict[str, Any]:
     """Run the model with one projection on all texts; lists have one number for each text."""
     reader, started = model.text_model, time.process_time()
-    encodings = [reader.encode(text) for text, _ in rows]
+    lengths = [len(reader.encode(text)) for text, _ in rows]
     answers, by_text = [0] * len(rows), [dict[str, float | None]()] * len(rows)
     with projected(reader.network.module, projection):
-        batches = by_length([len(one) for one in encodings], tokens=reader.batch_tokens)
+        batches = by_length(lengths, tokens=reader.batch_tokens)
         for places in watched(batches, watch, f"batches of {reader.name} with {projection}"):
-            texts = [encodings[i] for i in places]
-            for cases in make_cases(reader, texts, [None] * len(texts), reads=["gradients", "answers"]):
-                for row, case in cases.items():
-                    answers[places[row]] = case.target.index
-                    by_text[places[row]] = examine(case)
+            for row, case in model.cases([rows[i][0] for i in places], reads=["gradients", "answers"]):
+                answers[places[row]] = case.target.index
+                by_text[places[row]] = examine(case)
     right = sum(answer == label for answer, (_, label) in zip(answers, rows, strict=True))
     columns = {key: [one[key] for one in by_text] for key in by_text[0]}
     return {

@@ -17,8 +17,7 @@ from torch.overrides import TorchFunctionMode
 from transformers import PreTrainedModel
 
 from wherefrom.errors import NotSeen
-from wherefrom.model.anatomy import dissect
-from wherefrom.model.recording import attention_probabilities
+from wherefrom.networks import attention_modules, attention_probabilities
 from wherefrom_studies.sparse.projections import Projection
 
 SOFTMAX = "softmax"
@@ -100,7 +99,7 @@ def projected(network: PreTrainedModel, projection: Projection, *, called: bool 
 
     called: raise where the network was not called at all.
     """
-    with ProjectedAttention([block.attention for block in dissect(network).blocks], projection) as mode:
+    with ProjectedAttention(attention_modules(network), projection) as mode:
         yield mode
     if not mode.calls and (called or mode.entered):
         raise NotSeen(NOTHING_PROJECTED)

@@ -1,0 +1,14 @@
+"""Public access to the attention of a Hugging Face network: its modules, and what they compute."""
+
+from torch import nn
+from transformers import PreTrainedModel
+
+from wherefrom.model.anatomy import dissect
+from wherefrom.model.recording import attention_probabilities
+
+__all__ = ["attention_modules", "attention_probabilities"]
+
+
+def attention_modules(network: PreTrainedModel) -> list[nn.Module]:
+    """The attention module of every block, the first block first; raises for a family that is not known."""
+    return [block.attention for block in dissect(network).blocks]

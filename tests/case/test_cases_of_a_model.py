@@ -7,26 +7,26 @@ from tiny_models import tiny
 
 from wherefrom import Model
 
-TEXTS = ["a good film, not dull at all", "fine", ("the plot was bad", "never good")]
+TEXTS: list[str | tuple[str, str]] = ["a good film, not dull at all", "fine", ("the plot was bad", "never good")]
 
 
 def test_every_text_has_its_case() -> None:
     model = Model(tiny("bert", torch.float64))
-    found = dict(model.cases(TEXTS, reads=["attention"]))
-    assert sorted(found) == [0, 1, 2]
+    cases = dict(model.cases(TEXTS, reads=["attention"]))
+    assert sorted(cases) == [0, 1, 2]
     for place, text in enumerate(TEXTS):
         explanation = model.explain(text, "raw_attention")
-        assert found[place].encoding.tokens == explanation.tokens
-        assert found[place].capture.attention[0].probs.shape[-1] == len(explanation.tokens)
+        assert cases[place].encoding.tokens == explanation.tokens
+        assert cases[place].capture.attention[0].probs.shape[-1] == len(explanation.tokens)
         alone = model.text_model.encode(*((text,) if isinstance(text, str) else text))
         ((_, case),) = model.cases([text])
         assert case.encoding == alone
-        torch.testing.assert_close(found[place].logits, case.logits)
+        torch.testing.assert_close(cases[place].logits, case.logits)
 
 
 def test_targets_and_units_are_those_asked_for() -> None:
     model = Model(tiny("bert"))
     targets = [model.text_model.target(0), model.text_model.target(1), None]
-    found = dict(model.cases(TEXTS, targets, level="word"))
-    assert [found[place].target for place in (0, 1)] == targets[:2]
-    assert {case.level for case in found.values()} == {"word"}
+    cases = dict(model.cases(TEXTS, targets, level="word"))
+    assert [cases[place].target for place in (0, 1)] == targets[:2]
+    assert {case.level for case in cases.values()} == {"word"}

@@ -93,7 +93,7 @@ def _robustness_table(found: AltiResults) -> StudyTable:
 
 
 def _anisotropy_table(found: AltiResults) -> StudyTable:
-    rows = {}
+    rows: dict[str, Sequence[Sequence[float]]] = {}
     for (name, base), one in found.items():
         rows |= {f"{name} {base} outputs": one.outputs, f"{name} {base} parts": one.parts}
     note = "Mean cosine of what two positions hold (outputs), and of what two tokens bring to one position (parts)."

@@ -1,4 +1,4 @@
-"""Names for the numpy arrays that pass between modules; what an array holds and its axes are said where it is used."""
+"""Names for the numpy arrays that pass between modules; their content and axes are documented where they are used."""
 
 from __future__ import annotations
 

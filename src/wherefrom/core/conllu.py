@@ -19,7 +19,7 @@ _EMPTY_NODE = re.compile(r"\d+\.\d+")  # a word that is understood but not writt
 
 
 class ConlluWord(NamedTuple):
-    """A syntactic word: where it stands in its sentence, the number of its governor (-1 for the root), the relation."""
+    """A syntactic word: its position in its sentence, the number of its governor (-1 for the root), the relation."""
 
     start: int
     end: int
@@ -42,7 +42,7 @@ class ConlluSentence:
         return self.comments.get("text") or "".join(written).strip()
 
     def words(self) -> list[ConlluWord]:
-        """The syntactic words. Those of a token of several words all stand where the token stands."""
+        """The syntactic words. Those of a token of several words all have the span of the token."""
         text, reached = self.text, 0
         spans: dict[str, Span] = {}
         for form, row in self._tokens():

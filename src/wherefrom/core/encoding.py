@@ -1,4 +1,4 @@
-"""A text as the model reads it: tokens, where each stands in the text, and which word and sentence it belongs to."""
+"""A text as the model reads it: tokens, the position of each in the text, and which word and sentence it belongs to."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ class Explanation:
     ] = ()  # what the scores were chosen among and why; one entry for each part of the target
     model: str = ""
     seconds: float = 0.0
-    forwards: int = 0  # rows sent through the model, forth and back
+    forwards: int = 0  # rows of forward passes
     backwards: int = 0
     word_of: tuple[int, ...] = ()
     sentence_of: tuple[int, ...] = ()

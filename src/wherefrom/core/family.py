@@ -70,7 +70,7 @@ class Family:
     # of the config; "." is the block itself.
     output: str | None = None  # the module that gives a block's output, where no module is the whole block
     enter: str | None = None  # what the residual passes on its way into the block, as MobileBERT's bottleneck
-    between: tuple[str, ...] = ()  # what stands between the attention and the feed-forward part
+    between: tuple[str, ...] = ()  # modules between the attention and the feed-forward part
     # What stands behind a post block, each given the one before: "+a" adds what it gives, "&a" is given the block's
     # input as well.
     tail: tuple[str, ...] = ()

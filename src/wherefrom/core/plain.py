@@ -1,6 +1,6 @@
 """Plain data from a file, made into a dataclass: every field is of the type that the class declares, or it is an error.
 
-A file may be from anybody. What it holds is looked at once, when it is read; what is read can then be relied on.
+A file may come from anybody. Its content is checked once, when it is read, and can be relied on afterwards.
 """
 
 from __future__ import annotations

@@ -121,8 +121,8 @@ class WordTag(Target):
 
 @dataclass(frozen=True)
 class MaskedWord(Target):
-    """What stands at one of several masks, or how much more likely it is than another. The logits of one mask stand
-    behind those of another: (row, mask * word).
+    """The word at one of several masks, or how much more likely it is than another. The logits of all masks are
+    concatenated: (row, mask * word).
     """
 
     mask: int = 0  # which of the masks, from 0

@@ -99,7 +99,7 @@ def _plain_words(text: str, first: int, last: int) -> list[Span]:
 
 
 def _words_of(text: str, start: int, end: int) -> list[Span]:
-    """The words of what stands between two spaces."""
+    """The words of a chunk between two spaces."""
     chunk = text[start:end]
     clusters = [(place, place + 1) for place in range(len(chunk))] if chunk.isascii() else _clusters(chunk)
     seen = chunk if chunk.isascii() else "".join(_seen_as(chunk[first:two]) for first, two in clusters)
@@ -192,7 +192,7 @@ def _ends_sentence(text: str, stop: re.Match[str], all_small: bool) -> bool:
 
 
 def unit_of(offsets: Sequence[Span], spans: Sequence[Span], text: str) -> list[int]:
-    """For each token the number of the span that holds its first visible character, or -1."""
+    """For each token the number of the span that contains its first visible character, or -1."""
     owner: dict[int, int] = {place: number for number, (start, end) in enumerate(spans) for place in range(start, end)}
     numbers = []
     for start, end in offsets:

@@ -23,7 +23,7 @@ class Relation:
     """How the heads follow one syntactic relation."""
 
     follows: ByHead  # alpha: how often a head's largest attention from the dependent falls on its governor
-    baseline: float  # max lambda: how often the governor stands at its most usual distance
+    baseline: float  # max lambda: how often the governor is at its most frequent distance
     distance: int  # that distance, in words
     count: int  # how many pairs were seen
     distances: tuple[tuple[int, int], ...] = ()  # every distance, and how many governors stand there

@@ -1,7 +1,7 @@
 """Search the heads through which `mask_lrp` is most faithful: chosen on some texts, judged on others.
 
 Each head is tried alone, and heads are ranked by that. Of the masks that hold the first 1, 2, 3, ... heads of this
-ranking the best is taken; the last of them holds all heads, which is `transatt`. Then heads are switched on and off,
+ranking the best is taken; the last of them contains all heads, which is `transatt`. Then heads are switched on and off,
 layer by layer from the last to the first, as long as the score rises. So what is chosen is never worse than all heads,
 on the texts that it was chosen by.
 """

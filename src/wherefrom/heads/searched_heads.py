@@ -45,7 +45,7 @@ class SearchedHeads:
 
 
 def load_heads(path: FilePath) -> HeadMap | SearchedHeads:
-    """What a file of `wherefrom heads` holds: statistics of all heads, or those that a search chose."""
+    """The content of a file of `wherefrom heads`: statistics of all heads, or those that a search chose."""
     try:
         data = read_json(path)
     except BadFile:

@@ -81,7 +81,7 @@ def fit(
 
 
 def combination_of(source: object, case: Case) -> tuple[Combination, tuple[str, ...]]:
-    """The combination that a file, a fit or a combination stands for, checked against the model; and what to know of
+    """The combination that a file, a fit or a combination names, checked against the model; and what to know of
     it.
     """
     if isinstance(source, str):

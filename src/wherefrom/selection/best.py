@@ -25,7 +25,7 @@ NO_CANDIDATES = ("selection", "floor")  # families that "all" leaves out: choosi
 
 @dataclass(frozen=True)
 class Winner:
-    """The method that won, what it gives each component of the target, and how it stands among the others."""
+    """The method that won, what it gives each component of the target, and its grades beside those of the others."""
 
     name: str
     components: Sequence[Attribution]

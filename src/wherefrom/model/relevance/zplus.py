@@ -25,8 +25,8 @@ def zplus_linear(relevance: Tensor, x: Tensor, matrix: Tensor, plain: Tensor, bu
     """For plain = x @ matrix: in proportion to the positive products. Twice their sum is x W + |x| |W|; |W| goes to
     `buffer`.
 
-    Where there is no positive product, which only short sums know, all are negative, and share in proportion to
-    themselves.
+    Where no product is positive, which happens in short sums only, all are negative and share in proportion to their
+    size.
     """
     size, weight = x.abs(), torch.abs(matrix, out=buffer)
     twice = torch.addmm(plain, size, weight) if x.ndim == matrix.ndim == 2 else plain + size @ weight

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from wherefrom.core.flip import Flip
     from wherefrom.core.flow import Flow
     from wherefrom.core.generation import Generation
+    from wherefrom.core.prediction import Prediction
     from wherefrom.core.sources import Source, Sources, Statement
     from wherefrom.errors import TextWasCut, WherefromError
     from wherefrom.grading.evidence import Evidence
@@ -51,6 +52,7 @@ __all__ = [
     "Generation",
     "Grade",
     "Model",
+    "Prediction",
     "Run",
     "RunPlan",
     "Source",
@@ -78,6 +80,7 @@ _HOME = {
     "Case": "wherefrom.case.case",
     "Comparison": "wherefrom.core.comparison",
     "Grade": "wherefrom.core.comparison",
+    "Prediction": "wherefrom.core.prediction",
     "Evidence": "wherefrom.grading.evidence",
     "Run": "wherefrom.benchmark.store",
     "RunPlan": "wherefrom.benchmark.plan",

@@ -14,6 +14,7 @@ from wherefrom.case.door import subject_of
 from wherefrom.case.explain import explain_targets, explain_texts
 from wherefrom.case.flip import flip
 from wherefrom.case.generation import explain_generation
+from wherefrom.case.predict import predict_texts
 from wherefrom.case.windows import LongTexts, explain_windows
 from wherefrom.catalogue import AUTO
 from wherefrom.core.comparison import Comparison, Grade
@@ -23,6 +24,7 @@ from wherefrom.core.flip import Flip
 from wherefrom.core.flow import Flow
 from wherefrom.core.generation import Generation
 from wherefrom.core.notebook import in_notebook
+from wherefrom.core.prediction import Prediction, Without, check_without
 from wherefrom.core.sources import Division, Sources
 from wherefrom.core.target import Target, written_value
 from wherefrom.core.units import Level, Span
@@ -284,6 +286,50 @@ class Model:
         logits = cases[0].logits
         labels = model.task.predicted_labels(model, logits, encoding)
         return labels or [model.task.predicted(model, logits, encoding).label]
+
+    @overload
+    def predict(
+        self, text: TextOrPair, *, target: TargetSpec = ..., without: Iterable[Without] = ..., fill: str = ...
+    ) -> Prediction: ...
+    @overload
+    def predict(
+        self, text: Texts, *, target: TargetSpec = ..., without: Iterable[Without] = ..., fill: str = ...
+    ) -> list[Prediction]: ...
+    def predict(
+        self,
+        text: TextOrPair | Texts,
+        *,
+        target: TargetSpec = None,
+        without: Iterable[Without] = (),
+        fill: str = "delete",
+    ) -> Prediction | list[Prediction]:
+        """What the model answers to a text, or to the rest of it when some words are hidden.
+
+        Args:
+            text: one text, a (text, pair) tuple, or several of them in a list, which are batched and give a list.
+            target: whose probability is wanted, as in `Model.explain`; unless given, what the model predicts of the
+                whole text.
+            without: words or phrases of the text that are hidden, as ["gorgeous", "a mess"]: every occurrence of each.
+                Or (start, end) in characters of the text, or (start, end, 1) of its pair. Of several texts, each is
+                read without those of the words that it has.
+            fill: what replaces the tokens of a hidden word: "delete" for nothing, or "mask", "unk", "pad", "eos". Where
+                every position has an answer of its own, as in token classification, nothing is deleted.
+
+        Returns:
+            A `Prediction`; a list of them for a list of texts.
+
+        Example:
+            ```python
+            text = "A gorgeous, witty film, but the plot drags."
+            print(model.predict(text).probability, model.predict(text, without=["gorgeous"], fill="mask").probability)
+            ```
+        """
+        if fill not in FILLS:
+            raise UnknownName.among("fill", fill, FILLS)
+        texts, hidden = _several(text), check_without(without)
+        encodings = [self._read(text)] if texts is None else self._read_all(texts)
+        predictions = predict_texts(self.text_model, encodings, target, hidden, fill)
+        return predictions[0] if texts is None else predictions
 
     def explain_entities(
         self, text: str, method: str = AUTO, level: Level = "token", *, check: bool = False, **options: Any

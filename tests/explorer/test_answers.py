@@ -5,8 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import redirect_stdout
-from io import StringIO
 from typing import Any
 
 import numpy as np
@@ -22,7 +20,7 @@ from wherefrom.cli.main import app as program
 from wherefrom.core.encoding import Encoding
 from wherefrom.explorer.explaining import points_of, random_orders
 from wherefrom.explorer.serve import ExplorerServer
-from wherefrom.explorer.sheet import PageUnits, tokens_at
+from wherefrom.explorer.sheet import PageUnits
 from wherefrom.model.text_model import TextModel
 
 WORDS = ["the", "film", "was", "not", "bad", ",", "but", "the", "plot", "was", "dull", "and", "very", "long", "."]
@@ -204,24 +202,55 @@ def test_the_same_click_is_asked_once(server: ExplorerServer, client: Client) ->
         handle.remove()
 
 
-def test_the_python_that_is_copied_gives_the_same_numbers(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    question: dict[str, Any] = {"hidden": [4, 10], "fill": "mask", "target": "LABEL_1", "level": "word"}
-    asked = client.ask("hide", **question)
-    code = client.ask("code", methods=["attcat"], **question)
-    monkeypatch.setattr(wherefrom, "load", lambda _: Model(make_model("bert")))
-    names: dict[str, Any] = {}
-    with redirect_stdout(StringIO()):
-        exec(code["python"], names)
-    (row,) = [line["row"] for line in client.stream("explain", methods=["attcat"], target="LABEL_1") if "row" in line]
-    shown = [unit.score for unit in names["found"].explanations[0].units()]
-    np.testing.assert_allclose(row["scores"], shown, rtol=1e-3, atol=1e-5 * max(map(abs, shown)))
-    measured = names["answers"].probability(names["targets"])
-    assert measured == pytest.approx([asked["whole"], asked["probability"]], rel=1e-4)
+def run_copied(python: str, monkeypatch: pytest.MonkeyPatch, model: Model) -> tuple[list[Any], list[Any]]:
+    """What the copied code prints and shows, when it is run."""
+    printed, shown = list[Any](), list[Any]()
+    monkeypatch.setattr(wherefrom, "load", lambda _: model)
+    monkeypatch.setattr(wherefrom.Comparison, "show", lambda comparison: shown.append(comparison))
+    exec(python, {"print": printed.append})
+    return printed, shown
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"hidden": [4, 10], "fill": "mask", "target": "LABEL_1"},
+        {"hidden": [0, 7], "target": "LABEL_0"},  # "the" twice: by characters
+        {"hidden": [2], "fill": "unk"},
+        {"replaced": {"4": "good"}},
+        {"replaced": {"4": "a very good film", "10": ""}, "hidden": [4, 7, 12], "fill": "mask", "target": "LABEL_0"},
+        {"hidden": [0], "level": "sentence", "target": "LABEL_1"},
+        {"hidden": [3, 5], "level": "token", "pair": "it was not the film", "replaced": {"16": "never"}},
+    ],
+)
+def test_the_python_that_is_copied_gives_the_same_numbers(
+    client: Client, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
+) -> None:
+    answer = client.ask("hide", **changes)
+    code = client.ask("code", methods=["attcat"], **changes)["python"]
+    printed, shown = run_copied(code, monkeypatch, Model(make_model("bert")))
+    assert len(code.splitlines()) == 4  # import, load, compare, predict
+    assert printed[0].target == answer["target"]
+    assert printed[0].probability == pytest.approx(answer["probability"], rel=1e-5)
+    assert printed[0].prediction == answer["prediction"]
+    question = {name: value for name, value in changes.items() if name not in ("hidden", "replaced", "fill")}
+    (row,) = [line["row"] for line in client.stream("explain", methods=["attcat"], **question) if "row" in line]
+    scores = [unit.score for unit in shown[0].explanations[0].units()]
+    np.testing.assert_allclose(row["scores"], scores, rtol=1e-3, atol=1e-5 * max(map(abs, scores)))
+
+
+def test_the_python_of_a_text_as_it_is_has_three_lines(client: Client) -> None:
+    code = client.ask("code", methods=["attcat", "gae"], target="LABEL_1")["python"]
+    assert code.splitlines() == [
+        "import wherefrom",
+        "model = wherefrom.load('MODEL')",
+        f"model.compare({TEXT!r}, ['attcat', 'gae'], target='LABEL_1', level='word').show()",
+    ]
 
 
 @pytest.mark.parametrize("text", ["-rf / ; echo", 'it\'s "quoted" $HOME `x`', "--help", "two\nlines"])
 def test_the_command_that_is_copied_means_the_text(text: str, client: Client) -> None:
-    question: dict[str, Any] = {"text": text, "target": "NEGATIVE", "level": "word"}
+    question: dict[str, Any] = {"text": text, "target": "LABEL_0", "level": "word"}
     code = client.ask("code", methods=["attcat", "alti:norm=l2"], **question)
     words = shlex.split(code["command"])
     assert words[:2] == ["wherefrom", "compare"]
@@ -295,11 +324,11 @@ def test_a_text_with_replacements_keeps_what_stands_around() -> None:
     units = PageUnits(encoding, "word")
     texts, spans = units.replaced({1: "movie star", 4: "", 7: "great"})
     assert texts == ["the  movie star, was ", "it is great"]
-    assert spans[1] == (0, 5, 15)
+    assert spans[1] == (5, 15, 0)
     assert spans[4] is None
-    assert spans[7] == (1, 6, 11)
+    assert spans[7] == (6, 11, 1)
     changed = tiny("bert").encode(*texts)
-    hidden = tokens_at(changed, [(0, 5, 15)])
+    hidden = changed.tokens_at([(5, 15, 0)])
     assert "".join(changed.tokens[token].removeprefix("##") for token in hidden) == "moviestar"
 
 

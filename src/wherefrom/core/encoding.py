@@ -94,11 +94,20 @@ class Encoding:
             segment=picked(self.segment),
         )
 
+    def tokens_at(self, spans: Iterable[tuple[int, int, int]]) -> list[int]:
+        """The positions of the tokens that share characters with these spans: (start, end, segment)."""
+        chosen = list(spans)
+        return [
+            token
+            for token, (part, (start, end)) in enumerate(zip(self.segment, self.offsets, strict=True))
+            if any(part == segment and start < last and first < end for first, last, segment in chosen)
+        ]
+
     def with_spans(self, chosen: Iterable[ChosenSpan]) -> Encoding:
         """The same with units that the caller chose; what they must be is said by the errors."""
         if not isinstance(chosen, Iterable):
             raise BadOption(f"Units are given as a list of (start, end) in characters of the text, not as {chosen!r}.")
-        spans = sorted((_span_of(one) for one in chosen), key=lambda span: (span[2], span[0]))
+        spans = sorted((chosen_span(span) for span in chosen), key=lambda span: (span[2], span[0]))
         for start, end, segment in spans:
             text = (self.text, self.pair)[segment]
             if text is None:
@@ -136,7 +145,8 @@ class Encoding:
         return tuple(tuple(group) for _, group in groupby(range(len(self)), key=keys.__getitem__))
 
 
-def _span_of(value: Any) -> tuple[int, int, int]:
+def chosen_span(value: Any) -> tuple[int, int, int]:
+    """The start, the end and the segment of a span of characters that the caller chose."""
     try:
         start, end, segment = (int(part) for part in (*value, 0)[:3])
     except (TypeError, ValueError, OverflowError) as error:

@@ -7,55 +7,71 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wherefrom.core.encoding import Encoding
+from wherefrom.core.prediction import Without, spans_without
+from wherefrom.explorer.answers import CachingAsker
+from wherefrom.explorer.hiding import TargetQuery, check_places
 from wherefrom.explorer.questions import CodeQuestion
+from wherefrom.explorer.service import Finish, ModelService, PlainData, Prepare
 from wherefrom.explorer.sheet import PageUnits
+from wherefrom.model.tasks import TargetSpec
 
 
-def as_python(question: CodeQuestion, encoding: Encoding, source: str, loading: Mapping[str, Any]) -> str:
-    """A program that explains the text by the same methods, with the same words hidden.
+def code(service: ModelService, question: CodeQuestion, source: str) -> Prepare:
+    """The code that reproduces what is seen. source: what the model is loaded by."""
 
-    loading: what else the model is loaded with.
-    """
-    more = "".join(f", {name}={value!r}" for name, value in loading.items())
-    text = repr(question.text) if question.pair is None else repr((question.text, question.pair))
-    lines = ["import wherefrom", "", f"model = wherefrom.load({source!r}{more})", f"text = {text}"]
-    target = "" if question.spec is None else f", target={question.spec!r}"
+    def prepare(asker: CachingAsker) -> Finish:
+        query = TargetQuery(service, question, asker)
+        encoding, loading = service.encode(question.text, question.pair), service.model.task.loading
+        check_places(PageUnits(encoding, question.level), question, service.limits)
+
+        def finish() -> PlainData:
+            target = question.spec
+            if target is None and question.replaced:  # another text may have another prediction
+                target = query.answer()[1][0].label
+            lines = [
+                "import wherefrom",
+                f"model = wherefrom.load({', '.join([repr(source), *_arguments(loading)])})",
+                *_seen(service, question, encoding, target),
+            ]
+            return {"python": "\n".join(lines) + "\n", "command": as_command(question, source, loading)}
+
+        return finish
+
+    return prepare
+
+
+def _seen(service: ModelService, question: CodeQuestion, encoding: Encoding, target: TargetSpec) -> list[str]:
+    """The comparison of the methods, and what the model predicts with words hidden or replaced."""
+    lines, units = [], PageUnits(encoding, question.level)
     if question.methods:
-        methods = f"[{', '.join(map(repr, question.methods))}]"
-        lines += [f"found = model.compare(text, {methods}{target}, level={question.level!r})", "found.show()"]
-    if question.replaced:
-        texts, _ = PageUnits(encoding, question.level).replaced(question.replaced)
-        changed = repr(texts[0]) if len(texts) == 1 else repr(tuple(texts))
-        target = f", target={question.spec!r}" if question.spec is not None else ""
-        lines += [
-            "",
-            "# with other words",
-            f"changed = model.explain({changed}{target})",
-            "print(changed.target, changed.probability)",
-        ]
-    elif question.hidden:
-        lines += ["", *_hidden(question, encoding)]
-    return "\n".join(lines) + "\n"
+        arguments = [_text(units.texts), repr(question.methods)]
+        arguments += _arguments({"target": question.spec, "level": question.level})
+        lines.append(f"model.compare({', '.join(arguments)}).show()")
+    if question.hidden or question.replaced or not question.methods:
+        texts, spans = units.replaced(question.replaced) if question.replaced else (units.texts, units.raw_spans)
+        changed = service.encode(texts[0], texts[1] if len(texts) > 1 else None) if question.replaced else encoding
+        hidden = [_written(changed, span) for place in sorted(question.hidden) if (span := spans[place]) is not None]
+        options = _arguments({"target": target, "without": hidden or None, "fill": question.fill if hidden else None})
+        lines.append(f"print(model.predict({', '.join([_text(texts), *options])}))")
+    return lines
 
 
-def _hidden(question: CodeQuestion, encoding: Encoding) -> Sequence[str]:
-    tokens = sorted(PageUnits(encoding, question.level).tokens(question.hidden))
-    return [
-        "# without the words that were hidden",
-        "import numpy as np",
-        "from wherefrom.case.asking import Asker",
-        "from wherefrom.case.door import subject_of",
-        "",
-        f"encoding = model.text_model.encode({'text' if question.pair is None else '*text'})",
-        f"subject = subject_of(model.text_model, encoding, {question.spec!r})",
-        "keep = np.ones((2, len(subject.encoding)), dtype=bool)",
-        f"keep[1, {tokens}] = False",
-        "asker = Asker(subject.model)",
-        f"answers = asker.note(subject.encoding, keep, {question.fill!r})",
-        "asker.run()",
-        "targets = subject.targets(answers.logits[0])",
-        "print(answers.probability(targets))  # of the whole text, and without them",
-    ]
+def _written(encoding: Encoding, span: tuple[int, int, int]) -> Without:
+    """A hidden stretch by its word, where that occurs once and means the same tokens; else by its characters."""
+    start, end, segment = span
+    word, tokens = (encoding.text, encoding.pair or "")[segment][start:end].strip(), encoding.tokens_at([span])
+    occurrences = spans_without(encoding, [word])[0]
+    if len(occurrences) == 1 and encoding.tokens_at(occurrences) == tokens:
+        return word
+    return span if segment else (start, end)
+
+
+def _text(texts: Sequence[str]) -> str:
+    return repr(texts[0]) if len(texts) == 1 else repr(tuple(texts))
+
+
+def _arguments(options: Mapping[str, Any]) -> list[str]:
+    return [f"{name}={value!r}" for name, value in options.items() if value is not None]
 
 
 def as_command(question: CodeQuestion, source: str, loading: Mapping[str, Any]) -> str:

@@ -19,7 +19,7 @@ from wherefrom.explorer.answers import CachingAsker
 from wherefrom.explorer.limits import Limits, TooMuch
 from wherefrom.explorer.questions import HeadsQuestion, HidingQuestion, TextQuestion
 from wherefrom.explorer.service import Finish, ModelService, PlainData, Prepare
-from wherefrom.explorer.sheet import PageUnits, text_data, tokens_at
+from wherefrom.explorer.sheet import PageUnits, text_data
 from wherefrom.model.network import inputs_of
 from wherefrom.model.recording import keep_nothing, recording
 from wherefrom.model.text_model import TextModel
@@ -33,7 +33,7 @@ def reading(service: ModelService, question: TextQuestion) -> Prepare:
     """A text as the model reads it, and what it predicts."""
 
     def prepare(asker: CachingAsker) -> Finish:
-        query = _Query(service, question, asker)
+        query = TargetQuery(service, question, asker)
         units = PageUnits(query.subject.encoding, question.level)
 
         def finish() -> PlainData:
@@ -49,7 +49,7 @@ def hiding(service: ModelService, question: HidingQuestion) -> Prepare:
     """The probability of the target without some of the words, or with others in their place."""
 
     def prepare(asker: CachingAsker) -> Finish:
-        query = _Query(service, question, asker)
+        query = TargetQuery(service, question, asker)
         units = PageUnits(query.subject.encoding, question.level)
         changed, tokens = _changed(service, query.subject, units, question)
         keep = np.ones((1, len(changed)), dtype=np.bool_)
@@ -72,7 +72,7 @@ def without_heads(service: ModelService, question: HeadsQuestion) -> Prepare:
     """The probability of the target when some heads add nothing to what their layer writes."""
 
     def prepare(asker: CachingAsker) -> Finish:
-        query = _Query(service, question, asker)
+        query = TargetQuery(service, question, asker)
         model, encoding = query.subject.model, query.subject.encoding
         without = logits_without(model, encoding, question.off)
 
@@ -85,7 +85,7 @@ def without_heads(service: ModelService, question: HeadsQuestion) -> Prepare:
     return prepare
 
 
-class _Query:
+class TargetQuery:
     """The subject of a click, and the pending answer to the whole text. A model that is bound to an output has a
     separate asker, which runs when the answer is read.
     """
@@ -151,7 +151,7 @@ def _changed(
     texts, spans = units.replaced(question.replaced)
     service.limits.check_text(*texts)
     changed = subject.extended(service.encode(texts[0], texts[1] if len(texts) > 1 else None))
-    return changed, tokens_at(changed, [span for place in question.hidden if (span := spans[place]) is not None])
+    return changed, changed.tokens_at(span for place in question.hidden if (span := spans[place]) is not None)
 
 
 def targets_of(service: ModelService, subject: Subject, logits: Tensor) -> Sequence[Target]:

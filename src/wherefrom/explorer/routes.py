@@ -82,20 +82,10 @@ def add_routes(app: FastAPI, shelf: Shelf) -> None:
     @app.post("/api/code")
     async def _code(question: CodeQuestion) -> Response:
         service = service_for(question)
-        from wherefrom.explorer.code import as_command, as_python
-        from wherefrom.explorer.hiding import check_places
-        from wherefrom.explorer.sheet import PageUnits
+        from wherefrom.explorer.code import code
 
-        encoding, name = service.encode(question.text, question.pair), shelf.models[question.model].source
-        check_places(PageUnits(encoding, question.level), question, limits)
-        source = name if isinstance(name, str) else "MODEL"
-        loading = service.model.task.loading
-        return JSONResponse(
-            {
-                "python": as_python(question, encoding, source, loading),
-                "command": as_command(question, source, loading),
-            }
-        )
+        source = shelf.models[question.model].source
+        return await answered(service, code(service, question, source if isinstance(source, str) else "MODEL"))
 
     @app.post("/api/inside")
     async def _inside(request: Request, question: TextQuestion) -> Response:

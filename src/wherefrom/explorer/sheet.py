@@ -71,6 +71,12 @@ class PageUnits:
         return spans
 
     @property
+    def raw_spans(self) -> list[tuple[int, int, int]]:
+        """The characters of every stretch as its tokens have them, white space included: (start, end, segment)."""
+        tokens = [[token for place in group for token in self.members[place]] for group in self.groups]
+        return [(*self._span(stretch), self.encoding.segment[stretch[0]]) for stretch in tokens]
+
+    @property
     def texts(self) -> list[str]:
         return [self.encoding.text] if self.encoding.pair is None else [self.encoding.text, self.encoding.pair]
 
@@ -99,8 +105,8 @@ class PageUnits:
         return lines
 
     def replaced(self, replacements: Mapping[int, str]) -> tuple[list[str], list[tuple[int, int, int] | None]]:
-        """The texts with other words in the place of some stretches, and where every stretch is then; None for one that
-        is replaced by nothing.
+        """The texts with other words in the place of some stretches, and where every stretch is then, as (start, end,
+        segment); None for one that is replaced by nothing.
         """
         texts, spans = [""] * len(self.texts), list[tuple[int, int, int] | None]()
         reached = [0] * len(self.texts)
@@ -108,22 +114,13 @@ class PageUnits:
             start = max(start, reached[part])
             texts[part] += self.texts[part][reached[part] : start]
             new = replacements.get(number, self.texts[part][start:end])
-            spans.append((part, len(texts[part]), len(texts[part]) + len(new)) if new else None)
+            spans.append((len(texts[part]), len(texts[part]) + len(new), part) if new else None)
             texts[part] += new
             reached[part] = max(end, start)
         return [text + self.texts[part][reached[part] :] for part, text in enumerate(texts)], spans
 
 
 PlainRun = tuple[str, int | None, bool]
-
-
-def tokens_at(encoding: Encoding, spans: Sequence[tuple[int, int, int]]) -> list[int]:
-    """The tokens that share characters with these stretches of text: (part, start, end)."""
-    return [
-        token
-        for token, (part, (start, end)) in enumerate(zip(encoding.segment, encoding.offsets, strict=True))
-        if any(part == home and start < last and first < end for home, first, last in spans)
-    ]
 
 
 def text_data(units: PageUnits) -> dict[str, Any]:

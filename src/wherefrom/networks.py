@@ -4,9 +4,9 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from wherefrom.model.anatomy import dissect
-from wherefrom.model.recording import attention_probabilities
+from wherefrom.model.attention import AttentionCall
 
-__all__ = ["attention_modules", "attention_probabilities"]
+__all__ = ["AttentionCall", "attention_modules"]
 
 
 def attention_modules(network: PreTrainedModel) -> list[nn.Module]:

@@ -19,9 +19,9 @@ from wherefrom.case.sublayers import sublayers_of
 from wherefrom.errors import BadOption
 from wherefrom.methods import integrated_gradients
 from wherefrom.methods.integrated_gradients import quadrature
+from wherefrom.model.attention import Attention
 from wherefrom.model.hiding import fill_vector
 from wherefrom.model.network import embedding_table
-from wherefrom.model.recording import Attention
 from wherefrom.registry import find_method
 
 

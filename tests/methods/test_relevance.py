@@ -23,8 +23,8 @@ from wherefrom.case.case import Case, make_cases
 from wherefrom.case.targeted import RelevancePlace
 from wherefrom.errors import BadOption
 from wherefrom.heads.masks import corrupted_mask, random_mask
+from wherefrom.model.attention import AttentionCall, Hook, explicit_attention, pass_through
 from wherefrom.model.loading import quiet
-from wherefrom.model.recording import explicit_attention
 from wherefrom.model.relevance.mode import RelevanceMode
 from wherefrom.model.relevance.propagation import Propagation, RuleSet
 from wherefrom.model.text_model import TextModel
@@ -114,8 +114,8 @@ def test_the_rules_leave_gradients_as_they_are(family: str) -> None:
     assert_close(with_rules.gradients.embeddings, plain.gradients.embeddings, tolerance=tolerance_of(model))
 
 
-def written_out(self: RelevanceMode, *args: Any, **kwargs: Any) -> Any:
-    return explicit_attention(*args, **{"layer": 0, **kwargs})
+def written_out(self: RelevanceMode, call: AttentionCall, hook: Hook = pass_through, layer: int | None = None) -> Any:
+    return explicit_attention(call, hook, layer or 0)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -12,16 +12,10 @@ from torch.nn import functional
 
 from wherefrom.case import targeted as targeted_module
 from wherefrom.case.passes import Passes
-from wherefrom.model import recording as recording_module
+from wherefrom.model import attention as attention_module
+from wherefrom.model.attention import AttentionCall, averaged_attention, explicit_attention
 from wherefrom.model.network import inputs_of
-from wherefrom.model.recording import (
-    AttentionCall,
-    attention_probabilities,
-    averaged_attention,
-    explicit_attention,
-    keep_mean,
-    recording,
-)
+from wherefrom.model.recording import keep_mean, recording
 from wherefrom.model.text_model import PassCount
 from wherefrom.registry import Reads
 
@@ -64,7 +58,7 @@ def test_the_mean_that_is_kept_is_the_mean_of_all_heads(
     family: str, graph: bool, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of texts of different lengths in one batch, so that there is padding."""
-    monkeypatch.setattr(recording_module, "AT_ONCE", at_once)
+    monkeypatch.setattr(attention_module, "AT_ONCE", at_once)
     model = tiny(family, torch.float64)
     encodings = [model.encode(text) for text in ("the film was not bad", "a film", "never a dull plot")]
     encodings = encodings if model.network.facts.takes_batches else encodings[:1]
@@ -100,15 +94,15 @@ MASKS: dict[str, Any] = {
 def test_attention_some_queries_after_the_others_is_attention(
     mask: str, key_heads: int, graph: bool, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recording_module, "AT_ONCE", at_once)
+    monkeypatch.setattr(attention_module, "AT_ONCE", at_once)
     options = {**MASKS[mask], "enable_gqa": key_heads < 6}
     torch.manual_seed(0)
     query, key, value = (torch.randn(2, heads, 5, 4, dtype=torch.float64) for heads in (6, key_heads, key_heads))
     query.requires_grad_(graph)
     with torch.set_grad_enabled(graph):
-        record, context = averaged_attention(query, key, value, **options)
+        record, context = averaged_attention(AttentionCall(query, key, value, **options))
     torch.testing.assert_close(context, functional.scaled_dot_product_attention(query, key, value, **options))
-    expected = attention_probabilities(query, key, value, **options).probs.mean(1, keepdim=True)
+    expected = AttentionCall(query, key, value, **options).probabilities().probs.mean(1, keepdim=True)
     assert at_once == 2**20 or record.probs.shape[1] == 1
     torch.testing.assert_close(keep_mean(record, 2).probs, expected.detach())
     assert context.requires_grad == graph
@@ -117,9 +111,9 @@ def test_attention_some_queries_after_the_others_is_attention(
 def test_rows_and_heads_in_one_dimension_are_told_apart() -> None:
     torch.manual_seed(0)
     query, key, value = torch.randn(3, 2, 6, 5, 4, dtype=torch.float64)
-    whole, context = explicit_attention(query, key, value)
+    whole, context = explicit_attention(AttentionCall(query, key, value))
     with torch.no_grad():
-        record, folded = averaged_attention(*(part.flatten(0, 1) for part in (query, key, value)))
+        record, folded = averaged_attention(AttentionCall(*(part.flatten(0, 1) for part in (query, key, value))))
     torch.testing.assert_close(folded, context.flatten(0, 1))
     torch.testing.assert_close(keep_mean(record, 2).probs, whole.probs.mean(1, keepdim=True))
 

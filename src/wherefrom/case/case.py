@@ -22,9 +22,10 @@ from wherefrom.core.target import Target
 from wherefrom.core.units import Level
 from wherefrom.errors import NotSeen
 from wherefrom.model.anatomy import Anatomy, rebuild_error
+from wherefrom.model.attention import Attention
 from wherefrom.model.decomposition import BlockContributions, decompose
 from wherefrom.model.network import inputs_of
-from wherefrom.model.recording import Attention, Recording, mean_of_heads
+from wherefrom.model.recording import Recording, mean_of_heads
 from wherefrom.model.relevance.propagation import MaskVariant, Operation, Propagation, RuleSet
 from wherefrom.model.text_model import PassCount, TextModel, read_weights
 from wherefrom.registry import Reads

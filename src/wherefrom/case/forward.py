@@ -16,8 +16,9 @@ from wherefrom.case.kinds import KINDS, PassKind, either, methods_served
 from wherefrom.core.encoding import Encoding
 from wherefrom.errors import NotSeen
 from wherefrom.model.anatomy import find_stacks
+from wherefrom.model.attention import Attention, pass_through
 from wherefrom.model.network import inputs_of
-from wherefrom.model.recording import Attention, Recording, pass_through, recording
+from wherefrom.model.recording import Recording, recording
 from wherefrom.model.relevance.double import graph_tensor, paired
 from wherefrom.model.relevance.mode import RelevanceMode, relevance_mode
 from wherefrom.model.relevance.propagation import PropagationState

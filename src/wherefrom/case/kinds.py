@@ -11,20 +11,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 from wherefrom.catalogue import catalogue
-from wherefrom.model.recording import (
+from wherefrom.model.attention import (
     Attend,
-    Keep,
     averaged_attention,
     explicit_attention,
     fused_attention,
-    keep_all,
-    keep_mean,
-    keep_no_scores,
-    keep_nothing,
-    keep_probs,
     kernel_attention,
     later_attention,
 )
+from wherefrom.model.recording import Keep, keep_all, keep_mean, keep_no_scores, keep_nothing, keep_probs
 from wherefrom.registry import Reads
 
 # Only the logits; the logits from word embeddings that gradients reach; layers recorded as the model runs; the same

@@ -16,7 +16,7 @@ from wherefrom.case.memory import clear_when_memory_ends
 from wherefrom.core.names import join_names
 from wherefrom.core.target import Target
 from wherefrom.errors import NotSeen
-from wherefrom.model.recording import AT_ONCE, Attention, AttentionCall
+from wherefrom.model.attention import AT_ONCE, Attention, AttentionCall
 from wherefrom.model.relevance.propagation import Operation, Propagation
 from wherefrom.registry import Reads, methods_reading
 

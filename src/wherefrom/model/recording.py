@@ -14,31 +14,19 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
+from wherefrom.model.attention import (
+    Attend,
+    Attention,
+    AttentionCall,
+    Hook,
+    attend_in_front,
+    explicit_attention,
+    fused_attention,
+    in_front,
+    later_attention,
+    pass_through,
+)
 from wherefrom.model.relevance.double import graph_tensor
-
-
-@dataclass
-class Attention:
-    """One attention call. With a batch in front: scores and probs (head, query, key), value (head, key, size).
-
-    `scores` are what the softmax was given: masks and position biases are in them. Key/value heads that serve several
-    query heads are repeated.
-    """
-
-    scores: Tensor
-    probs: Tensor
-    value: Tensor
-
-
-# Called with the name of a point ("input", "scores", "value" or "context"), the layer's number and the tensor there;
-# returns the tensor that takes its place.
-Hook = Callable[[str, int, Tensor], Tensor]
-
-
-def pass_through(_point: str, _layer: int, x: Tensor) -> Tensor:
-    """The `Hook` that changes nothing."""
-    return x
-
 
 # What of an attention call over so many rows is recorded.
 Keep = Callable[[Attention, int], Attention]
@@ -99,197 +87,6 @@ class Recording:
     calls: list[AttentionCall] = field(default_factory=list)  # of each attention whose probabilities are computed later
 
 
-def for_every_head(value: Tensor, query: Tensor) -> Tensor:
-    """One head's keys or values that serve all query heads, as Falcon's do, repeated for each of them."""
-    heads = query.shape[-3]
-    return value if value.shape[-3] == heads else value.expand(*value.shape[:-3], heads, *value.shape[-2:])
-
-
-def attention_probabilities(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    *,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-    hook: Hook = pass_through,
-    layer: int = 0,
-) -> Attention:
-    """What scaled_dot_product_attention computes on the way, as tensors. Takes its arguments."""
-    if enable_gqa:
-        shared = query.shape[-3] // key.shape[-3]
-        key, value = key.repeat_interleave(shared, -3), value.repeat_interleave(shared, -3)
-    value = for_every_head(value, query)
-    value = hook("value", layer, value)
-    scores = hook(
-        "scores", layer, (query * (query.shape[-1] ** -0.5 if scale is None else scale)) @ key.transpose(-2, -1)
-    )
-    if is_causal:
-        attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=query.device).tril()
-    if attn_mask is None:
-        probs = functional.softmax(scores, -1)
-    elif attn_mask.dtype is torch.bool:
-        scores = scores.masked_fill(~attn_mask, -torch.inf)
-        if bool(attn_mask.any(-1).all()):
-            probs = functional.softmax(scores, -1)
-        else:  # the fused kernel gives zero, not NaN, to a query whose keys are all masked
-            nowhere = ~attn_mask.any(-1, keepdim=True)
-            probs = functional.softmax(scores.masked_fill(nowhere, 0), -1).masked_fill(nowhere, 0)
-    else:
-        scores = scores + attn_mask
-        probs = functional.softmax(scores, -1)
-    return Attention(scores, probs, value)
-
-
-def explicit_attention(
-    *args: Any, hook: Hook = pass_through, layer: int = 0, **kwargs: Any
-) -> tuple[Attention, Tensor]:
-    """scaled_dot_product_attention written so that scores and probabilities are in the graph."""
-    record = attention_probabilities(*args, hook=hook, layer=layer, **kwargs)
-    return record, hook("context", layer, record.probs @ record.value)
-
-
-def fused_attention(*args: Any, hook: Hook = pass_through, layer: int = 0, **kwargs: Any) -> tuple[Attention, Tensor]:
-    """Torch's own kernel, whose backward pass keeps no probabilities and is faster; beside it the probabilities,
-    without a graph.
-
-    The gradient at a probability is then that of the context times the value.
-    """
-    with torch.no_grad():
-        record = attention_probabilities(*args, **kwargs)
-    return record, hook("context", layer, functional.scaled_dot_product_attention(*args, **kwargs))
-
-
-def kernel_attention(*args: Any, hook: Hook = pass_through, layer: int = 0, **kwargs: Any) -> tuple[Attention, Tensor]:
-    """Torch's own kernel, and nothing beside it."""
-    context = functional.scaled_dot_product_attention(*args, **kwargs)
-    nothing = context.new_empty(0)
-    return Attention(nothing, nothing, nothing), hook("context", layer, context)
-
-
-def later_attention(*args: Any, hook: Hook = pass_through, layer: int = 0, **kwargs: Any) -> tuple[Attention, Tensor]:
-    """Torch's own kernel. Probabilities are computed later, some heads after the others (see `AttentionCall`); but at
-    once where rows and heads are one dimension.
-    """
-    attend = kernel_attention if AttentionCall(*args, **kwargs).query.ndim == 4 else fused_attention
-    return attend(*args, **kwargs, hook=hook, layer=layer)
-
-
-@dataclass(frozen=True, eq=False)
-class AttentionCall:
-    """What scaled_dot_product_attention was given. Its backward pass keeps that anyway, so that what is computed from
-    it when it is needed takes no memory before.
-    """
-
-    query: Tensor  # (row, head, query, size)
-    key: Tensor
-    value: Tensor
-    attn_mask: Tensor | None = None
-    dropout_p: float = 0.0
-    is_causal: bool = False
-    scale: float | None = None
-    enable_gqa: bool = False
-
-    def of_heads(self, some: range) -> Attention:
-        """Scores, probabilities and values of some heads, without a graph."""
-        heads, mask = slice(some.start, some.stop), self.attn_mask
-        own = [head * self.key.shape[1] // self.query.shape[1] for head in some]  # several heads may share keys
-        if mask is not None:
-            mask = mask.expand(*self.query.shape[:-1], self.key.shape[-2])[:, heads]
-        with torch.no_grad():
-            return attention_probabilities(
-                self.query[:, heads], self.key[:, own], self.value[:, own], mask, 0.0, self.is_causal, scale=self.scale
-            )
-
-
-AT_ONCE = 2**20  # probabilities of some heads or queries that are in memory together, where not all of them have to be
-
-
-def averaged_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    *,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-    hook: Hook = pass_through,
-    layer: int = 0,
-) -> tuple[Attention, Tensor]:
-    """The mean of the probabilities over heads, as if it were a single head's. Some queries after the others are
-    computed, so that the probabilities of all heads of a long text are never in memory. Where there is a graph, the
-    context is that of torch's own kernel.
-    """
-    given: dict[str, Any] = {"attn_mask": attn_mask, "is_causal": is_causal, "scale": scale, "enable_gqa": enable_gqa}
-    fused, (queries, keys) = torch.is_grad_enabled(), (query.shape[-2], key.shape[-2])
-    height = max(1, AT_ONCE // (query.shape[:-2].numel() * keys))
-    # Of a short text all queries are computed; and rows and heads that are one dimension, `keep_mean` tells apart.
-    if height >= queries or query.ndim != 4:
-        attend = fused_attention if fused else explicit_attention
-        return attend(query, key, value, **given, hook=hook, layer=layer)
-    mean = query.new_empty(len(query), 1, queries, keys)
-    context = query.new_empty(*query.shape[:-1], value.shape[-1])
-    if fused:
-        context = functional.scaled_dot_product_attention(query, key, value, **given)
-    with torch.no_grad():
-        if enable_gqa:
-            shared = query.shape[1] // key.shape[1]
-            key, value = key.repeat_interleave(shared, 1), value.repeat_interleave(shared, 1)
-        for top in range(0, queries, height):
-            some = slice(top, min(top + height, queries))
-            mask = attn_mask
-            if is_causal:
-                mask = torch.ones(some.stop - top, keys, dtype=torch.bool, device=query.device).tril(top)
-            elif mask is not None and mask.ndim > 1 and mask.shape[-2] > 1:
-                mask = mask[..., some, :]
-            one = attention_probabilities(query[..., some, :], key, value, mask, scale=scale)
-            mean[..., some, :] = one.probs.mean(1, keepdim=True)
-            if not fused:
-                context[..., some, :] = one.probs @ one.value
-    return Attention(mean, mean, mean), hook("context", layer, context)
-
-
-# Computes scaled_dot_product_attention: takes its arguments, and a hook and a layer as `explicit_attention` does.
-Attend = Callable[..., tuple[Attention, Tensor]]
-
-
-def in_front(tensor: Tensor, rows: int, beside: int) -> Tensor:
-    """The first rows of a batch; the tensor itself, which gradients reach, where there are no others beside them. Some
-    families fold rows and heads into one dimension.
-    """
-    return tensor[: len(tensor) * rows // (rows + beside)] if beside else tensor
-
-
-def attend_in_front(
-    attend: Attend,
-    rows: int,
-    beside: int,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    **kwargs: Any,
-) -> tuple[Attention, Tensor]:
-    """`attend` for the first rows of a batch, and torch's own kernel for those beside them."""
-    edge = len(in_front(query, rows, beside))
-    of_each = attn_mask is not None and attn_mask.ndim == query.ndim and len(attn_mask) == len(query)
-
-    def part(some: slice, attend: Attend) -> tuple[Attention, Tensor]:
-        mask = attn_mask[some] if attn_mask is not None and of_each else attn_mask
-        return attend(query[some], key[some], value[some], mask, dropout_p, is_causal, **kwargs)
-
-    record, context = part(slice(edge), attend)
-    _, others = part(slice(edge, None), kernel_attention)
-    return record, torch.cat([context, others])
-
-
 class AttentionRecorder(TorchFunctionMode):
     """While it is open, every attention of `modules` is recorded, in call order.
 
@@ -343,12 +140,13 @@ class AttentionRecorder(TorchFunctionMode):
         kwargs = kwargs or {}
         if func is functional.scaled_dot_product_attention:
             attend = partial(attend_in_front, self.attend, self.rows, self.beside) if self.beside else self.attend
-            record, context = attend(*args, **kwargs, hook=self.hook, layer=len(self.records))
+            call = AttentionCall(*args, **kwargs)
+            record, context = attend(call, self.hook, len(self.records))
             self._keep(record)
             if self.attend in (fused_attention, later_attention):
                 self.contexts.append(context)
             if self.attend is later_attention:
-                self.calls.append(AttentionCall(*args, **kwargs))
+                self.calls.append(call)
             return context
         name, layer = getattr(func, "__name__", ""), len(self.records)
         if name == "softmax":

@@ -1,4 +1,4 @@
-"""Attention as one step, with what every rule set hands back through it, a few heads at a time.
+"""Attention as one step, with what every rule set propagates through it, a few heads at a time.
 
 Written out as torch functions, attention keeps several tensors of the size of its probabilities in every layer, and
 the backward pass allocates as many again. Here only the scores are kept: the probabilities are computed from them once
@@ -13,9 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from wherefrom.errors import NotSeen
 from wherefrom.model.relevance.propagation import PropagationState, RuleSet, through_heads
-from wherefrom.model.relevance.zplus import ratio
+from wherefrom.model.relevance.rules import BY_KIND, GradientTimes
+from wherefrom.model.relevance.zplus import zplus_product_share
 
+PRODUCT, SOFTMAX = BY_KIND["product"], BY_KIND["softmax"]
 TILE = 2**18  # how many scores are computed at once: as many as fit the processor's cache
 
 
@@ -137,25 +140,45 @@ class AttentionStep(torch.autograd.Function):
 
 
 def _through_product(rules: RuleSet, relevance: Tensor, context: Tensor) -> Tensor:
-    """What the product of probabilities and values multiplies with either side: see the row `product` of the rules."""
-    if rules == "zplus":
-        return ratio(relevance, context).mul_(0.5)
-    if rules == "attnlrp":
-        return relevance / 2
-    return relevance
+    """What the product of probabilities and values multiplies with either side."""
+    product = PRODUCT.share(rules)
+    return product.of(relevance) if isinstance(product, GradientTimes) else zplus_product_share(relevance, context)
 
 
 def _through_softmax(rules: RuleSet, to_probs: Tensor, probs: Tensor, scores: Tensor) -> Tensor | None:
-    """What the product of queries and keys multiplies with either side, from what the probabilities receive: see the
-    rows `softmax` and `product` of the rules.
+    """What the product of queries and keys multiplies with either side, from what the probabilities receive; None where
+    the probabilities are held fixed.
     """
-    if rules == "zplus":
-        return ratio(to_probs, scores).mul_(0.5)
-    if rules in ("cplrp", "local_linear"):  # the probabilities are held fixed
+    softmax, product = SOFTMAX.share(rules), PRODUCT.share(rules)
+    if not (isinstance(softmax, GradientTimes) and isinstance(product, GradientTimes)):
+        return zplus_product_share(to_probs, scores)
+    factor = softmax.factor * product.factor
+    if factor == 0:
         return None
     weighted = to_probs.mul_(probs)
     back = weighted.addcmul_(probs, weighted.sum(-1, keepdim=True), value=-1)
-    return back.mul_(0.5) if rules == "attnlrp" else back
+    return back if factor == 1 else back.mul_(factor)
+
+
+class KernelStep(torch.autograd.Function):
+    """Queries, keys and values on their way into torch's own attention kernel, whose gradient is multiplied by what the
+    rules of its products and its softmax amount to.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, state: PropagationState, *parts: Tensor) -> tuple[Tensor, ...]:
+        ctx.state = state
+        ctx.set_materialize_grads(False)
+        return tuple(part.view_as(part) for part in parts)
+
+    @staticmethod
+    def backward(ctx: Any, *received: Tensor | None) -> tuple[Any, ...]:
+        softmax, product = SOFTMAX.share(ctx.state.rules), PRODUCT.share(ctx.state.rules)
+        if not (isinstance(softmax, GradientTimes) and isinstance(product, GradientTimes)):
+            raise NotSeen("Relevance by z+ needs a forward pass whose attention is written out.")
+        to_scores = GradientTimes(product.factor * softmax.factor * product.factor)
+        rules = (to_scores, to_scores, product)
+        return None, *(None if x is None else rule.of(x) for rule, x in zip(rules, received, strict=True))
 
 
 def queries_with_relevance(relevance: Tensor) -> Tensor | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any, Literal
 
 import torch
@@ -19,8 +20,8 @@ from torch.overrides import TorchFunctionMode
 
 from wherefrom.core.names import join_names
 from wherefrom.errors import NotSeen
-from wherefrom.model.recording import Attention, Hook, explicit_attention, for_every_head, pass_through
-from wherefrom.model.relevance.attention import AttentionStep, as_bias, fill_scores
+from wherefrom.model.attention import Attention, AttentionCall, Hook, explicit_attention, for_every_head, pass_through
+from wherefrom.model.relevance.attention import AttentionStep, KernelStep, as_bias, fill_scores
 from wherefrom.model.relevance.double import (
     all_held,
     depends,
@@ -43,7 +44,7 @@ from wherefrom.model.relevance.rules import (
     Form,
     Rule,
 )
-from wherefrom.model.relevance.steps import LINEAR, KernelStep, LinearStep, RuleStep
+from wherefrom.model.relevance.steps import LINEAR, LinearStep, RuleStep
 from wherefrom.registry import methods_reading
 
 # Names of functions of the row `move` that take one tensor and numbers, and leave the precision as it is.
@@ -115,7 +116,7 @@ class RelevanceMode(TorchFunctionMode):
             return self._plain(func, args, kwargs) if rule is None else self._one(rule, func, name, args, kwargs)
         if func is functional.scaled_dot_product_attention:
             with self:
-                return self.attend(*args, **kwargs)[1]
+                return self.attend(AttentionCall(*args, **kwargs))[1]
         return self._with_rule(func, name, args, kwargs)
 
     def _current(self, x: Any) -> Any:
@@ -314,43 +315,27 @@ class RelevanceMode(TorchFunctionMode):
         return self.state.buffer(matrix, torch.float64).copy_(matrix)
 
     def attend(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        attn_mask: Tensor | None = None,
-        dropout_p: float = 0.0,
-        is_causal: bool = False,
-        *,
-        scale: float | None = None,
-        enable_gqa: bool = False,
-        hook: Hook = pass_through,
-        layer: int | None = None,
+        self, call: AttentionCall, hook: Hook = pass_through, layer: int | None = None
     ) -> tuple[Attention, Tensor]:
         """scaled_dot_product_attention: written out; or as one step, where values are exact; or by torch's own kernel,
         which keeps no probabilities, where only modified gradients go back through it.
+
+        layer: None for attention that is not recorded.
         """
-        if self.state.gradient_rules and not depends(attn_mask):
-            place = self.layer if layer is None else layer
+        if self.state.gradient_rules and not depends(call.attn_mask):
             with torch._C.DisableTorchFunction():
-                query, key, value = KernelStep.apply(self.state, place, query, key, value)  # type: ignore[no-untyped-call]
-                context = functional.scaled_dot_product_attention(
-                    query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
-                )
+                query, key, value = KernelStep.apply(self.state, call.query, call.key, call.value)  # type: ignore[no-untyped-call]
+                context = replace(call, query=query, key=key, value=value).kernel()
                 nothing = context.new_empty(0)
             return Attention(nothing, nothing, value), context
-        if not self.double or query.ndim != 4 or depends(attn_mask):
-            options = {"scale": scale, "enable_gqa": enable_gqa, "hook": hook, "layer": layer or 0}
-            return explicit_attention(query, key, value, attn_mask, dropout_p, is_causal, **options)  # type: ignore[arg-type]
-        if enable_gqa:
-            shared = query.shape[-3] // key.shape[-3]
-            key, value = key.repeat_interleave(shared, -3), value.repeat_interleave(shared, -3)
-        key, value = for_every_head(key, query), for_every_head(value, query)
-        query = query * (query.shape[-1] ** -0.5 if scale is None else scale)
+        if not self.double or call.query.ndim != 4 or depends(call.attn_mask):
+            return explicit_attention(call, hook, layer or 0)
+        key, value = call.repeated()
+        key, query = for_every_head(key, call.query), call.scaled_query()
         if layer is not None:
             self.layer = layer
         with torch._C.DisableTorchFunction():
-            return self._attend(query, key, value, attn_mask, is_causal, layer)
+            return self._attend(query, key, value, call.attn_mask, call.is_causal, layer)
 
     def _attend(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, layer: int | None

@@ -4,8 +4,8 @@ A row says which torch functions it is about, what each rule set does in the bac
 whether the result has to be exact. To support another torch function, add its name to the row whose rules fit, or add a
 row. A function that is made of others which have rows goes to `REWRITTEN` instead. Nothing else has to change.
 
-scaled_dot_product_attention has no row: it is the rows `product`, `softmax` and `product` one after another. In double
-precision, `attention.py` computes these three as one step.
+scaled_dot_product_attention has no row: it is the rows `product`, `softmax` and `product` one after another.
+`attention.py` has steps that take these three together.
 """
 
 from __future__ import annotations
@@ -72,12 +72,12 @@ class Rule:
     @property
     def reads_for_gradients(self) -> bool:
         """Whether the modified gradients read what is saved, too."""
-        return not {self.attn_lrp, self.cp_lrp} <= {gradient, half_gradient, quarter_gradient, no_gradient}
+        return not (isinstance(self.attn_lrp, GradientTimes) and isinstance(self.cp_lrp, GradientTimes))
 
     @property
     def only_gradient(self) -> bool:
         """Whether the modified gradients are the gradient here, so that they need no step."""
-        return self.attn_lrp is gradient and self.cp_lrp is gradient
+        return self.attn_lrp == gradient and self.cp_lrp == gradient
 
     @property
     def local_linear(self) -> Share:
@@ -100,24 +100,25 @@ COLUMNS: Mapping[str, Callable[[Rule], Share]] = {
 # Rules of the gradient kind.
 
 
-def gradient(call: BackwardCall) -> Sequence[Tensor | None]:
-    """The operation's own gradient."""
-    return [call.relevance]
+@dataclass(frozen=True)
+class GradientTimes:
+    """The operation's own gradient times a constant."""
+
+    factor: float
+
+    def __call__(self, call: BackwardCall) -> Sequence[Tensor | None]:
+        return [self.of(call.relevance)]
+
+    def of(self, relevance: Tensor) -> Tensor:
+        """What goes back through the result."""
+        if self.factor == 0:
+            return torch.zeros_like(relevance)
+        return relevance if self.factor == 1 else relevance * self.factor
 
 
-def half_gradient(call: BackwardCall) -> Sequence[Tensor | None]:
-    """Half of it, because both operands of a product receive the whole."""
-    return [call.relevance / 2]
-
-
-def quarter_gradient(call: BackwardCall) -> Sequence[Tensor | None]:
-    """What reaches queries and keys through two products, one after the other."""
-    return [call.relevance / 4]
-
-
-def no_gradient(call: BackwardCall) -> Sequence[Tensor | None]:
-    """The result is held fixed."""
-    return [torch.zeros_like(call.relevance)]
+gradient = GradientTimes(1)
+half_gradient = GradientTimes(0.5)  # because both operands of a product receive the whole
+no_gradient = GradientTimes(0)  # the result is held fixed
 
 
 def fixed_factor(call: BackwardCall) -> Sequence[Tensor | None]:
@@ -189,11 +190,6 @@ def positive_summands(call: BackwardCall) -> Sequence[Tensor | None]:
     summed = {dim % x.ndim for dim in dims}
     kept = [1 if i in summed else size for i, size in enumerate(x.shape)]
     return [None, zplus_sum(call.relevance.reshape(kept), x, dims)]
-
-
-def undefined(call: BackwardCall) -> Sequence[Tensor | None]:
-    """Torch's own attention kernel keeps nothing that z+ could share by."""
-    raise NotSeen(f"Relevance by z+ needs a forward pass that keeps {call.place[1]} written out.")
 
 
 def head_mask(call: BackwardCall) -> Sequence[Tensor | None]:
@@ -365,22 +361,6 @@ RULES: tuple[Rule, ...] = (
         zplus=no_gradient,
         attn_lrp=no_gradient,
         cp_lrp=no_gradient,
-    ),
-    Rule(
-        "attending",  # no function: queries and keys of torch's own attention kernel, see `RelevanceMode.attend`
-        (),
-        form="one",
-        zplus=undefined,
-        attn_lrp=quarter_gradient,
-        cp_lrp=no_gradient,  # the probabilities are held fixed
-    ),
-    Rule(
-        "attended",  # no function: the values of torch's own attention kernel
-        (),
-        form="one",
-        zplus=undefined,
-        attn_lrp=half_gradient,
-        cp_lrp=gradient,
     ),
     Rule(
         "head_mask",  # no function: put into the graph by `RelevanceMode.hook`

@@ -15,7 +15,6 @@ from wherefrom.model.relevance.rules import BY_KIND, BackwardCall, Rule, gradien
 from wherefrom.model.relevance.zplus import fitted
 
 LINEAR = BY_KIND["linear"]
-KERNEL = tuple(BY_KIND[kind] for kind in ("attending", "attending", "attended"))  # of queries, keys and values
 
 
 class RuleStep(torch.autograd.Function):
@@ -53,30 +52,6 @@ class RuleStep(torch.autograd.Function):
         kept = [part if wanted else None for part, wanted in zip(parts, ctx.needs_input_grad[5:], strict=True)]
         state.note(ctx.place, relevance, kept)
         return (None, None, None, None, None, *kept)
-
-
-class KernelStep(torch.autograd.Function):
-    """Queries, keys and values on their way into torch's own attention kernel: what comes back is shared by their
-    rules.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, state: PropagationState, layer: int, *parts: Tensor) -> tuple[Tensor, ...]:
-        ctx.state, ctx.layer = state, layer
-        ctx.set_materialize_grads(False)
-        return tuple(part.view_as(part) for part in parts)
-
-    @staticmethod
-    def backward(ctx: Any, *received: Tensor | None) -> tuple[Any, ...]:
-        rules = ctx.state.rules
-        back: list[Tensor | None] = []
-        for rule, relevance in zip(KERNEL, received, strict=True):
-            if relevance is None:
-                back.append(None)
-                continue
-            call = BackwardCall(relevance, [relevance.shape], (), ctx.state, (ctx.layer, rule.kind))
-            back.append(rule.share(rules)(call)[0])
-        return None, None, *back
 
 
 class LinearStep(torch.autograd.Function):
@@ -117,7 +92,7 @@ class LinearStep(torch.autograd.Function):
             if rows is not None:
                 relevance, *values = (t[rows] for t in (relevance, *values))
         share = LINEAR.share(state.rules)
-        if share is gradient:
+        if share == gradient:
             part = relevance @ matrix.mT
         else:
             y, x = values

@@ -52,9 +52,14 @@ def zplus_add(rows: int, relevance: Tensor, result: Tensor, *operands: Tensor) -
     return [part.mul_(factor[:, None]).view_as(result) for part, factor in zip(parts, factors, strict=True)]
 
 
+def zplus_product_share(relevance: Tensor, result: Tensor) -> Tensor:
+    """What every product that a matrix product sums is multiplied by, to share relevance half to either side."""
+    return ratio(relevance, result).mul_(0.5)
+
+
 def zplus_product(relevance: Tensor, result: Tensor, a: Tensor, b: Tensor) -> list[Tensor]:
     """For result = a @ b: in proportion to the products, half to either side."""
-    share = ratio(relevance, result).mul_(0.5)
+    share = zplus_product_share(relevance, result)
     return [fitted((share @ b.mT).mul_(a), a.shape), fitted((a.mT @ share).mul_(b), b.shape)]
 
 

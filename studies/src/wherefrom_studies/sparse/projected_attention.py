@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 from transformers import PreTrainedModel
 
 from wherefrom.errors import NotSeen
-from wherefrom.networks import attention_modules, attention_probabilities
+from wherefrom.networks import AttentionCall, attention_modules
 from wherefrom_studies.sparse.projections import Projection
 
 SOFTMAX = "softmax"
@@ -66,19 +66,16 @@ class ProjectedAttention(TorchFunctionMode):
         if not self._inside:
             return func(*args, **kwargs)
         if func is functional.scaled_dot_product_attention:
-            return self._attend(*args, **kwargs)
+            return self._attend(AttentionCall(*args, **kwargs))
         if getattr(func, "__name__", "") == "softmax":
             return self._softmax(*args, **kwargs)
         return func(*args, **kwargs)
 
-    def _attend(
-        self, query: Tensor, key: Tensor, value: Tensor, attn_mask: Any = None, dropout_p: float = 0.0, *args: Any,
-        **kwargs: Any,
-    ) -> Tensor:  # fmt: skip
+    def _attend(self, call: AttentionCall) -> Tensor:
         """scaled_dot_product_attention with its weights projected; with its dropout, where the model is trained."""
-        record = attention_probabilities(query, key, value, attn_mask, 0.0, *args, **kwargs)
+        record = call.probabilities()
         weights = self._project(record.scores, record.probs.dtype)
-        return functional.dropout(weights, dropout_p, training=dropout_p > 0) @ record.value
+        return functional.dropout(weights, call.dropout_p, training=call.dropout_p > 0) @ record.value
 
     def _softmax(self, scores: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
         if dim not in (-1, scores.ndim - 1):

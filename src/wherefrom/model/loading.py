@@ -25,7 +25,7 @@ from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrained
 from transformers.utils import logging as transformers_logging
 from transformers.utils.hub import cached_file
 
-from wherefrom.errors import BadOption, UnknownName, WherefromError, WrongModel
+from wherefrom.errors import BadOption, ModelFailed, UnknownName, WherefromError, WrongModel
 from wherefrom.model.device import DeviceSpec, device_named, move
 from wherefrom.model.network import inputs_of
 from wherefrom.model.sentence_encoder import (
@@ -129,7 +129,7 @@ def _check_reads_alone(model: TextModel) -> None:
     try:
         with torch.no_grad():
             model.run(inputs_of(model.network, [model.encode(model.task.sample, model.task.sample_pair)]))
-    except ValueError as error:
+    except (ModelFailed, ValueError) as error:
         kind = type(model.network.module).__name__
         raise WrongModel(
             f"{model.name} is a {kind}, whose decoder reads an output beside the text, so that a text alone has no"

@@ -12,6 +12,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import torch
@@ -75,7 +76,7 @@ def main() -> None:
         "f+b seconds": round(base, 3),
     }
     for name in ("saliency", "attn_lrp", "attcat", "input_x_gradient"):
-        found[f"{name} / f+b"] = round(least(lambda name=name: token_scores(case, name, {}), given.repeats) / base, 2)
+        found[f"{name} / f+b"] = round(least(partial(token_scores, case, name, {}), given.repeats) / base, 2)
     long = " ".join(SENTENCE.format(1900 + number, number + 7) for number in range(20))
     cached = case_of(model, long)
     rows = cached.removals.prompt.build(model, [True] * 20).encoding

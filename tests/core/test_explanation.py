@@ -38,7 +38,7 @@ def test_special_tokens_are_flagged_and_hidden_unless_asked_for() -> None:
     assert len(explanation.units(special=True)) == 8
 
 
-def test_words_are_sums_and_sentences_are_means() -> None:
+def test_words_and_sentences_are_sums() -> None:
     assert example().words() == [
         Unit("Not", -1.0, 0, 3, 0),
         Unit("bad", 0.75, 4, 7, 0),
@@ -46,7 +46,8 @@ def test_words_are_sums_and_sentences_are_means() -> None:
         Unit("Fun", 2.0, 9, 12, 0),
         Unit("!", -0.5, 12, 13, 0),
     ]
-    assert example().sentences() == [Unit("Not bad.", -0.0625, 0, 8, 0), Unit("Fun!", 0.75, 9, 13, 0)]
+    assert example().sentences() == [Unit("Not bad.", -0.25, 0, 8, 0), Unit("Fun!", 1.5, 9, 13, 0)]
+    assert example().sentences("mean") == [Unit("Not bad.", -0.0625, 0, 8, 0), Unit("Fun!", 0.75, 9, 13, 0)]
     assert example().words("max")[1].score == 0.5
 
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+import wherefrom
 from report.sentences import explain, film
 from wherefrom.core.check import Check, HiddenUnits
 from wherefrom.core.explanation import Explanation
 from wherefrom.registry import all_methods
 from wherefrom.report.effect import PALE, Effect, effect_of, loudness_of, points, shift, warning
 from wherefrom.report.html import fragment, page
+from wherefrom.report.wording import scale_ends, unit_rule
 
 
 def checked(whole: float, hidden: float) -> Check:
@@ -94,3 +97,45 @@ def test_nothing_is_warned_of_without_need() -> None:
 
 def test_points() -> None:
     assert [points(one) for one in (0.0001, 0.012, 0.5)] == ["less than 0.1 points", "1.2 points", "50.0 points"]
+
+
+def test_what_hiding_moved_is_never_more_than_what_the_scores_could_move() -> None:
+    """Scores of opposite sign cancel in a sentence, so that hiding it may move more than its score says."""
+    sentence = saturated(method="lrp", check=checked(0.998, 0.1))
+    assert effect_of(sentence) == Effect(pytest.approx(0.898), measured=True)  # type: ignore[arg-type]
+    assert warning(sentence) == ""
+
+
+def test_means_are_not_taken_for_sums() -> None:
+    text = "Not bad. Fun!"
+    tokens = explain(text, (0, 3, -3.0), (4, 7, 0.5), (7, 8, 0.0), (9, 12, 2.0), (12, 13, -0.5), method="lrp")
+    tokens = replace(tokens, sentence_of=(0, 0, 0, 1, 1), gap=0.1, unassigned=0.2)
+    sums, means = tokens.at("sentence"), tokens.at("sentence", "mean")
+    assert sum(sums.scores) == sum(tokens.scores)
+    assert (sums.gap, sums.unassigned, means.gap, means.unassigned) == (0.1, 0.2, None, None)
+    assert effect_of(sums) == Effect(shift(0.75, 4.0), measured=False)
+    assert effect_of(means) is None
+    assert unit_rule(sums) == "the score of a sentence is the sum of its tokens' scores"
+    assert unit_rule(means) == "the score of a sentence is the mean of its tokens' scores"
+    assert unit_rule(tokens) == ""
+
+
+def test_no_sentence_is_called_tiny_that_decides_alone() -> None:
+    """Its own test takes the probability from 99.3% to 9.8%."""
+    text = "The cast is fine and the jokes land. But the plot drags on and on, and the ending is a mess."
+    embedded = wherefrom.load("embedded")
+    e = embedded.explain(f"{text} I would not see it again.", level="sentence", check=True)
+    assert e.check is not None
+    assert e.check.effect > 0.8
+    assert warning(e) == ""
+    tokens = embedded.explain(e.text)
+    assert sum(e.scores) == pytest.approx(sum(tokens.scores))
+    assert unit_rule(embedded.explain(text, "occlusion", level="sentence")).endswith("each sentence as a whole")
+
+
+def test_a_difference_names_the_two_methods() -> None:
+    saliency = replace(film(method="saliency"), scores=(2.0, 1.0, 0.0, 0.0))
+    both = film(method="attcat").minus(saliency)
+    assert scale_ends(both) == ("more by saliency", "more by attcat")
+    assert scale_ends(film()) == ("against", "for")
+    assert "more by saliency" in page([both])

@@ -250,7 +250,7 @@ def test_the_check_and_the_scale_are_told_in_words() -> None:
         " Keeping only them: 96.3%."
     ) in shown
     assert 'Hidden: "fine", "."; 20 random choices.' in shown
-    assert "scale: -2.000 against to +2.000 for" in shown
+    assert "scale: -2.000 against to +2.000 for; the method scored each word as a whole" in shown
     assert "scale: -2.000 against to +2.000 for; together they could move 75.0% by 66.7 points" in Terminal().show(
         film()
     )

@@ -25,7 +25,7 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.core.explanation import Explanation
 from wherefrom.core.names import join_names
 from wherefrom.core.target import Target, joint_probability, written_value
-from wherefrom.core.units import POOL, Level
+from wherefrom.core.units import Level
 from wherefrom.errors import ModelFailed, NotSeen, SomeTextsFailed, TextWithoutAnswer, WherefromError
 from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
@@ -328,13 +328,8 @@ def unit_scores(case: Case, method: Method, attribution: Attribution) -> Tensor:
 
 
 def pooled(case: Case, scores: Tensor) -> Tensor:
-    """Tokens' scores as those of words (their sum) or sentences (their mean). (..., token) -> (..., unit)"""
-    if case.level == "token":
-        return scores
-    share = case.units.cpu().to(scores.dtype)  # (unit, token)
-    if POOL[case.level] == "mean":
-        share = share / share.sum(-1, keepdim=True)
-    return scores @ share.T
+    """The sum of the tokens' scores in every unit. (..., token) -> (..., unit)"""
+    return scores if case.level == "token" else scores @ case.units.cpu().to(scores.dtype).T
 
 
 def explanation(
@@ -393,9 +388,9 @@ def explanation(
         standard_errors=None if by_unit else errors,
     )
     if by_unit:
-        return result.pooled(case.level, encoding.members(case.level), POOL[case.level], scores.tolist(), errors)
+        return result.pooled(case.level, encoding.members(case.level), scores=scores.tolist(), standard_errors=errors)
     if case.level == "span":
-        return result.pooled(case.level, encoding.members(case.level), POOL[case.level])
+        return result.pooled(case.level, encoding.members(case.level))
     return result.at(case.level)
 
 

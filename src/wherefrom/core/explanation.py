@@ -13,7 +13,7 @@ from wherefrom.core.files import FilePath, json_text, reading, write_atomically
 from wherefrom.core.plain import from_plain
 from wherefrom.core.selection import selection_problems
 from wherefrom.core.target import SavedTarget
-from wherefrom.core.units import POOL, Level, Pool, pool
+from wherefrom.core.units import Level, Pool, pool
 from wherefrom.errors import BadFile, MissingExtra, WherefromError
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FORMAT = 1
+MINUS = " - "  # between the names of two methods whose scores are subtracted
 SMALL_GAP = 0.05  # of what the scores move
 Theme = Literal["auto", "light", "dark", "none"]  # of a terminal
 
@@ -83,6 +84,8 @@ class Explanation:
         components: the target as plain data: one entry, or one for each part of an answer or an output.
         standard_errors: how far each score would vary with another seed, where it rests on a random draw; all zero
             where nothing had to be drawn.
+        pooling: how the scores of words, sentences or spans were made of their tokens' scores: "sum", "mean" or "max";
+            None by token, and where the method scored each unit as a whole.
 
     Example:
         ```python
@@ -125,6 +128,7 @@ class Explanation:
     check: Check | None = None
     standard_errors: tuple[float, ...] | None = None  # one for each score
     value: float | None = None
+    pooling: Pool | None = None
 
     @property
     def gap_stays(self) -> bool:
@@ -165,7 +169,7 @@ class Explanation:
         rows = zip(self.tokens, self.scores, self.offsets, self.segment, strict=True)
         return [Unit(text, score, start, end, part) for text, score, (start, end), part in rows if special or part >= 0]
 
-    def words(self, how: Pool = POOL["word"]) -> list[Unit]:
+    def words(self, how: Pool = "sum") -> list[Unit]:
         """The words with their scores.
 
         Args:
@@ -176,11 +180,11 @@ class Explanation:
         """
         return self.at("word", how).units()
 
-    def sentences(self, how: Pool = POOL["sentence"]) -> list[Unit]:
+    def sentences(self, how: Pool = "sum") -> list[Unit]:
         """The sentences with their scores.
 
         Args:
-            how: how the scores of a sentence's tokens become one: "mean", "sum" or "max".
+            how: how the scores of a sentence's tokens become one: "sum", "mean" or "max".
 
         Returns:
             The sentences in the order of the text.
@@ -203,12 +207,13 @@ class Explanation:
         """
         return sorted(self.units(), key=lambda unit: -abs(unit.score))[:count]
 
-    def at(self, level: Level, how: Pool | None = None) -> Explanation:
+    def at(self, level: Level, how: Pool = "sum") -> Explanation:
         """The same explanation by words or sentences.
 
         Args:
             level: "word" or "sentence".
-            how: how scores are pooled: "sum", "mean" or "max"; unless given, the sum for words, the mean for sentences.
+            how: how scores are pooled: "sum", "mean" or "max". Only sums add up to the same total at every level, so
+                that `gap` and `unassigned` are None for the other two.
 
         Returns:
             A new explanation. Methods that hide whole words at that level say more when they are asked for it.
@@ -230,13 +235,13 @@ class Explanation:
         groups: dict[int, list[int]] = {}
         for place, number in enumerate(numbers):
             groups.setdefault(number if number >= 0 else -1 - place, []).append(place)
-        return self.pooled(level, list(groups.values()), how or POOL[level])
+        return self.pooled(level, list(groups.values()), how)
 
     def pooled(
         self,
         level: Level,
         members: Sequence[Sequence[int]],
-        how: Pool,
+        how: Pool = "sum",
         scores: Sequence[float] | None = None,
         standard_errors: Sequence[float] | None = None,
     ) -> Explanation:
@@ -259,6 +264,9 @@ class Explanation:
             offsets=offsets,
             segment=segment,
             level=level,
+            pooling=how if scores is None else None,
+            gap=self.gap if how == "sum" else None,
+            unassigned=self.unassigned if how == "sum" else None,
             layers=None if self.layers is None else tuple(tuple(pool(layer, members, how)) for layer in self.layers),
             word_of=(),
             sentence_of=(),
@@ -286,7 +294,7 @@ class Explanation:
             raise WherefromError("Only two explanations of the same text at the same level can be compared.")
         return replace(
             self,
-            method=f"{self.method} - {other.method}",
+            method=f"{self.method}{MINUS}{other.method}",
             scores=tuple(a - b for a, b in zip(self._scaled(), other._scaled(), strict=True)),
             params={"first": dict(self.params), "second": dict(other.params)},
             signed=True,

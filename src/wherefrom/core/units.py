@@ -14,10 +14,6 @@ Level = Literal["token", "word", "sentence", "span"]  # spans: those that the ca
 Pool = Literal["sum", "mean", "max"]
 Span = tuple[int, int]
 
-# A word's score is what its tokens add up to; a sentence's is their mean, so that a long sentence does not win by
-# length.
-POOL: dict[Level, Pool] = {"token": "sum", "word": "sum", "sentence": "mean", "span": "sum"}
-
 _IDEOGRAPH = (
     "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # scripts written without spaces: a character is a word
 )

@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 
 from wherefrom.case.case import Case
-from wherefrom.case.explain import pooled
 from wherefrom.core.arrays import Flags, Indices, Numbers
 from wherefrom.core.target import Target, joint_probability
 from wherefrom.errors import BadOption, NotDefined
@@ -167,12 +166,16 @@ def weights_by(case: Case, combination: Combination) -> Tensor:
 def settled(case: Case, weights: Tensor) -> Tensor:
     """Tokens' weights as they are ranked and shown. (..., token) -> (..., unit)
 
+    A word's weight is the sum of its tokens', a sentence's their mean, as in the paper.
+
     An answer's start and end are read at two positions and added up: each is scaled to a total of one, so that none
     drowns the other. Numbers that agree to a millionth of themselves are equal: the rows of a product of many layers
     differ by rounding alone, and so do rows' sums, which `to` gives where the decision reads all positions alike. A
     rank would take that for meaning. None becomes zero by it.
     """
-    weights = pooled(case, weights)
+    if case.level != "token":
+        share = case.units.cpu().to(weights.dtype)  # (unit, token)
+        weights = weights @ (share / share.sum(-1, keepdim=True) if case.level == "sentence" else share).T
     if case.target.position is not None:
         total = weights[..., real_units(case)].abs().sum(-1, keepdim=True)
         weights = weights / total.masked_fill(total == 0, 1)

@@ -54,11 +54,11 @@ def effect_of(explanation: Explanation, *, special: bool = False) -> Effect | No
     if explanation.value is not None:
         return _effect_on_value(explanation, total)
     computed = Effect(shift(explanation.output, total), measured=False)
-    if explanation.signed and _scale(explanation) == "logit":  # an option that takes the sign away takes the unit, too
-        return computed
-    if explanation.check is not None:
-        return Effect(explanation.check.effect, measured=True)
-    return computed if explanation.signed and _scale(explanation) == "derivative" else None
+    measured = None if explanation.check is None else Effect(explanation.check.effect, measured=True)
+    scale = _scale(explanation)
+    if scale == "logit":  # scores of opposite sign cancel in a unit, so that hiding it may move more than its score
+        return max(computed, measured or computed, key=lambda effect: effect.size)
+    return measured or (computed if scale == "derivative" else None)
 
 
 def _scale(explanation: Explanation) -> str | None:
@@ -66,7 +66,9 @@ def _scale(explanation: Explanation) -> str | None:
     derivative says what a small change does, which is less than what hiding a word does; so a check precedes it.
     """
     row = catalogue("method").get(explanation.method)
-    return None if row is None else row.get("scale")
+    if row is None or not explanation.signed:  # an option that takes the sign away takes the unit, too
+        return None
+    return row.get("scale") if explanation.pooling in (None, "sum") else None  # means do not add up to a change
 
 
 def _effect_on_value(explanation: Explanation, total: float) -> Effect | None:
@@ -74,7 +76,7 @@ def _effect_on_value(explanation: Explanation, total: float) -> Effect | None:
     check = explanation.check
     if check is None or not check.spread:
         return None
-    measured = not (explanation.signed and _scale(explanation) == "logit")
+    measured = _scale(explanation) != "logit" or check.effect > total
     return Effect(SPREAD_IN_PROBABILITY * (check.effect if measured else total) / check.spread, measured)
 
 

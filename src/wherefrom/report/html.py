@@ -29,6 +29,7 @@ from wherefrom.report.wording import (
     plus_minus,
     predicted,
     predicts,
+    scale_ends,
     unassigned,
 )
 
@@ -351,8 +352,7 @@ def _page(**values: Any) -> str:
 
 
 def view(explanation: Explanation, *, special: bool = True, rationale: Rationale | None = None) -> ExplanationView:
-    target = visible(explanation.target)
-    prepared = _prepared(explanation, (f"against {target}", f"for {target}"), special=special)
+    prepared = _prepared(explanation, scale_ends(explanation, visible(explanation.target)), special=special)
     return prepared if rationale is None else replace(prepared, rationale=rationale)
 
 

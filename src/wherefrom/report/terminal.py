@@ -28,7 +28,9 @@ from wherefrom.report.wording import (
     plus_minus,
     predicted,
     predicts,
+    scale_ends,
     unassigned,
+    unit_rule,
 )
 
 TOP = 6  # rows of the table below a coloured text
@@ -191,9 +193,12 @@ def _scale_line(explanation: Explanation, scale: ColourScale, *, special: bool) 
     """The two ends of the colours, and what the scores mean for the decision."""
     full = number(scale.full, scale.full, signed=False)
     if explanation.signed:
-        line = f"scale: -{full} against to +{full} for"
+        against, for_it = scale_ends(explanation)
+        line = f"scale: -{full} {against} to +{full} {for_it}"
     else:
         line = f"scale: {number(scale.start, scale.full, signed=False) if scale.start else '0'} to {full}, without sign"
+    rule = unit_rule(explanation)
+    line += f"; {rule}" if rule else ""
     effect = effect_of(explanation, special=special)
     if effect is None or effect.measured:
         return line

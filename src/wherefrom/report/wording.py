@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from wherefrom.core.check import Check, HiddenUnits, Verdict
-from wherefrom.core.explanation import Explanation
+from wherefrom.core.explanation import MINUS, Explanation
 from wherefrom.core.target import written_value
 from wherefrom.report.pieces import Piece, token_label, visible
 
@@ -158,11 +158,29 @@ def facts(explanation: Explanation) -> list[tuple[str, str]]:
         ("model", explanation.model),
         ("explained", explanation.target),
         ("predicted", explanation.prediction),
-        ("scores by", explanation.level),
+        ("scores by", ": ".join(filter(None, (explanation.level, unit_rule(explanation))))),
     ]
     apart = [(APART_NAMES[name], f"{value:+.3g}") for name, value in unassigned(explanation)]
     notes = [("note", note) for note in notes_of(explanation)]
     return [row for row in rows if row[1]] + apart + doubts(explanation) + notes
+
+
+def unit_rule(explanation: Explanation) -> str:
+    """What the score of a word or sentence is made of; nothing by token."""
+    if explanation.level == "token":
+        return ""
+    if explanation.pooling is None:
+        return f"the method scored each {explanation.level} as a whole"
+    how = {"sum": "sum", "mean": "mean", "max": "largest"}[explanation.pooling]
+    return f"the score of a {explanation.level} is the {how} of its tokens' scores"
+
+
+def scale_ends(explanation: Explanation, target: str = "") -> tuple[str, str]:
+    """What a negative and a positive score mean; of a difference, which of two methods gives more."""
+    first, minus, second = explanation.method.partition(MINUS)
+    return (
+        (f"more by {second}", f"more by {first}") if minus else (f"against {target}".strip(), f"for {target}".strip())
+    )
 
 
 def unassigned(explanation: Explanation) -> list[tuple[str, float]]:

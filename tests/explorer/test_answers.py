@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from report.sentences import film
 from tiny_models import make_model, tiny
 from typer.testing import CliRunner
 
@@ -20,8 +22,9 @@ from wherefrom.cli.main import app as program
 from wherefrom.core.encoding import Encoding
 from wherefrom.explorer.explaining import points_of, random_orders
 from wherefrom.explorer.serve import ExplorerServer
-from wherefrom.explorer.sheet import PageUnits
+from wherefrom.explorer.sheet import PageUnits, best_data
 from wherefrom.model.text_model import TextModel
+from wherefrom.registry import listed
 
 WORDS = ["the", "film", "was", "not", "bad", ",", "but", "the", "plot", "was", "dull", "and", "very", "long", "."]
 
@@ -110,10 +113,45 @@ def test_rows_are_explanations_with_their_tests(client: Client) -> None:
         assert rows[asked]["signed"] == expected.signed
     assert [next(iter(line)) for line in lines[-3:]] == ["verdict", "best", "done"]
     assert "random, which knows nothing of the text" in lines[-3]["verdict"]["words"]
-    best = lines[-2]["best"]
-    expected = model.explain(TEXT, "best", level="word")
-    assert best["chosen"] == expected.params["winner"]
-    assert [judge["metric"] for judge in best["judges"]] == ["rft", "sufficiency", "faithfulness"]
+    expected = model.explain(TEXT, "best", level="word", candidates="attcat,occlusion:fill=unk")
+    assert lines[-2]["best"]["first"][0] == expected.params["winner"]
+
+
+GRADES = {"metrics": ["aopc", "rft"], "better": ["higher", "lower"]}
+
+
+@pytest.mark.parametrize(
+    ("grades", "first", "words"),
+    [
+        ({"gae": [0.4, 0.1], "alti": [0.3, 0.2]}, ["gae"], "gae is the most faithful method on screen here: 0.400"),
+        ({"gae": [0.4, 0.2], "alti": [0.3, 0.1]}, ["gae", "alti"], "No clear winner here"),  # the judge says worse
+        ({"gae": [0.3581, 0.1], "alti": [0.3579, 0.2]}, ["gae", "alti"], "gae and alti are equally faithful here"),
+        (
+            {"gae": [0.4, 0.1], "alti": [0.4, 0.2], "attcat": [0.4, None]},
+            ["gae", "alti", "attcat"],
+            "gae, alti and attcat are equally faithful here: 0.400 by aopc (higher is better).",
+        ),
+        ({"gae": [0.4, None], "alti": [0.3, None]}, ["gae"], "gae is the most faithful method on screen here"),
+    ],
+)
+def test_ties_and_metrics_that_disagree_name_no_winner(
+    grades: dict[str, list[float | None]], first: list[str], words: str
+) -> None:
+    explanation = film(selection=(GRADES | {"grades": grades},))
+    found = best_data(explanation)
+    assert found["first"] == first
+    assert found["words"].startswith(words)
+
+
+def test_only_methods_on_screen_are_named(client: Client) -> None:
+    """With one method to choose among nothing is compared; with two, no third is named."""
+    (alone,) = [
+        line["best"] for line in client.stream("explain", methods=["gae", "random"], best=True) if "best" in line
+    ]
+    assert alone["words"] == "Add a second method to see which one is more faithful here."
+    (two,) = [line["best"] for line in client.stream("explain", methods=["gae", "alti"], best=True) if "best" in line]
+    others = [row.name for row in listed("method") if row.name not in ("gae", "alti")]
+    assert not [name for name in others if re.search(rf"\b{name}\b", two["words"])]
 
 
 def test_a_method_that_fails_costs_its_own_row(client: Client) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -175,7 +176,7 @@ def test_a_click_hides_a_word_and_the_probability_follows(page: Any, client: Cli
     (row,) = [line["row"] for line in client.stream("explain", methods=["occlusion"]) if "row" in line]
     page.wait_for_selector("[data-claim=occlusion]")
     claim = page.inner_text("[data-claim=occlusion]").replace("−", "-")
-    assert float(re.search(r"says ([-+\d.e]+)", claim)[1]) == pytest.approx(row["scores"][4], rel=0.02, abs=0.006)  # type: ignore[index]
+    assert float(re.search(r"score ([-+\d.e]+)", claim)[1]) == pytest.approx(row["scores"][4], rel=0.02, abs=0.006)  # type: ignore[index]
     assert page.get_attribute("#chance", "aria-live") == "polite"
 
 
@@ -282,6 +283,34 @@ def test_the_target_changes_and_all_rows_follow(page: Any, client: Client) -> No
     wait_for(page, ".legend", "for LABEL_0 rather than LABEL_1")
 
 
+@pytest.mark.parametrize("width", [1100, 375])
+def test_the_prediction_is_apart_from_what_is_explained(
+    browser: Any, server: ExplorerServer, client: Client, width: int
+) -> None:
+    read = client.ask("read")
+    other = next(label for label in server.shelf.models[0].facts["labels"] if label != read["prediction"])
+    with opened(browser, address(server), width=width) as page:
+        page.locator(".class", has_text=other).click()
+        wait_for(page, "#target", other)
+        assert page.inner_text("#decision-name") == "Model predicts"
+        assert page.inner_text("#prediction") == read["prediction"]
+        assert page.inner_text("#prediction-chance") == percent(read["predicted"])
+        assert page.inner_text(".explaining").startswith(
+            f"Explaining\n{other}\n{percent(dict(read['probabilities'])[other])}"
+        )
+        page.fill("#text", "the plot was fine")  # another text: what it predicts is explained again
+        wait_for(page, "#target", client.ask("read", text="the plot was fine")["prediction"])
+        assert page.locator("#pin-field").is_hidden()
+        page.select_option("#target-pick", other)
+        wait_for(page, "#target", other)
+        page.check("#pin")
+        page.fill("#text", "the film was dull and very long")
+        read = client.ask("read", text="the film was dull and very long", target=other)
+        wait_for(page, "#chance", percent(read["probability"]))
+        assert page.inner_text("#target") == other
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
 def test_the_scale_is_common_or_own(page: Any) -> None:
     explained(page)
     strengths = "all => all.map(one => Number(getComputedStyle(one).getPropertyValue('--s')))"
@@ -339,9 +368,9 @@ def test_the_verdict_is_in_words(page: Any, client: Client) -> None:
     lines = client.stream("explain", methods=METHODS.split(","), best=True)
     assert page.inner_text(".verdict") == next(line["verdict"]["words"] for line in lines if "verdict" in line)
     best = next(line["best"] for line in lines if "best" in line)
-    said = page.inner_text(".best")
-    assert f"best takes {best['chosen']}" in said
-    assert "Metrics that did not choose say: rft" in said
+    assert page.inner_text(".best") == best["words"]
+    page.locator(".chip", has_text="attcat").get_by_label("Remove attcat").click()
+    wait_for(page, ".best", "Add a second method")  # nothing is said of a method that is not shown
 
 
 # 10. Keeping and sharing
@@ -516,6 +545,49 @@ def test_two_models_side_by_side(browser: Any) -> None:
         until(page, "() => document.querySelectorAll('.panel[data-model=\"1\"] .row .badge').length === 3")
         page.select_option("#model", "1")
         wait_for(page, "#chance", percent(asking.ask("read", model=1)["probability"]))
+
+
+def test_a_language_model_that_is_chosen_second_generates(browser: Any) -> None:
+    """And it is not offered beside a classifier, which answers another question."""
+    models = make_model("bert"), make_model("gpt2", task="causal_lm"), make_model("bert", seed=1)
+    with serving(*models) as running, opened(browser, address(running)) as page:
+        assert page.locator("#generation").is_hidden()
+        page.check("#both")
+        until(page, "() => [...document.querySelectorAll('.panel')].map(one => one.dataset.model).join() === '0,2'")
+        page.select_option("#model", "1")
+        page.wait_for_selector("#generate")
+        assert page.locator("#both").count() == 0
+        assert page.input_value("#text") == running.shelf.models[1].facts["examples"][0]["text"]
+        until(page, "() => document.querySelectorAll('.panel').length === 1")
+        page.fill("#generate-count", "2")
+        page.click("#generate")
+        page.wait_for_selector("#generated .w")
+        page.select_option("#model", "0")
+        page.wait_for_selector("#generation", state="hidden")
+
+
+def test_the_first_model_answers_while_others_load(browser: Any) -> None:
+    loaded = threading.Event()
+    first, second = make_model("bert"), make_model("bert", seed=1)
+
+    def load(model: Any) -> Any:
+        assert model is first or loaded.wait(60)
+        return model
+
+    server = ExplorerServer([first, second], port=0, load=load)
+    thread = server.start()
+    try:
+        with opened(browser, address(server)) as page:
+            assert "loading" in page.inner_text("#model option[value='1']")
+            assert page.locator("#both").count() == 0
+            loaded.set()
+            page.wait_for_selector("#both")
+            page.select_option("#model", "1")
+            until(page, "() => !document.querySelector('#chance').classList.contains('stale')")
+    finally:
+        loaded.set()
+        server.stop()
+        thread.join(60)
 
 
 # 9. Runs

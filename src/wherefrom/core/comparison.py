@@ -17,6 +17,7 @@ from wherefrom.errors import BadFile, MissingExtra
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.axes import Axes
 
 FORMAT = 1
 Rationale = tuple[tuple[Span, ...], tuple[Span, ...]]  # characters that people marked in the text, and in its pair
@@ -377,6 +378,28 @@ class Comparison:
         from wherefrom.report.comparison import page
 
         return page(self)
+
+    def to_svg(self, *, width: float = 460) -> str:
+        """The coloured text of every method below its name, for a paper: a self-contained SVG. width: in points."""
+        from wherefrom.report.paper import to_svg
+
+        return to_svg(self._by_name, width=width)
+
+    def to_latex(self) -> str:
+        """A table for a paper: each method and the coloured text. The first line names the packages it needs."""
+        from wherefrom.report.paper import to_latex
+
+        return to_latex(self._by_name)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the coloured text of every method with matplotlib (extra `report`). ax: the axes to draw on."""
+        from wherefrom.report.paper import draw_text
+
+        return draw_text(self._by_name, ax)
+
+    @property
+    def _by_name(self) -> list[tuple[str, Explanation]]:
+        return list(zip(self.names, self.explanations, strict=True))
 
     def _repr_html_(self) -> str:
         from wherefrom.report.comparison import fragment

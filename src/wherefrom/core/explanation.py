@@ -14,7 +14,7 @@ from wherefrom.core.plain import from_plain
 from wherefrom.core.selection import selection_problems
 from wherefrom.core.target import SavedTarget
 from wherefrom.core.units import Level, Pool, pool
-from wherefrom.errors import BadFile, MissingExtra, WherefromError
+from wherefrom.errors import BadFile, MissingExtra, UnknownName, WherefromError
 
 if TYPE_CHECKING:
     import pandas
@@ -348,13 +348,54 @@ class Explanation:
 
         return fragment(self)
 
-    def plot(self, ax: Axes | None = None, *, special: bool = False, count: int | None = None) -> Axes:
-        """Draw the scores as bars with matplotlib (extra `report`), in the order of the text.
+    def to_svg(self, *, width: float = 460, special: bool = False) -> str:
+        """The coloured text as a picture for a paper: a self-contained SVG.
+
+        Args:
+            width: in points.
+            special: show the tokens that the tokenizer added, too.
+
+        Returns:
+            SVG.
+        """
+        from wherefrom.report.paper import to_svg
+
+        return to_svg([(self._caption, self)], width=width, special=special)
+
+    def to_latex(self, *, special: bool = False) -> str:
+        """The coloured text for a paper; the first line names the packages that it needs.
+
+        Args:
+            special: show the tokens that the tokenizer added, too.
+
+        Returns:
+            LaTeX.
+        """
+        from wherefrom.report.paper import to_latex
+
+        return to_latex([(self._caption, self)], special=special)
+
+    @property
+    def _caption(self) -> str:
+        from wherefrom.report.wording import output
+
+        return f"{self.method}: {self.target} ({output(self.output, self)})"
+
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        kind: Literal["bars", "text"] = "bars",
+        special: bool = False,
+        count: int | None = None,
+    ) -> Axes:
+        """Draw the scores with matplotlib (extra `report`): as bars in the order of the text, or as coloured text.
 
         Args:
             ax: the axes to draw on; new ones unless given.
+            kind: "bars" or "text".
             special: draw the tokens that the tokenizer added, too.
-            count: draw only so many units, those that weigh most.
+            count: draw only so many bars, those of the units that weigh most.
 
         Returns:
             The axes.
@@ -365,7 +406,12 @@ class Explanation:
             ```
         """
         from wherefrom.report.bars import bars
+        from wherefrom.report.paper import draw_text
 
+        if kind not in ("bars", "text"):
+            raise UnknownName.among("kind of plot", kind, ("bars", "text"))
+        if kind == "text":
+            return draw_text([(self._caption, self)], ax, special=special)
         return bars(self, ax, special=special, count=count)
 
     def to_pandas(self, *, special: bool = True) -> pandas.DataFrame:

@@ -8,6 +8,7 @@ import random
 import types
 import typing
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from wherefrom.case.case import Case
 from wherefrom.case.check import ToCheck
 from wherefrom.case.explain import cases_toward, checked, explained
 from wherefrom.case.passes import Passes
+from wherefrom.catalogue import floor_method
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.explanation import Explanation
 from wherefrom.errors import BadFile, BadOption, WherefromError
@@ -23,7 +25,7 @@ from wherefrom.explorer.questions import CurveQuestion, ExplainingQuestion, Text
 from wherefrom.explorer.service import ModelService, PlainData
 from wherefrom.explorer.sheet import PageUnits, best_data, comparison_of, explanation_data, verdict_data
 from wherefrom.explorer.turns import Stopped
-from wherefrom.registry import Configured, Method, choose, options_of
+from wherefrom.registry import Configured, Method, check_options, choose, options_of
 from wherefrom.report.comparison import page
 
 log = logging.getLogger(__name__)
@@ -122,7 +124,7 @@ class Explainer:
 def explain_steps(
     service: ModelService, question: ExplainingQuestion, choices: Sequence[Configured[Method]]
 ) -> Iterator[PlainData]:
-    """The rows of the methods, the quick ones first; then the verdict; then what `best` takes."""
+    """The rows of the methods, the quick ones first; then the verdict; then which of them `best` would take."""
     explainer = Explainer(service, question)
     ordered = sorted(choices, key=lambda choice: (explainer.known(choice.asked) is None, choice.row.slow))
     explainer.announce(ordered)
@@ -140,15 +142,25 @@ def explain_steps(
         listed = {choice.asked: explanations[choice.asked] for choice in choices if choice.asked in explanations}
         yield {"verdict": verdict_data(listed)}
     if question.best:
-        choice = choose_method(BEST)
-        explainer.announce([choice])
         try:
-            yield {"best": best_data(explainer.explain(choice))}
+            yield {"best": best_data(_best(explainer, [name for name in question.methods if name in explanations]))}
         except Stopped:
             raise
         except Exception as error:
-            yield {"best": {"why": told(error)}}
+            yield {"best": {"words": told(error)}}
     yield {"done": True}
+
+
+def _best(explainer: Explainer, shown: Sequence[str]) -> Explanation | None:
+    """What `best` takes among the methods on screen; None where there are not two that it could choose among."""
+    candidates = [name for name in dict.fromkeys(shown) if name.partition(":")[0] not in (BEST, floor_method())]
+    if len(candidates) < 2:
+        return None
+    row: Method = choose_method(BEST).row
+    choice = Configured(f"{BEST}:candidates={','.join(candidates)}", row, {"candidates": ",".join(candidates)})
+    choice = replace(choice, options=check_options(BEST, row.function, choice.options))
+    explainer.announce([choice])
+    return explainer.explain(choice)
 
 
 def page_steps(

@@ -178,12 +178,14 @@ def probability(targets: Sequence[Target], logits: Tensor) -> float:
 
 
 def answer_data(model: TextModel, targets: Sequence[Target], logits: Tensor, encoding: Encoding) -> dict[str, Any]:
-    """What a model answers: the target's probability, and those of all labels, the likeliest first."""
+    """What a model answers: the probability of the target, of the prediction, and of all labels, likeliest first."""
     labels = sorted(model.task.probabilities(model, logits, targets[0]).items(), key=lambda row: -row[1])
+    predicted = model.task.decided(model, logits, encoding, targets)
     return {
         "target": visible(targets[0].label),
         "probability": probability(targets, logits),
-        "prediction": visible(model.task.decided(model, logits, encoding, targets)[0].label),
+        "prediction": visible(predicted[0].label),
+        "predicted": probability(predicted, logits),
         "probabilities": [[visible(label), chance] for label, chance in labels[:SHOWN]],
         "more": max(0, len(labels) - SHOWN),
         "independent": targets[0].independent,

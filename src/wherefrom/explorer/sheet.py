@@ -144,6 +144,7 @@ def explanation_data(explanation: Explanation, units: PageUnits, spec: str) -> d
         "method": explanation.method,
         "options": visible(options(explanation.params)),
         "signed": explanation.signed,
+        "floor": explanation.method == floor_method(),
         "scores": scores,
         "full": scale.full,
         "start": scale.start,
@@ -191,28 +192,48 @@ def verdict_data(explanations: Mapping[str, Explanation]) -> dict[str, Any]:
     }
 
 
-def best_data(explanation: Explanation) -> dict[str, Any]:
-    """Which method `best` took and why, graded by metrics that did not choose."""
+def best_data(explanation: Explanation | None) -> dict[str, Any]:
+    """Which of the methods on screen is the most faithful here, in words: ties are called ties, and where metrics that
+    did not choose prefer another method, no winner is named.
+    """
+    if explanation is None:
+        return {"words": "Add a second method to see which one is more faithful here.", "first": []}
     report = explanation.selection[0]
-    chooser, *judges = report["metrics"]
-    first, second = report["chosen"], report["runner_up"]
-    graded = [report["grades"][name] if name is not None else [] for name in (first, second)]
-    return {
-        "chosen": str(first),
-        "by": str(chooser),
-        "better": report["better"][0],
-        "score": report["score"],
-        "runner_up": second,
-        "runner_up_score": report["runner_up_score"],
-        "candidates": report["candidates"],
-        "equals": report["equals"],
-        "judges": [
-            {
-                "metric": judge,
-                "better": report["better"][1 + number],
-                "chosen": graded[0][1 + number],
-                "runner_up": graded[1][1 + number] if len(graded[1]) > 1 + number else None,
-            }
-            for number, judge in enumerate(judges)
-        ],
+    metrics, better, grades = report["metrics"], report["better"], report["grades"]
+    names = list(grades)
+    first, *ties = [name for name in names if _figure(grades[name][0]) == _figure(grades[names[0]][0])]
+    by = f"{metrics[0]} ({better[0]} is better)"
+    if ties:
+        words = f"{_joined([first, *ties])} are equally faithful here: {_figure(grades[first][0])} by {by}."
+        return {"words": words, "first": [first, *ties]}
+    second = names[1]
+    compared = [
+        (metric, side, grades[first][place], grades[second][place])
+        for place, (metric, side) in enumerate(zip(metrics, better, strict=True))
+        if grades[first][place] is not None and grades[second][place] is not None
+    ]
+    prefer = {
+        metric: f"{metric} {_figure(one)} against {_figure(other)}"
+        for metric, side, one, other in compared
+        if _figure(one) != _figure(other) and (other > one) == (side == "higher")
     }
+    score, next_score = _figure(grades[first][0]), _figure(grades[second][0])
+    if prefer:
+        words = (
+            f"No clear winner here: by {by}, {first} is ahead of {second} ({score} against {next_score});"
+            f" other metrics prefer {second}: {'; '.join(prefer.values())}."
+        )
+        return {"words": words, "first": [first, second]}
+    words = f"{first} is the most faithful method on screen here: {score} by {by}; next is {second} with {next_score}."
+    others = [metric for metric, *_ in compared[1:]]
+    agree = f" No other metric prefers {second}: {', '.join(others)}." if others else ""
+    return {"words": words + agree, "first": [first]}
+
+
+def _figure(value: float | None) -> str:
+    """A score as it is shown: what reads alike is a tie."""
+    return "–" if value is None else f"{value:.3f}"
+
+
+def _joined(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}"

@@ -20,23 +20,37 @@ let reading = null, hidingNow = null, explaining = null;   // so that a newer re
 let typing = 0, resting = 0;
 
 const facts = (model = state.model) => known.models[model] ?? known.models[0];
-const shownModels = () => state.both && known.models.length > 1
-  ? [state.model, known.models.findIndex((_, place) => place !== state.model)] : [state.model];
+// The model that can be beside the chosen one: a classifier and a language model answer different questions.
+const peer = () => known.models.findIndex((one, place) => place !== state.model && one.ready && one.task === facts().task);
+const shownModels = () => state.both && peer() >= 0 ? [state.model, peer()] : [state.model];
+const hasChanges = () => state.hidden.length > 0 || Object.keys(state.replaced).length > 0;
 
 // Drawing what does not depend on an answer
 
 function drawModels() {
   const several = known.models.length > 1;
   fill($("models"), several ? el("label", { class: "pick" }, el("span", { class: "name" }, "Model"),
-    el("select", { id: "model", onchange: event => { state.model = Number(event.target.value); state.target = state.versus = null; drawControls(); textChanged(0); } },
-      known.models.map((one, place) => el("option", { value: place, selected: place === state.model }, one.name))))
+    el("select", { id: "model", onchange: event => { chooseModel(Number(event.target.value)); } },
+      known.models.map((one, place) => el("option", { value: place, selected: place === state.model, disabled: !one.ready },
+        one.ready ? one.name : `${one.name} (loading …)`))))
     : el("span", {}, "model ", el("b", {}, known.models[0].name)),
-  several ? el("label", { class: "pick" }, el("input", { type: "checkbox", id: "both", checked: state.both,
+  several && peer() >= 0 ? el("label", { class: "pick" }, el("input", { type: "checkbox", id: "both", checked: state.both,
     onchange: event => { state.both = event.target.checked; drawControls(); textChanged(0); } }), "two side by side") : null);
+}
+
+// A model of another task reads other texts: it starts with an example of its own.
+function chooseModel(model) {
+  const before = facts().task;
+  Object.assign(state, { model, target: null, versus: null, pinned: false });
+  forget();
+  if (facts().task !== before && facts().examples?.length) ({ text: state.text, pair: state.pair } = facts().examples[0]);
+  drawControls();
+  textChanged(0);
 }
 
 function drawControls() {
   const model = facts(), ready = model.ready;
+  if (ready && !model.fills.includes(state.fill)) state.fill = "delete";
   drawModels();
   $("text").value = state.text;
   $("pair").value = state.pair ?? "";
@@ -59,7 +73,8 @@ function drawControls() {
   drawTargets();
   $("version").textContent = `Wherefrom ${known.version}.`;
   drawChips();
-  $("decision-name").textContent = ready ? (shownModels().length > 1 ? `${model.name} says` : "The model says") : "The model is loading …";
+  startGeneration(facts, open);
+  $("decision-name").textContent = ready ? (shownModels().length > 1 ? `${model.name} predicts` : "Model predicts") : "The model is loading …";
 }
 
 function drawTargets() {
@@ -73,6 +88,8 @@ function drawTargets() {
   $("versus-pick").disabled = state.target === null;
   $("versus-pick").title = state.target === null ? "Choose first what is explained" : "";
   $("token-field").hidden = !tokens;
+  $("pin-field").hidden = state.target === null;
+  $("pin").checked = state.pinned;
   $("token-field").querySelector(".name").textContent = tags ? "Entity" : "Token";
 }
 
@@ -163,10 +180,17 @@ function forget() {
   undone = [];
 }
 
+// Another text: what was hidden and chosen was about the last one. A target stays if it is pinned.
+function newText() {
+  forget();
+  if (!state.pinned) state.target = state.versus = null;
+  drawTargets();
+}
+
 function textChanged(delay = 250) {
   clearTimeout(typing);
   explaining?.abort();
-  $("chance").classList.add("stale");
+  stale(true);
   typing = setTimeout(readText, delay);
 }
 
@@ -187,8 +211,8 @@ async function readText() {
     for (const one of panels) one.begin({ lines: [], units: [] });
     fill($("words"));
     fill($("classes"));
-    fill($("target"), "…");
-    $("chance").textContent = "";
+    for (const id of ["prediction", "target"]) $(id).textContent = "…";
+    for (const id of ["prediction-chance", "chance"]) $(id).textContent = "";
     $("change").textContent = "";
     say("");
     mistake(error);
@@ -203,7 +227,7 @@ async function readText() {
   drawWords(read[0].text);
   drawPanels();
   showAnswer();
-  if (state.hidden.length || Object.keys(state.replaced).length) hide();
+  if (hasChanges()) hide();
   clearTimeout(resting);
   resting = setTimeout(() => { remember(); explain(); }, 350);
   inside?.changed();
@@ -252,8 +276,8 @@ async function hide() {
   hidingNow?.abort();
   const mine = hidingNow = new AbortController();
   $("undo").disabled = !undone.length;
-  $("reset").disabled = !state.hidden.length && !Object.keys(state.replaced).length;
-  $("chance").classList.add("stale");
+  $("reset").disabled = !hasChanges();
+  stale(true);
   try {
     const found = await Promise.all(shownModels().map(model => post("/api/hide", hiding(model), mine.signal)));
     if (mine !== hidingNow) return;
@@ -276,22 +300,27 @@ function bars(answer, whole, model) {
   }, el("span", {}, label), el("i", {}), el("em", {}, percent(chance))));
 }
 
+function stale(on) { for (const id of ["prediction-chance", "chance"]) $(id).classList.toggle("stale", on); }
+
 function showAnswer() {
   showValues(facts().values === true);
   if (!read.length || !measured.length) return;
   const answer = measured[0], whole = read[0];
-  fill($("target"), answer.target);
+  $("prediction").textContent = answer.prediction;
+  $("prediction-chance").textContent = output(answer.predicted);
+  $("target").textContent = answer.target;
   $("chance").textContent = output(answer.probability);
-  $("chance").classList.remove("stale");
+  stale(false);
   fill($("classes"), bars(answer, whole, state.model));
   fill($("change"), changeOf(answer, whole));
   $("undo").disabled = !undone.length;
-  $("reset").disabled = !state.hidden.length && !Object.keys(state.replaced).length;
+  $("reset").disabled = !hasChanges();
   $("second").hidden = read.length < 2;
   if (read.length > 1 && measured.length > 1) {
     const other = shownModels()[1];
-    fill($("second"), el("div", {}, el("p", { class: "eyebrow" }, `${known.models[other].name} says`),
-      el("p", { class: "big" }, measured[1].target, " ", el("span", { class: "chance" }, output(measured[1].probability))),
+    fill($("second"), el("div", {}, el("p", { class: "eyebrow" }, `${known.models[other].name} predicts`),
+      el("p", { class: "big" }, measured[1].prediction, " ", el("span", { class: "chance" }, output(measured[1].predicted))),
+      el("p", { class: "explaining" }, "Explaining ", el("b", {}, measured[1].target), " ", el("span", { class: "chance" }, output(measured[1].probability))),
       el("p", { class: "change" }, changeOf(measured[1], read[1]))),
     el("div", { class: "classes" }, bars(measured[1], read[1], other)));
   }
@@ -300,18 +329,16 @@ function showAnswer() {
 
 function changeOf(answer, whole) {
   const without = state.hidden.map(place => read[0].text.units[place]), replaced = Object.entries(state.replaced);
-  if (!without.length && !replaced.length) {
-    return answer.prediction !== answer.target && !answer.target.startsWith(`${answer.prediction} rather`) ? `It predicts ${answer.prediction}.` : "";
-  }
+  if (!without.length && !replaced.length) return "";
   const difference = answer.probability - whole.probability;
   const what = [without.length ? `without ${listed(without)}` : "",
     replaced.length ? `with ${listed(replaced.map(([, word]) => word || "nothing"))} for ${listed(replaced.map(([place]) => read[0].text.units[place]))}` : ""].filter(Boolean).join(", ");
-  return [`${output(whole.probability)} → `, el("b", {}, output(answer.probability)), " ",
+  return [`${whole.target}: ${output(whole.probability)} → `, el("b", {}, output(answer.probability)), " ",
     el("span", { class: difference < 0 ? "down" : "up" }, points(difference)), ` ${what}`,
-    answer.prediction !== whole.prediction ? `. It now predicts ${answer.prediction}.` : ""];
+    answer.prediction !== whole.prediction ? `. It predicted ${whole.prediction} before.` : ""];
 }
 
-// What the methods had said of the words that are hidden, beside what was measured.
+// The methods' attributions of the words that are hidden, beside what was measured.
 function drawClaims() {
   const places = [...new Set([...state.hidden, ...Object.keys(state.replaced).map(Number)])];
   const rows = panels[0] ? [...panels[0].rows.values()] : [];
@@ -319,22 +346,27 @@ function drawClaims() {
   if ($("claims").hidden) return;
   const difference = measured[0].probability - read[0].probability;
   const names = listed(places.map(place => read[0].text.units[place]));
-  fill($("claims"), el("p", {}, `What the methods had said of ${names}; measured: `, el("span", { class: "measured" }, points(difference))),
+  fill($("claims"), el("p", {}, `Attribution of ${names}; measured: `, el("span", { class: "measured" }, points(difference))),
     el("div", { class: "scroll" }, el("table", {}, rows.map(row => {
       const sum = places.reduce((total, place) => total + row.scores[place], 0);
       const share = Math.abs(sum) / (row.scores.reduce((total, one) => total + Math.abs(one), 0) || 1);
-      return el("tr", { "data-claim": row.asked }, el("th", {}, row.asked), el("td", {}, `says ${number(sum, row.full, row.signed)}`),
-        el("td", {}, `${(100 * share).toFixed(0)}% of all it gives`), el("td", {}, agreeing(sum, difference, row)));
-    }))));
+      const usual = places.length / row.scores.length;  // the share of as many average words
+      return el("tr", { "data-claim": row.asked }, el("th", {}, row.asked), el("td", {}, `score ${number(sum, row.full, row.signed)}`),
+        el("td", {}, `${(100 * share).toFixed(0)}% of its total`), el("td", {}, agreement(sum, difference, row, share > usual)));
+    }))), el("p", { class: "note" }, "✓: the sign agrees with what was measured, which chance achieves half of the time. Only for shares above that of average words."));
 }
 
-function agreeing(sum, difference, row) {
+// Whether a sign agrees with what was measured. Small scores have their sign by chance, and those of `random` always.
+function agreement(sum, difference, row, large) {
   if (!row.signed || Math.abs(difference) < 0.01 || sum === 0) return "";
-  return (sum > 0) === (difference < 0) ? "✓ the sign is right" : "✗ the sign is wrong";
+  if (row.floor) return "chance";
+  if (!large) return "too small to tell";
+  return (sum > 0) === (difference < 0) ? "✓ same sign" : "✗ opposite sign";
 }
 
 function setTarget(target, versus = state.versus) {
   state.target = target;
+  if (target === null) state.pinned = false;
   state.versus = target === null || versus === target ? null : versus;
   drawTargets();
   textChanged(0);
@@ -381,19 +413,21 @@ async function savePage() {
 // Starting
 
 export function open(text, pair = null, target = null) {
-  Object.assign(state, { text, pair, target, versus: null });
-  forget();
+  Object.assign(state, { text, pair });
+  newText();
+  if (target !== null) Object.assign(state, { target, versus: null });
   drawControls();
   textChanged(0);
   writeAddress({ replace: false });
 }
 
 function listen() {
-  $("text").addEventListener("input", event => { state.text = event.target.value; forget(); textChanged(); });
-  $("pair").addEventListener("input", event => { state.pair = event.target.value; forget(); textChanged(); });
+  $("text").addEventListener("input", event => { state.text = event.target.value; newText(); textChanged(); });
+  $("pair").addEventListener("input", event => { state.pair = event.target.value; newText(); textChanged(); });
+  $("pin").addEventListener("change", event => { state.pinned = event.target.checked; writeAddress(); });
   $("add-pair").addEventListener("click", () => {
     state.pair = state.pair === null ? "" : null;
-    forget();
+    newText();
     drawControls();
     if (state.pair === null) textChanged(0);
     else $("pair").focus();
@@ -439,7 +473,7 @@ function listen() {
   });
 }
 
-// Ask what the server has until its models are loaded, then read the text.
+// Ask what the server has until the chosen model is loaded, then read the text. Other models and runs may come later.
 async function begin() {
   for (;;) {
     try {
@@ -451,7 +485,7 @@ async function begin() {
     if (state.model >= known.models.length) state.model = 0;
     if (!state.methods.length) state.methods = known.first_methods;
     drawControls();
-    if (known.ready) break;
+    if (facts().ready) break;
     await new Promise(resolve => setTimeout(resolve, 250));
   }
   if (!state.text) {
@@ -460,25 +494,22 @@ async function begin() {
     state.pair = first.pair;
     drawControls();
   }
-  if (!facts().fills.includes(state.fill)) state.fill = "delete";
-  startGeneration(facts, open);
   startRuns(known, open);
   inside ??= new Inside(() => panels[0], () => read[0]);
   document.body.dataset.ready = "true";
   textChanged(0);
-  readOptions();
+  readRest();
 }
 
-// The options of the methods come a little later than the models.
-async function readOptions() {
-  while (!known.complete) {
+// Other models, the runs and the options of the methods come a little later than the chosen model.
+async function readRest() {
+  while (!known.complete || !known.ready) {
     await new Promise(resolve => setTimeout(resolve, 500));
-    try {
-      const found = await get("/api/state");
-      known.methods = found.methods;
-      known.complete = found.complete;
-    } catch { return; }
+    try { known = await get("/api/state"); } catch { return; }
+    drawModels();
+    startRuns(known, open);
   }
+  drawModels();
   drawChips();
 }
 

@@ -35,16 +35,20 @@ export class Panel {
     this.legend.replaceChildren();
     this.verdict.textContent = "";
     this.best.textContent = "";
+    this.compared = null;  // the methods that the verdict is about
   }
 
   // Explain by the methods that are not there yet; gives back whether all came.
   async explain(signal, progress) {
     const wanted = state.methods.filter(one => !this.rows.has(one) && !this.failed.has(one));
+    const methods = state.methods.join();
     this.drop();
-    if (!wanted.length && this.rows.size + this.failed.size >= state.methods.length && this.best.textContent) {
+    if (!wanted.length && this.compared === methods) {
       this.order();
       return;
     }
+    this.verdict.textContent = "";  // of other methods
+    this.best.textContent = "";
     for (const one of wanted) this.place(one, this.waiting(one));
     this.order();
     let left = wanted.length;
@@ -63,7 +67,7 @@ export class Panel {
         left -= 1;
       }
       if (found.verdict) this.verdict.textContent = found.verdict.words;
-      if (found.best) this.drawBest(found.best);
+      if (found.best) { this.best.textContent = found.best.words; this.compared = methods; }
     });
   }
 
@@ -152,23 +156,6 @@ export class Panel {
       el("span", {}, el("span", { class: "c against", "--s": 0.8 }, "−"), ` against it, underlined`),
       el("span", {}, el("span", { class: "c only", "--s": 0.8 }, "1"), " matters, no sign"),
       el("span", {}, "pale: the decision would hardly move"));
-  }
-
-  drawBest(found) {
-    if (found.why) { this.best.textContent = `best: ${found.why}`; return; }
-    const figure = value => value === null || value === undefined ? "–" : value.toFixed(3);
-    const judged = found.judges.filter(one => one.chosen !== null).map(one => {
-      const sign = one.better === "higher" ? 1 : -1;
-      // By the figures that are shown: what reads alike is not called better.
-      const better = one.runner_up === null ? null : Math.sign(sign * (figure(one.chosen) - figure(one.runner_up)));
-      const word = better === null ? "" : better > 0 ? ", better" : better < 0 ? ", worse" : ", as good";
-      return `${one.metric} ${figure(one.chosen)}${one.runner_up === null ? "" : ` against ${figure(one.runner_up)}${word}`}`;
-    });
-    fill(this.best, "Among ", String(found.candidates), " methods, best takes ", el("b", {}, found.chosen), ": ", figure(found.score),
-      ` by ${found.by} (${found.better} is better)`,
-      found.runner_up ? `; the runner-up, ${found.runner_up}, has ${figure(found.runner_up_score)}` : "",
-      found.equals ? `; ${found.equals} others are as good` : "", ". ",
-      judged.length ? `Metrics that did not choose say: ${judged.join("; ")}.` : "");
   }
 
   topk(row, holder) {

@@ -2,12 +2,12 @@
 
 export const state = {
   text: "", pair: null, level: "word", target: null, versus: null, methods: [], hidden: [], replaced: {},
-  fill: "delete", scale: "own", model: 0, both: false,
+  fill: "delete", scale: "own", model: 0, both: false, pinned: false,
 };
 
 const KEYS = { t: "text", p: "pair", l: "level", x: "target", v: "versus", m: "methods", h: "hidden", r: "replaced",
-  f: "fill", s: "scale", n: "model", b: "both" };
-const USUAL = { level: "word", fill: "delete", scale: "own", model: 0, both: false };
+  f: "fill", s: "scale", n: "model", b: "both", k: "pinned" };
+const USUAL = { level: "word", fill: "delete", scale: "own", model: 0, both: false, pinned: false };
 
 export function address() {
   const found = new URLSearchParams();
@@ -17,7 +17,7 @@ export function address() {
     if (name === "methods") { if (value.length) found.set(key, value.join(",")); }
     else if (name === "hidden") { if (value.length) found.set(key, value.join(".")); }
     else if (name === "replaced") { if (Object.keys(value).length) found.set(key, JSON.stringify(value)); }
-    else if (name === "both") found.set(key, "1");
+    else if (name === "both" || name === "pinned") found.set(key, "1");
     else if (typeof value === "number" && name !== "model") found.set(key, `#${value}`);
     else found.set(key, String(value));
   }
@@ -48,6 +48,7 @@ export function readAddress(hash) {
   state.scale = given.get("s") === "common" ? "common" : "own";
   state.model = /^\d+$/.test(given.get("n") ?? "") ? Number(given.get("n")) : 0;
   state.both = given.get("b") === "1";
+  state.pinned = given.get("k") === "1" && state.target !== null;
   return true;
 }
 

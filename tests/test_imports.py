@@ -49,6 +49,8 @@ VIEWS = {
     ("core.explanation", "report.terminal"),
     ("core.explanation", "report.html"),
     ("core.explanation", "report.bars"),
+    ("core.explanation", "report.paper"),
+    ("core.comparison", "report.paper"),
     ("core.flip", "report.flip"),
     ("core.flow", "report.flow"),
     ("core.generation", "report.generation"),

@@ -11,7 +11,7 @@ from report.sentences import explain, film
 from wherefrom import Comparison
 from wherefrom.errors import BadOption, UnknownName
 from wherefrom.report.colour import LIGHT, ColourScale, blend, coloured
-from wherefrom.report.paper import Word, escape_latex, estimated_width, laid_out, latex_text, words_of
+from wherefrom.report.paper import InkedWord, escape_latex, estimated_width, laid_out, latex_text, words_of
 
 HOSTILE = r"50% of $5 & {a_b} #1 ~ ^2 \input{x} <b> [c] -- it's \"x\" |y| `z` \\"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -30,7 +30,15 @@ def test_words_have_the_colours_of_the_page() -> None:
 
 
 def test_a_word_is_broken_at_spaces_only() -> None:
-    words = [Word("ab"), Word("cd"), Word(" "), Word("ef"), Word("gh"), Word("\n"), Word("i")]
+    words = [
+        InkedWord("ab"),
+        InkedWord("cd"),
+        InkedWord(" "),
+        InkedWord("ef"),
+        InkedWord("gh"),
+        InkedWord("\n"),
+        InkedWord("i"),
+    ]
     placed, count = laid_out(words, 6.0, lambda text: float(len(text)))
     assert [(one.word.text, one.left, one.line) for one in placed] == [
         ("ab", 0, 0),
@@ -40,7 +48,7 @@ def test_a_word_is_broken_at_spaces_only() -> None:
         ("i", 0, 2),
     ]
     assert count == 3
-    wide, _ = laid_out([Word("abcdefgh"), Word(" "), Word("i")], 6.0, lambda text: float(len(text)))
+    wide, _ = laid_out([InkedWord("abcdefgh"), InkedWord(" "), InkedWord("i")], 6.0, lambda text: float(len(text)))
     assert [one.line for one in wide] == [0, 1]
 
 
@@ -95,7 +103,7 @@ def test_latex_of_an_explanation_is_balanced_and_coloured() -> None:
 
 
 def test_a_line_break_is_a_line_break() -> None:
-    assert latex_text([Word("a"), Word("\n\n"), Word("b")]) == r"a \newline b"
+    assert latex_text([InkedWord("a"), InkedWord("\n\n"), InkedWord("b")]) == r"a \newline b"
 
 
 def test_a_comparison_has_a_row_for_every_method() -> None:

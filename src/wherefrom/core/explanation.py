@@ -358,9 +358,9 @@ class Explanation:
         Returns:
             SVG.
         """
-        from wherefrom.report.paper import to_svg
+        from wherefrom.report.paper import caption, to_svg
 
-        return to_svg([(self._caption, self)], width=width, special=special)
+        return to_svg([(caption(self), self)], width=width, special=special)
 
     def to_latex(self, *, special: bool = False) -> str:
         """The coloured text for a paper; the first line names the packages that it needs.
@@ -371,15 +371,9 @@ class Explanation:
         Returns:
             LaTeX.
         """
-        from wherefrom.report.paper import to_latex
+        from wherefrom.report.paper import caption, to_latex
 
-        return to_latex([(self._caption, self)], special=special)
-
-    @property
-    def _caption(self) -> str:
-        from wherefrom.report.wording import output
-
-        return f"{self.method}: {self.target} ({output(self.output, self)})"
+        return to_latex([(caption(self), self)], special=special)
 
     def plot(
         self,
@@ -406,12 +400,12 @@ class Explanation:
             ```
         """
         from wherefrom.report.bars import bars
-        from wherefrom.report.paper import draw_text
+        from wherefrom.report.paper import caption, draw_text
 
         if kind not in ("bars", "text"):
             raise UnknownName.among("kind of plot", kind, ("bars", "text"))
         if kind == "text":
-            return draw_text([(self._caption, self)], ax, special=special)
+            return draw_text([(caption(self), self)], ax, special=special)
         return bars(self, ax, special=special, count=count)
 
     def to_pandas(self, *, special: bool = True) -> pandas.DataFrame:

@@ -13,6 +13,7 @@ from wherefrom.errors import BadOption, MissingExtra
 from wherefrom.report.colour import LIGHT, Colour, blend, coloured, scale_of
 from wherefrom.report.effect import loudness_of
 from wherefrom.report.pieces import lines, pieces, visible
+from wherefrom.report.wording import output
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,7 +45,7 @@ LATEX = {
 Rows = Sequence[tuple[str, Explanation]]  # each with its name
 
 
-class Word(NamedTuple):
+class InkedWord(NamedTuple):
     """A stretch of the text that is drawn as one: without a space in it, or white space alone."""
 
     text: str
@@ -55,19 +56,24 @@ class Word(NamedTuple):
 class PlacedWord(NamedTuple):
     """A word with its position: from the left, in points, and the number of its line."""
 
-    word: Word
+    word: InkedWord
     left: float
     line: int
     width: float
 
 
-def words_of(explanation: Explanation, *, special: bool = False) -> list[Word]:
+def caption(explanation: Explanation) -> str:
+    """The method, the target and its probability."""
+    return f"{explanation.method}: {explanation.target} ({output(explanation.output, explanation)})"
+
+
+def words_of(explanation: Explanation, *, special: bool = False) -> list[InkedWord]:
     """The text with its colours; its pair is in a new line."""
     shown = pieces(explanation, special=special)
     scale = scale_of([piece.score for piece in shown], signed=explanation.signed, loudness=loudness_of(explanation))
-    words: list[Word] = []
+    words: list[InkedWord] = []
     for place, line in enumerate(lines(explanation, shown)):
-        words += [Word("\n")] * bool(place)
+        words += [InkedWord("\n")] * bool(place)
         for run in line:
             colour, against = None, False
             if run.piece is not None:
@@ -76,11 +82,11 @@ def words_of(explanation: Explanation, *, special: bool = False) -> list[Word]:
                     colour, against = blend(shade, LIGHT), shade.side == "against"
             text = visible(run.text or (f" {run.piece.label} " if run.piece is not None else ""))
             for part in re.findall(r"\s+|\S+", text):
-                words.append(Word(part) if part.isspace() else Word(part, colour, against))
+                words.append(InkedWord(part) if part.isspace() else InkedWord(part, colour, against))
     return words
 
 
-def laid_out(words: Sequence[Word], width: float, measure: Callable[[str], float]) -> tuple[list[PlacedWord], int]:
+def laid_out(words: Sequence[InkedWord], width: float, measure: Callable[[str], float]) -> tuple[list[PlacedWord], int]:
     """The words in lines of at most this width, and how many lines that takes. A word of several pieces is not broken,
     unless it is wider than a line.
     """
@@ -173,7 +179,7 @@ def to_latex(rows: Rows, *, special: bool = False) -> str:
     return f"{needs}\n{{\\setlength{{\\fboxsep}}{{1pt}}\n\\begin{{tabular}}{{{columns}}}\n{body}\n\\end{{tabular}}}}\n"
 
 
-def latex_text(words: Sequence[Word]) -> str:
+def latex_text(words: Sequence[InkedWord]) -> str:
     """Words in coloured boxes; those that speak against the target are underlined."""
     parts = []
     for word in words:

@@ -54,6 +54,7 @@ VIEWS = {
     ("core.flip", "report.flip"),
     ("core.flow", "report.flow"),
     ("core.generation", "report.generation"),
+    ("core.source_grades", "report.source_grades"),
     ("core.sources", "report.sources"),
     ("core.flow", "report.flow_terminal"),
     ("core.comparison", "report.comparison"),

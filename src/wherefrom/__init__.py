@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from wherefrom.core.flow import Flow
     from wherefrom.core.generation import Generation
     from wherefrom.core.prediction import Prediction
+    from wherefrom.core.source_grades import SourceGrade, SourcesComparison
     from wherefrom.core.sources import Source, Sources, Statement
     from wherefrom.errors import TextWasCut, WherefromError
     from wherefrom.grading.evidence import Evidence
@@ -56,7 +57,9 @@ __all__ = [
     "Run",
     "RunPlan",
     "Source",
+    "SourceGrade",
     "Sources",
+    "SourcesComparison",
     "Statement",
     "Task",
     "TextWasCut",
@@ -95,7 +98,9 @@ _HOME = {
     "Flow": "wherefrom.core.flow",
     "Generation": "wherefrom.core.generation",
     "Source": "wherefrom.core.sources",
+    "SourceGrade": "wherefrom.core.source_grades",
     "Sources": "wherefrom.core.sources",
+    "SourcesComparison": "wherefrom.core.source_grades",
     "Statement": "wherefrom.core.sources",
     "Task": "wherefrom.model.tasks.task",
     "TextWasCut": "wherefrom.errors",

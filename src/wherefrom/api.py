@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Protocol, get_args, overload
 
 import torch
@@ -25,6 +26,7 @@ from wherefrom.core.flow import Flow
 from wherefrom.core.generation import Generation
 from wherefrom.core.notebook import in_notebook
 from wherefrom.core.prediction import Prediction, Without, check_without
+from wherefrom.core.source_grades import SourcesComparison
 from wherefrom.core.sources import Division, Sources
 from wherefrom.core.target import Target, written_value
 from wherefrom.core.units import Level, Span
@@ -47,8 +49,11 @@ from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
 from wherefrom.progress import bar
 from wherefrom.registry import Configured, Method, Reads, Reference, auto_methods, check_options, find_method
+from wherefrom.sources.compare import COMPARED, compare_sources
 from wherefrom.sources.explain import ANSWER_TOKENS, explain_sources
 from wherefrom.sources.prompts import Context
+from wherefrom.sources.rows import read_rows, run_rows
+from wherefrom.sources.rows import summary as source_summary
 
 LEVELS: tuple[Level, ...] = ("token", "word", "sentence")
 FILLS = ("delete", "mask", "unk", "pad", "eos")
@@ -573,6 +578,108 @@ class Model:
                 regenerate=regenerate,
                 options=options,
             )
+
+    def compare_sources(
+        self,
+        question: str | Sequence[ChatMessage] | None = None,
+        context: Context | None = None,
+        answer: str | None = None,
+        *,
+        prompt: str | None = None,
+        context_spans: Sequence[Span] | None = None,
+        by: Division = "sentence",
+        methods: Sequence[str] = COMPARED,
+        gold: Sequence[Sequence[int]] = (),
+        tokens: int = ANSWER_TOKENS,
+    ) -> SourcesComparison:
+        """Grade methods for sources on one answer, by removals that they did not use.
+
+        Args:
+            question: the question, or the messages of a chat, the last of which asks it.
+            context: the passages: a text, a list of texts, or texts by name.
+            answer: the answer to explain; without it, the model answers.
+            prompt: your own prompt instead of a question and its context.
+            context_spans: where the passages are in your prompt: (start, end) in characters, one for each.
+            by: what a source is: a "sentence", a "paragraph" or a "document".
+            methods: names as in `sources`.
+            gold: the sources that contain the answer, each as (document, number in it) or as (document, start, end) in
+                characters, all from 0.
+            tokens: how many tokens are generated at most.
+
+        Returns:
+            A `SourcesComparison`: for every method what happens without its highest sources (`top_1_drop` and so on),
+            how well the sum of its scores predicts other removals (`lds`), whether it finds the gold sources, the
+            verdict of its top sources, and its cost. The answer is graded as a whole.
+
+        Example:
+            ```python
+            c = model.compare_sources("Who designed the library?", context=[first, second], gold=[(0, 1)])
+            c.show()
+            ```
+        """
+        with torch.inference_mode(False):
+            return compare_sources(
+                self.text_model,
+                question,
+                context,
+                answer,
+                prompt=prompt,
+                context_spans=context_spans,
+                by=by,
+                methods=methods,
+                gold=gold,
+                tokens=tokens,
+            )
+
+    def run_sources(
+        self,
+        data: str | Path,
+        out: str | Path,
+        *,
+        methods: Sequence[str] = COMPARED,
+        by: Division = "sentence",
+        tokens: int = ANSWER_TOKENS,
+        limit: int | None = None,
+        resume: bool = True,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> dict[str, Any]:
+        """Grade methods for sources on a file of questions; the same call resumes a run that was stopped.
+
+        Args:
+            data: a file with one JSON object a line: question, context (a list of texts, or texts by name), and if
+                known id, answer, gold (as in `compare_sources`) and answerable (true or false).
+            out: the folder for the results: a line for each question in `rows.jsonl`, the means in `summary.json`.
+            methods: names as in `sources`.
+            by: what a source is.
+            tokens: how many tokens are generated at most.
+            limit: take the first rows only.
+            resume: False refuses a folder that has a run already.
+            progress: called with how many rows are done, and how many there are.
+
+        Returns:
+            The summary: the mean of every metric with its 95% interval by method, how many answers are grounded, and
+            the area under the ROC curve of the grounding drop, where the rows say what is answerable.
+
+        Example:
+            ```python
+            summary = model.run_sources("rag.jsonl", "runs/rag")
+            ```
+        """
+        rows = read_rows(data)
+        if limit is not None and limit < 1:
+            raise BadOption(f"limit must be at least 1, not {limit}.")
+        with torch.inference_mode(False):
+            results = run_rows(
+                self.text_model,
+                rows[:limit],
+                out,
+                methods=methods,
+                by=by,
+                tokens=tokens,
+                resume=resume,
+                progress=progress or (lambda done, everything: None),
+            )
+        return source_summary(results)
 
     def evaluate_generation(
         self, generation: Generation, metrics: str | Sequence[str] = ("comprehensiveness", "sufficiency")

@@ -57,6 +57,13 @@ def run(
         ),
     ] = "predicted",
     level: cli.LevelOption = "token",
+    task: Annotated[
+        str | None,
+        typer.Option(
+            help="'sources' grades which passages an answer comes from: rows with question and context.",
+            show_default="what the model was made for",
+        ),
+    ] = None,
     limit: Annotated[int | None, typer.Option(help="Take the first N examples.", metavar="N")] = None,
     seed: Annotated[int | None, typer.Option(help="With --limit: take N at random instead.", metavar="S")] = None,
     data_dir: Annotated[Path | None, typer.Option(help="The folder of data sets with ready names.")] = None,
@@ -94,6 +101,13 @@ def run(
     data = data or data_option
     if data is None:
         raise BadOption("Name the data: wherefrom run reviews.csv --out runs/reviews (or sample:reviews to try it).")
+    if task is not None:
+        from wherefrom.cli.source_rows import run_source_rows
+
+        if task != "sources":
+            raise BadOption(f"--task is 'sources', or left out; not {task!r}.")
+        run_source_rows(data, out, model=model, methods=methods, limit=limit, resume=resume, device=device)
+        return
     cli.check_target(target)
     cli.check_data(data)
     cli.check_names("method", methods)

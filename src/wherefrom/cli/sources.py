@@ -31,6 +31,7 @@ from wherefrom.errors import BadFile, BadOption
         'wherefrom sources "Who designed the library?" --context library.txt --context town.txt --model MODEL',
         'wherefrom sources "Who designed the library?" --context library.txt --model MODEL --answer "Clara Voss."',
         'wherefrom sources "Who designed the library?" --context library.txt --model MODEL --html why.html',
+        'wherefrom sources "Who designed it?" --context library.txt --model MODEL --methods leave_one_out,attn_lrp',
     ),
 )
 def sources(
@@ -51,6 +52,10 @@ def sources(
             help="leave_one_out, context_cite, hierarchical, kernel_shap, random, or a name from 'wherefrom methods'.",
         ),
     ] = "auto",
+    methods: Annotated[
+        str | None,
+        typer.Option(help="Grade several methods instead, with commas: what happens without their highest sources."),
+    ] = None,
     tokens: Annotated[int, typer.Option(help="How many tokens are generated at most.")] = 64,
     option: Annotated[
         list[str] | None, typer.Option("-o", help="An option of the method, as key=value; may be repeated.")
@@ -76,6 +81,18 @@ def sources(
             raise BadFile(f"{file} is not text in UTF-8.") from error
         except OSError as error:
             raise BadFile(f"{file} cannot be read: {error.strerror}.") from error
+    if methods is not None:
+        if html is not None or option or method != "auto":
+            raise BadOption("--methods prints a table: leave out --method, -o and --html, or --methods.")
+        names = [name.strip() for name in methods.split(",") if name.strip()]
+        comparison = load(model, device=device).compare_sources(
+            words, passages, answer, by=by, methods=names, tokens=tokens
+        )
+        if as_json:
+            sys.stdout.write(comparison.to_json() + "\n")
+        else:
+            comparison.show()
+        return
     result = load(model, device=device).sources(
         words,
         passages,

@@ -67,46 +67,60 @@ def explain_sources(
 ) -> Sources:
     """See `Model.sources`."""
     started = time.perf_counter()
-    if not isinstance(model.task, NextToken) or isinstance(model.task, Continuation):
-        raise WrongModel(
-            f"Only a causal language model answers from passages; this one was made for {model.task.name}."
-        )
     name = AUTO if method == "auto" else method
-    chosen = _checked_options(name, options or {})
-    asked, notes = prompt_of(model, question, context, prompt, context_spans, by)
-    whole = asked.build(model, [True] * len(asked.sources))
-    _check_length(model, asked, whole, 1)
-    read = _generated_answer(model, whole, tokens) if answer is None else _given_answer(model, whole, answer)
-    _check_length(model, asked, whole, len(read.tokens))
-    spans = _statement_spans(read.text, statements)
-    removals = Removals(model, asked, read.tokens, whole)
-    case = SourceCase(removals, tuple(read.tokens_of(span) for span in spans))
-    scored = _scores(case, name, chosen)
-    judged = _judged(model, case, scored, name, spans, read.text, regenerate, tokens)
+    chosen = checked_options(name, options or {})
+    read = read_answer(model, question, context, answer, prompt, context_spans, by, tokens)
+    spans = _statement_spans(read.answer.text, statements)
+    case = read.case(model, spans)
+    scored = scores_of(case, name, chosen)
+    judged = _judged(model, case, scored, name, spans, read.answer.text, regenerate, tokens)
     return Sources(
-        question=_question_text(question),
-        answer=read.text,
+        question=question_text(question),
+        answer=read.answer.text,
         generated=answer is None,
-        documents=asked.documents,
+        documents=read.prompt.documents,
         statements=tuple(judged),
-        prompt=whole.encoding.text,
+        prompt=read.whole.encoding.text,
         by=by,
         method=name,
         params={**scored.params},
-        notes=(*notes, *scored.notes),
+        notes=(*read.notes, *scored.notes),
         model=model.name,
-        forwards=removals.count.forwards,
-        backwards=removals.count.backwards,
+        forwards=case.removals.count.forwards,
+        backwards=case.removals.count.backwards,
         seconds=time.perf_counter() - started,
     )
 
 
-def _checked_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def read_answer(
+    model: TextModel,
+    question: str | Sequence[ChatMessage] | None,
+    context: Context | None,
+    answer: str | None,
+    prompt: str | None,
+    context_spans: Sequence[Span] | None,
+    by: Division,
+    tokens: int,
+) -> AnsweredPrompt:
+    """The prompt with all passages, and the answer to it: the given one, or what the model generates."""
+    if not isinstance(model.task, NextToken) or isinstance(model.task, Continuation):
+        raise WrongModel(
+            f"Only a causal language model answers from passages; this one was made for {model.task.name}."
+        )
+    built, notes = prompt_of(model, question, context, prompt, context_spans, by)
+    whole = built.build(model, [True] * len(built.sources))
+    _check_length(model, built, whole, 1)
+    read = _generated_answer(model, whole, tokens) if answer is None else _given_answer(model, whole, answer)
+    _check_length(model, built, whole, len(read.tokens))
+    return AnsweredPrompt(built, whole, read, notes)
+
+
+def checked_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options with their defaults. Raises on an unknown method or option, before anything runs."""
     return check_options(name, REMOVING[name] if name in REMOVING else find_method(name).function, options)
 
 
-def _scores(case: SourceCase, name: str, options: Mapping[str, Any]) -> SourceScores:
+def scores_of(case: SourceCase, name: str, options: Mapping[str, Any]) -> SourceScores:
     return REMOVING[name](case, **options) if name in REMOVING else token_scores(case, name, options)
 
 
@@ -142,6 +156,21 @@ class Answer:
         if not places:
             raise BadOption(f"No token of the answer belongs to its characters {span[0]} to {span[1]}.")
         return range(places[0], places[-1] + 1)
+
+
+@dataclass(frozen=True)
+class AnsweredPrompt:
+    """A prompt with all its passages, and the answer to it."""
+
+    prompt: Prompt
+    whole: BuiltPrompt
+    answer: Answer
+    notes: tuple[str, ...]
+
+    def case(self, model: TextModel, spans: Sequence[Span]) -> SourceCase:
+        """What methods are given about these statements of the answer."""
+        removals = Removals(model, self.prompt, self.answer.tokens, self.whole)
+        return SourceCase(removals, tuple(self.answer.tokens_of(span) for span in spans))
 
 
 def _given_answer(model: TextModel, whole: BuiltPrompt, answer: str) -> Answer:
@@ -187,8 +216,8 @@ def _judged(
 ) -> list[Statement]:
     """The statements with their scores, grounding and test."""
     count, removals = case.count, case.removals
-    tops = [_top(scores) for scores in scored.scores]
-    choices = [_alternatives(count, top) for top in tops]
+    tops = [top_sources(scores) for scores in scored.scores]
+    choices = [alternatives(count, top) for top in tops]
     nothing = np.ones((1, count), dtype=bool)
     removed = [nothing]
     for top, others in zip(tops, choices, strict=True):
@@ -196,13 +225,12 @@ def _judged(
         chosen[0, list(top)] = True
         removed += [chosen, ~chosen, others]
     drops = case.drops(np.concatenate(removed))  # (choice, statement)
-    whole, unrelated = case.whole(), _unrelated_drops(model, case)
+    whole, groundings = case.whole(), grounding_of(model, case, drops[0])
     single = _single_drops(case) if method == "leave_one_out" else None
     judged, place = [], 1
     for number, (top, others, (start, end)) in enumerate(zip(tops, choices, spans, strict=True)):
         column = drops[place : place + 2 + len(others), number]
         place += 2 + len(others)
-        margin = max(MARGIN, float(np.quantile(unrelated[:, number], 0.95)))
         sources = tuple(
             replace(
                 source,
@@ -219,7 +247,7 @@ def _judged(
                 drop=float(column[0]),
                 others=tuple(column[2:].tolist()),
                 kept_only=float(column[1]),
-                verdict=_verdict(float(column[0]), column[2:], count),
+                verdict=verdict_of(float(column[0]), column[2:], count),
                 answer=written,
             )
         judged.append(
@@ -230,14 +258,14 @@ def _judged(
                 log_probability=float(whole[number]),
                 tokens=len(case.statements[number]),
                 sources=sources,
-                grounding=Grounding(float(drops[0, number]), margin, tuple(unrelated[:, number].tolist())),
+                grounding=groundings[number],
                 test=test,
             )
         )
     return judged
 
 
-def _top(scores: Numbers) -> tuple[int, ...]:
+def top_sources(scores: Numbers) -> tuple[int, ...]:
     """The fewest sources with half of the positive score, at most three; the highest first."""
     positive = np.maximum(scores, 0)
     order = np.argsort(-positive, kind="stable")
@@ -248,7 +276,7 @@ def _top(scores: Numbers) -> tuple[int, ...]:
     return tuple(int(place) for place in order[: min(most, MOST_TOP)])
 
 
-def _alternatives(count: int, top: Sequence[int]) -> Flags:
+def alternatives(count: int, top: Sequence[int]) -> Flags:
     """Other choices of as many sources, without the top ones: all if there are at most 20, else 20 at random.
     (choice, source) bool
     """
@@ -267,7 +295,7 @@ def _alternatives(count: int, top: Sequence[int]) -> Flags:
     return masks
 
 
-def _verdict(drop: float, others: Numbers, count: int) -> SourcesVerdict:
+def verdict_of(drop: float, others: Numbers, count: int) -> SourcesVerdict:
     """How the drop compares with those of other choices. With few sources it must be above every single one."""
     if drop <= 0:
         return "not supported"
@@ -279,6 +307,15 @@ def _verdict(drop: float, others: Numbers, count: int) -> SourcesVerdict:
 
 def _single_drops(case: SourceCase) -> Numbers:
     return case.drops(np.eye(case.count, dtype=bool))  # (source, statement)
+
+
+def grounding_of(model: TextModel, case: SourceCase, drops: Numbers) -> list[Grounding]:
+    """Whether each statement came from the passages. drops: of each, without any passage."""
+    unrelated = _unrelated_drops(model, case)
+    return [
+        Grounding(float(drop), max(MARGIN, float(np.quantile(column, 0.95))), tuple(column.tolist()))
+        for drop, column in zip(drops, unrelated.T, strict=True)
+    ]
 
 
 def _unrelated_drops(model: TextModel, case: SourceCase) -> Numbers:
@@ -305,7 +342,7 @@ def _answer_without(model: TextModel, prompt: Prompt, removed: Sequence[int], to
     return model.reading.decode(generate(model, prompt.build(model, kept).encoding, tokens))
 
 
-def _question_text(question: str | Sequence[ChatMessage] | None) -> str:
+def question_text(question: str | Sequence[ChatMessage] | None) -> str:
     if question is None or isinstance(question, str):
         return (question or "").strip()
     return str(question[-1]["content"]).strip()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from wherefrom.errors import BadOption
 from wherefrom.methods.coalitions import draw_pairs, fit_pairs
 from wherefrom.model.tasks.continuation import Continuation
 from wherefrom.registry import find_method
-from wherefrom.sources.removals import Removals
+from wherefrom.sources.removals import Removals, choice_key
 
 EXACT = 256  # coalitions of sources that kernel_shap asks about at most: all of up to eight
 
@@ -29,6 +29,7 @@ class SourceCase:
 
     removals: Removals
     statements: tuple[range, ...]  # the tokens of the answer that each consists of
+    used: set[bytes] = field(default_factory=set)  # the choices of sources that the method has looked at
 
     @property
     def count(self) -> int:
@@ -37,6 +38,7 @@ class SourceCase:
 
     def log_probabilities(self, kept: Flags) -> Numbers:
         """Of every statement with these sources kept. (choice, source) bool -> (choice, statement)"""
+        self.used.update(map(choice_key, kept))
         tokens = self.removals.log_probabilities(kept)  # (choice, token)
         return np.stack([tokens[:, part.start : part.stop].sum(1) for part in self.statements], 1)
 

@@ -21,6 +21,13 @@ from wherefrom.model.tasks.seq2seq import with_decoder_tokens
 from wherefrom.model.text_model import PassCount, TextModel
 from wherefrom.sources.prompts import BuiltPrompt, Prompt
 
+IN_VAIN = 128  # tokens that a batch may compute for nothing: less than what a pass of its own costs
+
+
+def choice_key(kept: Flags) -> bytes:
+    """A choice of sources as a key. (source,) bool"""
+    return np.packbits(kept).tobytes()
+
 
 class Removals:
     """The answer's log-probabilities with any of the sources removed. Each choice is computed once."""
@@ -35,7 +42,7 @@ class Removals:
 
     def log_probabilities(self, kept: Flags) -> Numbers:
         """Of every token of the answer. (choice, source) bool -> (choice, token)"""
-        keys = [np.packbits(row).tobytes() for row in kept]
+        keys = [choice_key(row) for row in kept]
         due = {key: row for key, row in zip(keys, kept, strict=True) if key not in self._known}
         built = [self.prompt.build(self._reader, row.tolist()).encoding for row in due.values()]
         self._known |= dict(zip(due, self.of_prompts(built), strict=True))
@@ -70,11 +77,14 @@ class Removals:
         most = self.model.batch_tokens if self.model.network.facts.takes_batches else 0
         batch: list[int] = []
         for place in sorted(range(len(rows)), key=lambda place: (-shared[place], len(rows[place]))):
-            longest = max(len(rows[other]) for other in (*batch, place)) - shared[place]
-            if batch and longest * (len(batch) + 1) > most:
+            together = [*batch, place]
+            computed = (max(len(rows[other]) for other in together) - shared[place]) * len(together)
+            needed = sum(len(rows[other]) - shared[other] for other in together)
+            # Rows of a batch share the shortest beginning: what the others could share more is computed in vain.
+            if batch and (computed > most or computed - needed > max(IN_VAIN, needed // 10)):
                 yield batch, shared[batch[-1]]
-                batch = []
-            batch.append(place)
+                together = [place]
+            batch = together
         if batch:
             yield batch, shared[batch[-1]]
 

@@ -18,6 +18,7 @@ from wherefrom.case.case import Attribution, Case
 from wherefrom.case.sublayers import sublayers_of
 from wherefrom.errors import BadOption
 from wherefrom.methods import integrated_gradients
+from wherefrom.methods.attcat import _rollout
 from wherefrom.methods.integrated_gradients import quadrature
 from wherefrom.model.attention import Attention
 from wherefrom.model.hiding import fill_vector
@@ -164,6 +165,14 @@ HAND = {
 def test_formulas_on_paper(method: str) -> None:
     scores = scores_of(method, HandMade())
     torch.testing.assert_close((scores.sum(0) if scores.ndim == 2 else scores).float(), torch.tensor(HAND[method]))
+
+
+def test_rounding_has_no_shares_in_the_rollout_of_attcat() -> None:
+    """A query that receives nothing but rounding is as one that receives nothing."""
+    impact = torch.tensor([[[0.0, 0.0], [0.25, -0.5]]])
+    rounding = torch.tensor([[[3e-8, -1e-8], [0.0, 0.0]]])
+    torch.testing.assert_close(_rollout(impact), torch.tensor([1 / 3, 1 / 12]))  # of (1/2, 0) and (1/6, 1/6)
+    torch.testing.assert_close(_rollout(impact + rounding), _rollout(impact))
 
 
 def test_options_on_paper() -> None:

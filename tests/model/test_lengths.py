@@ -105,6 +105,16 @@ def test_alone_and_in_lists_across_the_limit(family: str, settings: Any, task: s
         assert_close(alone.probability, expected, tolerance=ROOM)
 
 
+def test_scores_before_the_softmax_beside_a_longer_text() -> None:
+    """MPT counts positions from the end of the longest row, which shows in the scores alone."""
+    model = Model(make_model("mpt", dtype=torch.float64))
+    alone, listed = (
+        model.explain(texts, "optimus", 0, raw="A*", check=False)[0] for texts in ([SHORT], [SHORT, WORDS])
+    )
+    assert alone.params["winner"] == listed.params["winner"]
+    assert_close(listed.scores, alone.scores, tolerance=ROOM)
+
+
 @pytest.mark.parametrize("tokens", [LIMIT, LIMIT + 1, LIMIT + 8])
 @pytest.mark.parametrize("fill", ["unk", "delete"])
 def test_no_prefix_is_shared_across_the_limit(tokens: int, fill: str) -> None:

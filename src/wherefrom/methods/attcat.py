@@ -23,6 +23,8 @@ from wherefrom.errors import BadOption
 from wherefrom.methods.cat import cat
 from wherefrom.registry import Reads, method
 
+ROUNDING = 1e-6  # of the largest sum of a row in a layer
+
 
 def reads_of(_: Mapping[str, Any]) -> set[Reads]:
     return {"hidden_gradients", "mean_attention"}
@@ -58,7 +60,9 @@ def attcat(
 def _rollout(matrices: Tensor) -> Tensor:
     """(layer, query, token) -> (token,)"""
     totals = matrices.abs().sum(-1, keepdim=True)
-    shares = matrices / totals.masked_fill(totals == 0, 1)
+    # Below a norm, the impact of tokens that are not read is zero but for rounding, which has no shares.
+    rounding = totals <= ROUNDING * totals.amax(1, keepdim=True)
+    shares = torch.where(rounding, 0, matrices / totals.masked_fill(rounding, 1))
     residual = torch.eye(matrices.shape[-1]).to(matrices)
     rows = torch.full((matrices.shape[-1],), 1 / matrices.shape[-1]).to(matrices)
     for share in shares.flip(0):  # one row, from the top layer down

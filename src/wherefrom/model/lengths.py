@@ -69,6 +69,9 @@ def lengths_of(module: PreTrainedModel) -> Lengths:
     config = module.config.get_text_config()
     if getattr(config, "attention_window", None):  # Longformer: gradients of rows that are only padding are not finite
         return Lengths(0)
+    if getattr(getattr(config, "attn_config", None), "alibi", False):
+        # MPT counts positions from the end of the longest row: the softmax cancels that, the scores before it show it.
+        return Lengths(0)
     if getattr(config, "attention_type", None) == "block_sparse":  # BigBird: full attention up to so many tokens
         return Lengths((5 + 2 * config.num_random_blocks) * config.block_size)
     moving = [parameters for parameters in _rope_parameters(config) if _moves(parameters.get("rope_type"))]

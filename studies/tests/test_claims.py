@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from wherefrom.errors import BadOption
-from wherefrom_studies.claims import Claim, Estimate, difference, estimate, estimated, figure, lead, mean_of, trail
+from wherefrom_studies.claims import Claim, Estimate, corrected, estimate, figure, mean_of
 from wherefrom_studies.pages import (
     StudyCell,
     StudyPage,
@@ -33,33 +33,6 @@ def test_a_mean_leaves_out_what_is_not_there() -> None:
     assert 1.0 <= found.low <= 2.0 <= found.high <= 3.0
     assert mean_of([None]) is None
     assert mean_of([2.0]) == Estimate(2.0, None, None, 1)
-
-
-def test_statistics_by_hand() -> None:
-    """Two data sets with three methods: means (3, 1, 2) and (1, 5, 3)."""
-    one, other = np.array([[3.0, 1.0, 2.0]] * 2), np.array([[1.0, 5.0, 3.0]] * 3)
-    sets = [one, other]
-
-    def value(statistic: object) -> float:
-        found = estimate(sets, statistic)  # type: ignore[arg-type]
-        assert found is not None
-        assert found.low == found.high == pytest.approx(found.value)  # all texts are alike
-        return found.value
-
-    assert value(difference(0, 1)) == pytest.approx((2 - 4) / 2)
-    assert value(difference(0, 1, -1.0)) == pytest.approx(1.0)
-    assert value(lead(0, [1, 2])) == pytest.approx(((3 - 2) + (1 - 5)) / 2)
-    assert value(lead(1, [0, 2], -1.0)) == pytest.approx(((-1 - -2) + (-5 - -1)) / 2)
-    assert value(trail([0], [1, 2])) == pytest.approx(((1 - 3) + (3 - 1)) / 2)
-
-
-def test_differences_are_paired() -> None:
-    """Texts differ widely, methods by one on every text: the interval has no width."""
-    levels = np.arange(20.0) * 10
-    found = estimate([np.stack([levels + 1, levels], 1)], difference(0, 1))
-    assert found is not None
-    assert found.low == pytest.approx(1.0)
-    assert found.high == pytest.approx(1.0)
 
 
 def test_an_interval_covers_as_often_as_it_says() -> None:
@@ -124,13 +97,13 @@ def test_the_page() -> None:
         tables=[
             StudyTable("Table 1", "Higher is better.", ["one"], [("row", [cell(Estimate(0.25, 0.1, 0.4, 3), 0.3)])])
         ],
-        claims=[claim.judged(Estimate(0.25, 0.1, 0.4, 3)), claim.judged(None, "no data")],
+        claims=corrected([claim.judged(Estimate(0.25, 0.1, 0.4, 3)), claim.judged(None, "no data")]),
         missing=["The rest."],
     )
     text = markdown_page(page)
     assert "| row | 0.250 [0.100, 0.400] (.300) |" in text
-    assert "| X1 | it is so | a number; above 0 | 0.250 [0.100, 0.400] | **confirmed** |" in text
-    assert "| X1 | it is so | a number; above 0 | no data | **open** |" in claims_table(page.claims)
+    assert "| X1 | it is so | a number; above 0 | 0.250 [0.100, 0.400] | **confirmed** | confirmed |" in text
+    assert "| X1 | it is so | a number; above 0 | no data | **open** | open |" in claims_table(page.claims)
     assert "1 confirmed, 0 refuted, 1 open" in text
     assert "- The rest." in text
     plain = as_plain(page)
@@ -157,23 +130,3 @@ def test_the_page() -> None:
 )
 def test_an_edge_of_an_interval_shows_on_which_side_of_zero_it_is(value: float, text: str) -> None:
     assert figure(value) == text
-
-
-def test_a_claim_says_which_method_has_no_value_and_where() -> None:
-    """The third column is read by nobody; the second failed on every text of one data set."""
-    whole = np.array([[1.0, 2.0, np.nan], [2.0, 1.0, np.nan]])
-    failed = np.array([[1.0, np.nan, 3.0], [2.0, np.nan, 1.0]])
-    names = ["own", "other", "third"]
-    for statistic in (difference(0, 1), lead(0, [1]), trail([0], [1])):
-        assert estimated({"a": whole}, names, statistic).found is not None
-        assert estimated({"a": whole, "b": failed}, names, statistic) == (None, "other has no value for any text of b")
-    assert estimated({}, names, difference(0, 1)) == (None, "no data set that it needs was measured")
-    assert estimated({"a": whole[:0]}, names, difference(0, 1)) == (None, "there are no texts of a")
-
-
-@pytest.mark.parametrize("places", [[1, 2], [2, 1]])
-def test_nobody_leads_a_field_that_is_not_whole(places: list[int]) -> None:
-    """Whichever place the missing one has among the others."""
-    table = np.array([[3.0, 1.0, np.nan], [3.0, 2.0, np.nan]])
-    assert estimate([table], lead(0, places)) is None
-    assert estimate([table], trail(places, [0])) is None

@@ -60,7 +60,7 @@ def found_with(means: dict[str, float], heads_: HeadMap, ranks: list[float]) -> 
     runs: Any = MadeUp(means)
     corrupted = {0.5: ["half"], 1.0: ["whole"]}
     model = StudyModel("toy", "toy", {}, 1, 0.0)
-    return MaskResult(model, runs, heads_, METHODS, ["r1", "r2"], corrupted, runs, None, ranks)
+    return MaskResult(model, runs, heads_, METHODS, ["r1", "r2"], corrupted, runs, None, ranks, ["r1"])
 
 
 def verdicts(text: MaskResult, answers: MaskResult) -> dict[str, ClaimVerdict]:
@@ -121,7 +121,12 @@ def test_estimates_by_hand() -> None:
 
 def test_without_heads_nothing_is_said() -> None:
     nobody = replace(
-        found_with(RIGHT, heads(0.1, 0.1), []), methods=PAPER | BESIDE, randoms=[], corrupted=None, corrupted_runs=None
+        found_with(RIGHT, heads(0.1, 0.1), []),
+        methods=PAPER | BESIDE,
+        randoms=[],
+        same_depth=[],
+        corrupted=None,
+        corrupted_runs=None,
     )
     found = {one.claim.name: one for one in judged({("sst2", "toy"): nobody})}
     assert {one.verdict for one in found.values()} == {"open"}
@@ -144,10 +149,10 @@ def test_chance_is_taken_away() -> None:
         return float(layer @ syntactic - layer @ positional)
 
     one = (np.array([0.0, 1.0]), np.array([1.0, 0.0]), np.array([0.0, 1.0]))
-    found = permuted([one], apart)
+    found = permuted({("a", "M6"): one, ("b", "M6"): one}, apart).estimate  # one base: exchanged in the same way
     assert found is not None
     assert (found.value, found.low, found.high) == (1.0, 0.0, 2.0)
-    assert permuted([], apart) is None
+    assert permuted({}, apart).estimate is None
 
 
 @pytest.fixture(scope="module")

@@ -139,6 +139,11 @@ class StudyRuns:
     def alone(self) -> pandas.DataFrame:
         return _together([block.alone for block in self.blocks])
 
+    def lengths(self) -> Numbers:
+        """How many units every text has, special tokens left out, in the order of `table`. (text,)"""
+        counts = {row["example"]: sum(part >= 0 for part in row["segment"]) for row in self.explanations()}
+        return np.array([counts[name] for name in sorted(counts)], dtype=np.float64)
+
     def curves(self, metric: str) -> dict[str, Numbers]:
         """Of every method, the curve that a metric keeps in its details; mean over texts."""
         rows = self.scores[(self.scores["metric"] == metric) & self.scores["value"].notna()]

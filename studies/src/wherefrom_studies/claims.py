@@ -1,18 +1,19 @@
 """What a study says, as data: estimates with intervals, the claims of a paper, and what becomes of each.
 
-A claim is written down with its statistic and its side, or its margin, before the numbers are looked at. Intervals are
-of the bootstrap: the texts of every data set are drawn again, the same texts for all methods, so that differences are
-paired.
+A claim is written down with its statistic and its side, or its margin, before the numbers are looked at. Intervals of
+claims are Student's over data sets or texts (`comparisons`), those of means in tables the studentised bootstrap's over
+texts. How often both cover the true value, and how often verdicts are wrong, is simulated in the tests.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from math import floor, log10
+from dataclasses import dataclass, field, replace
+from math import ceil, floor, inf, log10
 from typing import Literal, NamedTuple
 
 import numpy as np
+from scipy import stats
 
 from wherefrom.errors import BadOption
 from wherefrom.statistics import draw_counts, interval_of, weighted_means
@@ -24,7 +25,7 @@ Statistic = Callable[[Sequence[Numbers]], float]  # the means of every column, o
 Statistics = Callable[[Sequence[Numbers]], Numbers]  # the same -> several numbers
 ROUNDS = 2000
 ROUNDING = 1e-9  # what is smaller is the rounding of a zero
-NOT_MEASURED = "no data set that it needs was measured"
+LEVEL = 0.05  # of a claim's test, both sides together
 
 
 class Estimate(NamedTuple):
@@ -34,10 +35,41 @@ class Estimate(NamedTuple):
     low: float | None = None
     high: float | None = None
     texts: int = 0
+    error: float | None = None  # standard error, where the interval is Student's
+    freedom: float = inf  # degrees of freedom
+    unit: str = "texts"  # what the interval is over
 
     def __str__(self) -> str:
         shown = figure(self.value)
         return shown if self.low is None or self.high is None else f"{shown} [{figure(self.low)}, {figure(self.high)}]"
+
+    def p_above(self, point: float = 0.0) -> float:
+        """The p-value of the value being above a point, one-sided; 1 where there is no interval."""
+        if self.low is None or self.high is None:
+            return 1.0
+        error = (self.high - self.low) / 2 / stats.norm.ppf(1 - LEVEL / 2) if self.error is None else self.error
+        distance = (self.low + self.high) / 2 - point
+        if error < ROUNDING:
+            return 0.0 if distance > ROUNDING else 1.0
+        return float(stats.t.sf(distance / error, self.freedom))
+
+    def p_below(self, point: float = 0.0) -> float:
+        """The same for below."""
+        return Estimate(-self.value, _minus(self.high), _minus(self.low), 0, self.error, self.freedom).p_above(-point)
+
+
+def _minus(value: float | None) -> float | None:
+    return None if value is None else -value
+
+
+def student(values: Sequence[float] | Numbers, texts: int, unit: str = "texts") -> Estimate:
+    """The mean of numbers with Student's interval, from two on."""
+    value, count = float(np.mean(values)), len(values)
+    if count < 2:
+        return Estimate(value, texts=texts, unit=unit)
+    error = float(np.std(values, ddof=1)) / count**0.5
+    half = float(stats.t.ppf(1 - LEVEL / 2, count - 1)) * error
+    return Estimate(value, value - half, value + half, texts, error, count - 1, unit)
 
 
 def figure(value: float) -> str:
@@ -90,65 +122,23 @@ def estimates(
     return found
 
 
-class EstimateOrReason(NamedTuple):
-    """What became of a statistic: its estimate, or why there is none."""
-
-    found: Estimate | None
-    why: str
-
-
-def estimated(
-    tables: Mapping[str, Numbers], columns: Sequence[str], statistic: Statistic, *, rounds: int = ROUNDS
-) -> EstimateOrReason:
-    """The estimate of a statistic of the data sets' tables; or which columns it misses, by the names of both."""
-    found = estimate(list(tables.values()), statistic, rounds=rounds)
-    return EstimateOrReason(found, "" if found is not None else _why_none(tables, columns, statistic))
-
-
-def _why_none(tables: Mapping[str, Numbers], columns: Sequence[str], statistic: Statistic) -> str:
-    if not tables:
-        return NOT_MEASURED
-    empty = [name for name, table in tables.items() if not len(table)]
-    if empty:
-        return f"there are no texts of {', '.join(empty)}"
-    nothing = np.array([np.isnan(table).all(0) for table in tables.values()])  # (data set, column)
-    made_up = np.random.default_rng(0).random(nothing.shape)
-    missing: dict[str, list[str]] = {}
-    for place, name in enumerate(tables):
-        for column in np.flatnonzero(nothing[place]):
-            means = made_up.copy()  # whether the statistic reads this column: is it undefined with all others known?
-            means[place, column] = np.nan
-            if not np.isfinite(statistic(list(means))):
-                missing.setdefault(columns[int(column)], []).append(name)
-    lacking = [f"{column} has no value for any text of {' and '.join(names)}" for column, names in missing.items()]
-    return "; ".join(lacking) or "the statistic is not defined for these numbers"
-
-
 def mean_of(values: Iterable[float | None]) -> Estimate | None:
-    """The mean of a list, over the texts that have a value."""
-    known = np.array([[value] for value in values if value is not None and np.isfinite(value)], dtype=np.float64)
-    return estimate([known], lambda means: float(means[0][0])) if len(known) else None
-
-
-def difference(one: int, other: int, sign: float = 1.0) -> Statistic:
-    """The mean over data sets of how far one column lies above another."""
-    return lambda means: float(np.mean([sign * (row[one] - row[other]) for row in means]))
-
-
-def lead(one: int, others: Sequence[int], sign: float = 1.0) -> Statistic:
-    """The mean over data sets of how far one column lies above the best of others; sign = -1 where lower is better.
-    Above zero: it is the first. Not defined where one of them has no value: it might have been the best.
+    """The mean of a list, over the texts that have a value, with the studentised bootstrap's interval: at 25 texts it
+    covers the mean of skewed numbers more often than quantiles of means do.
     """
-    return lambda means: float(np.mean([sign * row[one] - np.max(sign * row[list(others)]) for row in means]))
-
-
-def trail(some: Sequence[int], others: Sequence[int], sign: float = 1.0) -> Statistic:
-    """The mean over data sets of how far the best of some columns lies below the worst of others. Above zero: they are
-    the last.
-    """
-    return lambda means: float(
-        np.mean([np.min(sign * row[list(others)]) - np.max(sign * row[list(some)]) for row in means])
-    )
+    known = np.array([value for value in values if value is not None and np.isfinite(value)], dtype=np.float64)
+    count = len(known)
+    if count < 2:
+        return Estimate(float(known[0]), texts=1) if count else None
+    value, error = float(known.mean()), float(known.std(ddof=1)) / count**0.5
+    centred = known - value
+    weights = draw_counts(count, ROUNDS, np.random.default_rng(0))
+    if weights.shape[1] < count or error < ROUNDING:  # so many texts that the mean is normal; or all alike
+        return student(known, count)
+    means = weights @ centred / count
+    errors = np.sqrt((weights @ centred**2 / count - means**2).clip(0) / (count - 1))
+    low, high = interval_of(means[errors > ROUNDING] / errors[errors > ROUNDING])
+    return Estimate(value, value - high * error, value - low * error, count)
 
 
 @dataclass(frozen=True)
@@ -165,23 +155,49 @@ class Claim:
         if (self.side is None) == (self.margin is None):
             raise BadOption(f"The claim {self.name} needs a side or a margin, and not both.")
 
-    def judged(self, found: Estimate | None, why: str = "") -> JudgedClaim:
+    def judged(
+        self,
+        found: Estimate | None,
+        why: str = "",
+        pairs: Sequence[PairTest] = (),
+        by_set: Mapping[str, Estimate] | None = None,
+    ) -> JudgedClaim:
         """Confirmed where the whole interval is on the claimed side of zero (within the margin), refuted where it is
-        wholly on the other (outside), else open.
+        wholly on the other (outside), else open. A claim about an order: confirmed where this holds for every pair,
+        refuted where one pair is reversed after Holm's correction.
 
         why: the reason, where there is no estimate.
+        by_set: the estimate of every data set by itself.
         """
+        if found is None:
+            return JudgedClaim(self, None, "open", why)
+        for_it, against = self._p_values(found, pairs)
         verdict: ClaimVerdict = "open"
-        if found is not None and found.low is not None and found.high is not None:
-            low, high = found.low, found.high
-            if self.margin is not None:
-                if -self.margin < low and high < self.margin:
-                    verdict = "confirmed"
-                elif low > self.margin or high < -self.margin:
-                    verdict = "refuted"
-            elif low > 0 or high < 0:
-                verdict = "confirmed" if (low > 0) == (self.side == "above") else "refuted"
-        return JudgedClaim(self, found, verdict, why if found is None else "")
+        if for_it < LEVEL / 2:
+            verdict = "confirmed"
+        elif against < LEVEL / 2:
+            verdict = "refuted"
+        rival = f"{pairs[0].better} – {pairs[0].worse}" if len(pairs) > 1 else ""
+        return JudgedClaim(self, found, verdict, "", rival, min(1.0, 2 * min(for_it, against)), by_set or {})
+
+    def _p_values(self, found: Estimate, pairs: Sequence[PairTest]) -> tuple[float, float]:
+        """One-sided p-values of the claim and of its contrary."""
+        if self.margin is not None:
+            inside = max(found.p_above(-self.margin), found.p_below(self.margin))
+            return inside, min(found.p_above(self.margin), found.p_below(-self.margin))
+        if pairs:
+            reversed_pairs = [pair.estimate.p_below() for pair in pairs]
+            return max(pair.estimate.p_above() for pair in pairs), min(holm(reversed_pairs))
+        above, below = found.p_above(), found.p_below()
+        return (above, below) if self.side == "above" else (below, above)
+
+
+class PairTest(NamedTuple):
+    """How far one method is ahead of another."""
+
+    better: str  # as it is claimed
+    worse: str
+    estimate: Estimate
 
 
 @dataclass(frozen=True)
@@ -190,3 +206,52 @@ class JudgedClaim:
     found: Estimate | None
     verdict: ClaimVerdict
     why: str = ""  # not measured, and for what reason
+    rival: str = ""  # of a claim about an order: the pair that the estimate is of
+    p: float = 1.0  # two-sided
+    by_set: Mapping[str, Estimate] = field(default_factory=dict)
+    corrected: ClaimVerdict = "open"  # the verdict after Holm's correction over the claims of the paper
+
+    @property
+    def outlook(self) -> str:
+        """Of an open claim: the half-width, the largest difference that is not excluded, and how much more would settle
+        a difference of the size that was found.
+        """
+        found = self.found
+        if self.verdict != "open" or found is None or found.low is None or found.high is None:
+            return ""
+        half, largest = (found.high - found.low) / 2, max(abs(found.low), abs(found.high))
+        parts = [f"half-width {figure(half)}", f"no difference larger than {figure(largest)}"]
+        needed = abs(found.value) if self.claim.margin is None else abs(self.claim.margin - abs(found.value))
+        units = found.freedom + 1 if found.unit != "texts" and found.error is not None else found.texts
+        wanted = units * (half / needed) ** 2 if needed > ROUNDING else inf
+        if wanted < 1e5:
+            parts.append(f"about {ceil(wanted - ROUNDING)} {found.unit} would settle it")
+        return "; ".join(parts)
+
+    @property
+    def sets(self) -> str:
+        """In how many data sets the interval by itself is above or below zero."""
+        decided = [found for found in self.by_set.values() if found.low is not None and found.high is not None]
+        above = sum(found.low > 0 for found in decided if found.low is not None)
+        below = sum(found.high < 0 for found in decided if found.high is not None)
+        return f"above 0 in {above}, below in {below} of {len(self.by_set)}" if len(self.by_set) > 1 else ""
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """P-values after Holm's correction, in the same order."""
+    order = sorted(range(len(p_values)), key=lambda place: p_values[place])
+    corrected, largest = [1.0] * len(p_values), 0.0
+    for rank, place in enumerate(order):
+        largest = max(largest, min(1.0, (len(order) - rank) * p_values[place]))
+        corrected[place] = largest
+    return corrected
+
+
+def corrected(claims: Sequence[JudgedClaim]) -> list[JudgedClaim]:
+    """The claims of a paper with their verdicts after Holm's correction over those that were measured."""
+    measured = [place for place, judged in enumerate(claims) if judged.found is not None]
+    p_values = dict(zip(measured, holm([claims[place].p for place in measured]), strict=True))
+    return [
+        replace(judged, corrected=judged.verdict if p_values.get(place, 1.0) < LEVEL else "open")
+        for place, judged in enumerate(claims)
+    ]

@@ -21,6 +21,7 @@ from wherefrom_studies.bench import (
     StudyRuns,
 )
 from wherefrom_studies.claims import Claim, Estimate, JudgedClaim, estimates
+from wherefrom_studies.comparisons import ordered
 from wherefrom_studies.data import SETS
 from wherefrom_studies.pages import BASES, StudyCell, StudyTable, cell
 from wherefrom_studies.study import Measured, Study, StudyRequest, each_set, measured_sets
@@ -67,6 +68,7 @@ DEAR = ("attention_flow", "optimus", "integrated_gradients", "occlusion", "lime"
 METHODS = (*CHEAP, *DEAR, "random")
 BY_CLASS = tuple(name for name in CHEAP if catalogue("method")[name].get("per_class"))
 EARLIER = "attcat"  # the default before anything was measured
+JUDGED_BY = "comprehensiveness"
 # By group, as `compare` counts them: each group once. The sign turns what is better upwards.
 GROUPS: dict[str, dict[str, float]] = {
     "erasure": {"comprehensiveness": 1.0, "sufficiency": -1.0, "aopc": 1.0, "log_odds": -1.0},
@@ -283,19 +285,19 @@ def _costs(found: MeasuredSets) -> StudyTable:
 
 
 def judged(results: MethodsResults) -> list[JudgedClaim]:
-    """Of every task: whether the default is better than what was the default before, and than chance."""
-    found = {key: result.runs for key, result in results.items()}
+    """Of every task: whether the default is better than what was the default before, and than chance. Ranks shrink to
+    the middle when texts are drawn again, so that paired differences are compared.
+    """
     claims = []
-    for task in TASKS:
-        values = of_task(found, task)
-        distance = behind(values, "attn_lrp") if values else {}
+    for task, names in TASKS.items():
+        tables = {key: result.runs.table(JUDGED_BY, METHODS) for key, result in results.items() if key[0] in names}
         for other in (EARLIER, "random"):
             claim = Claim(
                 f"{task}: {other}",
                 f"`attn_lrp` is more faithful than `{other}`",
-                f"the mean rank of `{other}` less that of `attn_lrp`",
+                f"`attn_lrp` less `{other}` by {JUDGED_BY}, paired",
             )
-            claims.append(claim.judged(distance.get(other), "not measured"))
+            claims.append(claim.judged(*ordered(tables, METHODS, [("attn_lrp", other)])))
     return claims
 
 

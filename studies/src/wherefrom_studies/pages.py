@@ -93,33 +93,42 @@ def markdown_tables(shown: Sequence[StudyTable], heading: str = "###") -> str:
     return "\n\n".join(parts) + "\n"
 
 
-CLAIM_COLUMNS = ("claim", "what is claimed", "what was computed", "found", "verdict")
+CLAIM_COLUMNS = ("claim", "what is claimed", "what was computed", "found", "verdict", "after Holm")
 
 
 def _claim_row(judged: JudgedClaim) -> tuple[str, ...]:
     """The cells of a claim, one for each of `CLAIM_COLUMNS`."""
     claim = judged.claim
     test = f"{claim.side} 0" if claim.margin is None else f"within ±{claim.margin:g}"
-    value = str(judged.found) if judged.found is not None else judged.why or "not measured"
-    return claim.name, claim.words, f"{claim.statistic}; {test}", value, judged.verdict
+    value = judged.why or "not measured"
+    if judged.found is not None:
+        pair = f"({judged.rival})" if judged.rival else ""
+        value = "; ".join(filter(None, (f"{judged.found} {pair}".rstrip(), judged.sets, judged.outlook)))
+    return claim.name, claim.words, f"{claim.statistic}; {test}", value, judged.verdict, judged.corrected
 
 
 def claims_table(claims: Sequence[JudgedClaim]) -> str:
     """Every claim with its statistic, the interval and the verdict."""
     lines = [f"| {' | '.join(CLAIM_COLUMNS)} |", "|---" * len(CLAIM_COLUMNS) + "|"]
     for judged in claims:
-        *cells, verdict = _claim_row(judged)
-        lines.append(f"| {' | '.join(cells)} | **{verdict}** |")
+        *cells, verdict, after_holm = _claim_row(judged)
+        lines.append(f"| {' | '.join(cells)} | **{verdict}** | {after_holm} |")
     return "\n".join(lines) + "\n"
 
 
 def _verdicts(claims: Sequence[JudgedClaim]) -> str:
     """What the verdicts mean, and how many there are of each."""
     verdicts: tuple[ClaimVerdict, ...] = ("confirmed", "refuted", "open")
-    counts = ", ".join(f"{sum(judged.verdict == verdict for judged in claims)} {verdict}" for verdict in verdicts)
+    counts, after_holm = (
+        ", ".join(f"{names.count(verdict)} {verdict}" for verdict in verdicts)
+        for names in ([judged.verdict for judged in claims], [judged.corrected for judged in claims])
+    )
     return (
-        "Confirmed: the 95% interval of the statistic lies on the claimed side of zero (for equality: within the"
-        f" margin). Refuted: it lies on the other side. Open: neither. Here {counts}."
+        "Confirmed: the 95% interval of the statistic is on the claimed side of zero (for equality: within the margin)."
+        " Refuted: it is on the other side. Open: neither. A claim that one method is better than several is confirmed"
+        " if this holds for every one of them, and refuted if one of them is better after Holm's correction; the number"
+        " is that of the weakest pair. Intervals are over data sets where there are several, else over texts."
+        f" Here {counts}; after Holm's correction over the claims of this page {after_holm}."
     )
 
 
@@ -212,6 +221,10 @@ def as_plain(page: StudyPage) -> dict[str, Any]:
                 "found": _plain(one.found),
                 "verdict": one.verdict,
                 "why": one.why,
+                "corrected": one.corrected,
+                "pair": one.rival,
+                "outlook": one.outlook,
+                "sets": {name: _plain(estimate) for name, estimate in one.by_set.items()},
             }
             for one in page.claims
         ],

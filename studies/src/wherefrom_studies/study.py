@@ -16,7 +16,7 @@ from wherefrom_studies.bench import (
     provenance,
     seconds_of,
 )
-from wherefrom_studies.claims import JudgedClaim
+from wherefrom_studies.claims import JudgedClaim, corrected
 from wherefrom_studies.pages import OVER_TEXTS, StudyPage, StudyPicture, StudyTable
 
 Results = TypeVar("Results")
@@ -70,7 +70,7 @@ def page_of(study: Study[Results], measured: Measured[Results], folder: Path) ->
         about=study.about,
         facts=measured.facts,
         tables=[*study.tables(measured.results), *measured.tables],
-        claims=study.judged(measured.results),
+        claims=corrected(study.judged(measured.results)),
         pictures=study.pictures(measured.results, folder),
         missing=measured.missing,
         contradictions=list(study.contradictions),

@@ -2,79 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
-
 import numpy as np
+from scipy.stats import rankdata
 
 from wherefrom.typing import Numbers
-from wherefrom_studies.alti.measuring import AltiResults
-from wherefrom_studies.alti.paper import (
-    CLAIMS,
-    COLUMN,
-    COMP,
-    GRADIENTS,
-    LONG,
-    METHODS,
-    PAPER,
-    PUBLISHED,
-    SHORT,
-    SIGNED,
-    SUFF,
-)
-from wherefrom_studies.claims import Estimate, JudgedClaim, Statistic, difference, estimate, lead
+from wherefrom_studies.alti.measuring import AltiResult, AltiResults
+from wherefrom_studies.alti.paper import CLAIMS, COMP, GRADIENTS, METHODS, NAMES, PAPER, PUBLISHED, SIGNED, SUFF
+from wherefrom_studies.claims import JudgedClaim
+from wherefrom_studies.comparisons import Finding, SetTables, ascend, compared, joined, leads, ordered
 
 
-def judged(found: AltiResults) -> list[JudgedClaim]:
-    """The verdict of every claim, each data set and base counting once."""
+def judged(results: AltiResults) -> list[JudgedClaim]:
+    """The verdict of every claim."""
 
-    def of(metric: str) -> list[Numbers]:
-        return [one.runs.table(metric, METHODS) for one in found.values()]
+    def of(metric: str) -> SetTables:
+        return {key: result.runs.table(metric, METHODS) for key, result in results.items()}
 
-    def at(names: Sequence[str]) -> list[int]:
-        return [COLUMN[name] for name in names]
-
-    own, others = COLUMN["ALTI"], at([name for name in PAPER if name != "ALTI"])
-    results: dict[str, Estimate | None] = {}
+    others = [name for name in PAPER if name != "ALTI"]
+    findings: dict[str, Finding] = {}
     for short, metric, sign in (("comp", COMP, 1.0), ("suff", SUFF, -1.0)):
-        values = of(metric)
-        tests: dict[str, Statistic] = {
-            "A1": lead(own, others, sign),
-            "A3": lead(COLUMN["IG l2"], at([name for name in GRADIENTS if name != "IG l2"]), sign),
-            "A4": difference(own, COLUMN["IG l2"], sign),
-            "A5": lead(own, at(list(SIGNED)), sign),
-            "A6": difference(own, COLUMN["ALTI l2"], sign),
-            "A7": difference(COLUMN["ALTI l2"], COLUMN["Norms"], sign),
-            "A8": difference(COLUMN["ALTI LN2"], own),
-            "A11": ascending(at(["Rollout", "Globenc", "ALTI"]), sign),
-            "L1": difference(COLUMN["Logit"], own, sign),
-            "L2": lead(COLUMN["Logit"], at(list(SIGNED)), sign),
+        tables = of(metric)
+        orders = {
+            "A1": leads("ALTI", others),
+            "A3": leads("IG l2", [name for name in GRADIENTS if name != "IG l2"]),
+            "A4": leads("ALTI", ["IG l2"]),
+            "A5": leads("ALTI", SIGNED),
+            "A6": leads("ALTI", ["ALTI l2"]),
+            "A7": leads("ALTI l2", ["Norms"]),
+            "A8": leads("ALTI LN2", ["ALTI"]),
+            "A11": ascend(["Rollout", "Globenc", "ALTI"]),
+            "L1": leads("Logit", ["ALTI"]),
+            "L2": leads("Logit", SIGNED),
         }
-        results |= {f"{name} {short}": estimate(values, test) for name, test in tests.items()}
-    results["A1 published"] = estimate(of(PUBLISHED["comp"]), lead(own, others))
-    names = [name for name, _ in found]
-    long = [place for place, name in enumerate(names) if name in LONG]
-    short_ones = [place for place, name in enumerate(names) if name in SHORT]
-    if long and short_ones:
-        ahead = COLUMN["ALTI"], COLUMN["IG l2"]
-        results["A2"] = estimate(
-            of(COMP), lambda means: _gains(means, long, *ahead) - _gains(means, short_ones, *ahead)
-        )
-    for short, tables in (
-        ("Jaccard", [one.jaccard for one in found.values() if one.jaccard is not None]),
-        ("Spearman", [one.spearman for one in found.values() if one.spearman is not None]),
-    ):
-        results[f"A9 {short}"] = estimate(tables, lead(own, at(GRADIENTS)))
-    gaps = [np.asarray(one.outputs) - np.asarray(one.parts) for one in found.values() if len(one.outputs)]
-    results["A10"] = estimate(gaps, lambda means: float(np.mean([row.min() for row in means])))
-    why = "nothing that it needs was measured"
-    return [claim.judged(results.get(name), why) for name, claim in CLAIMS.items()]
+        findings |= {
+            f"{name} {short}": ordered(tables, list(NAMES), pairs, 1.0 if name == "A8" else sign)
+            for name, pairs in orders.items()
+        }
+    findings["A1 published"] = ordered(of(PUBLISHED["comp"]), list(NAMES), leads("ALTI", others))
+    lengths = {key: table for key, result in results.items() if (table := _lead_by_length(result)) is not None}
+    findings["A2"] = compared(lengths, ["the slope"], lambda means: float(means[0]))
+    alike = {
+        "A9 Jaccard": {key: result.jaccard for key, result in results.items() if result.jaccard is not None},
+        "A9 Spearman": {key: result.spearman for key, result in results.items() if result.spearman is not None},
+    }
+    findings |= {name: ordered(tables, list(NAMES), leads("ALTI", GRADIENTS)) for name, tables in alike.items()}
+    findings["A10"] = _in_every_layer(results)
+    return [claim.judged(*findings[name]) for name, claim in CLAIMS.items()]
 
 
-def _gains(means: Sequence[Numbers], places: Sequence[int], one: int, other: int) -> float:
-    return float(np.mean([means[place][one] - means[place][other] for place in places]))
+def _lead_by_length(result: AltiResult) -> Numbers | None:
+    """Of every text its part in the slope of ALTI's lead over IG l2 by the rank of its length, from the shortest text
+    (0) to the longest (1): the mean over texts is the slope of least squares. None where all texts are as long.
+    """
+    if not len(result.lengths):
+        return None
+    values = result.runs.table(COMP, [NAMES["ALTI"], NAMES["IG l2"]])
+    gains = values[:, 0] - values[:, 1]
+    known = np.isfinite(gains)
+    gains, ranks = gains[known], rankdata(np.asarray(result.lengths)[known])
+    ranks = (ranks - ranks.mean()) / max(len(ranks) - 1, 1)
+    if not ranks.any():
+        return None
+    slopes: Numbers = (gains - gains.mean()) * ranks / np.mean(ranks**2)
+    return slopes[:, None]
 
 
-def ascending(columns: Sequence[int], sign: float = 1.0) -> Statistic:
-    """The mean over data sets of the smallest step from one column to the next. Above zero: they are in this order."""
-    return lambda means: float(np.mean([min(sign * (row[b] - row[a]) for a, b in pairwise(columns)) for row in means]))
+def _in_every_layer(results: AltiResults) -> Finding:
+    """Whether what positions hold is more alike than what tokens bring in every layer that a model has."""
+    tables = {
+        key: np.stack([np.asarray(result.outputs), np.asarray(result.parts)], 2)  # (text, layer, which)
+        for key, result in results.items()
+        if len(result.outputs)
+    }
+    depth = max((table.shape[1] for table in tables.values()), default=0)
+    findings = []
+    for layer in range(depth):
+        columns = [f"outputs of layer {layer + 1}", "its parts"]
+        deep = {key: table[:, layer] for key, table in tables.items() if layer < table.shape[1]}
+        findings.append(ordered(deep, columns, [(columns[0], columns[1])]))
+    return joined(findings)

@@ -50,6 +50,7 @@ class AltiResult:
     jaccard: Numbers | None = None  # (text, method): mean over pairs of seeds
     spearman: Numbers | None = None
     curves: Sequence[Mapping[str, Numbers]] = ()  # one for each seed: how far the probability has fallen, by method
+    lengths: Sequence[float] | Numbers = ()  # tokens of every text
     subjects: Sequence[tuple[int, Mapping[str, float]]] = ()  # a text's attractors, and which methods hit the subject
 
     @property
@@ -114,7 +115,7 @@ def measured(
     jaccard, spearman = similarities(every) if others else (None, None)
     subjects = _subjects(bench, model, runs, missing) if name == "agreement" else []
     curves = [drop_curves(one) for one in every]
-    return AltiResult(model, runs, outputs, parts, jaccard, spearman, curves, subjects)
+    return AltiResult(model, runs, outputs, parts, jaccard, spearman, curves, runs.lengths(), subjects)
 
 
 def _anisotropies(bench: StudyBench, name: str, model: StudyModel) -> tuple[list[list[float]], list[list[float]]]:

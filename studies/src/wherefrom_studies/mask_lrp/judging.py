@@ -2,71 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from scipy.stats import rankdata
 
 from wherefrom.heads import HeadKind, HeadMap
 from wherefrom.typing import Numbers
-from wherefrom_studies.claims import Estimate, JudgedClaim, difference, estimate, lead
+from wherefrom_studies.bench import SetAndBase
+from wherefrom_studies.claims import Estimate, JudgedClaim
+from wherefrom_studies.comparisons import Finding, compared, leads, ordered
 from wherefrom_studies.mask_lrp.measuring import MaskResult, MaskResults
 from wherefrom_studies.mask_lrp.paper import ANSWER_SETS, AOPC, CLAIMS, ODDS, PAPER, PERMUTATIONS, PRECISION, TEXT_SETS
 
 
-def judged(found: MaskResults) -> list[JudgedClaim]:
-    """The verdict of every claim, each data set and base counting once."""
-    texts = {key: one for key, one in found.items() if key[0] in TEXT_SETS}
-    answers = {key: one for key, one in found.items() if key[0] in ANSWER_SETS}
-    baselines = list(PAPER)
+def judged(results: MaskResults) -> list[JudgedClaim]:
+    """The verdict of every claim."""
+    texts = {key: result for key, result in results.items() if key[0] in TEXT_SETS}
+    answers = {key: result for key, result in results.items() if key[0] in ANSWER_SETS}
 
-    def of(some: Iterable[MaskResult], metric: str, names: Sequence[str]) -> list[Numbers]:
-        """The methods of these names as columns, of every set that has them all; `randoms` is their mean."""
-        tables = []
-        for one in some:
-            if all(name in one.methods or (name == "randoms" and one.randoms) for name in names):
-                columns = [column_of(one, metric, name) for name in names]
-                tables.append(np.stack(columns, 1))
-        return tables
+    def order(metric: str, better: str, worse: Sequence[str], sign: float = 1.0, among: MaskResults = texts) -> Finding:
+        """One method beside others, on every set that has them all; `randoms` and `same depth` are means of masks."""
+        names = [better, *worse]
+        tables = {
+            key: np.stack([column_of(result, metric, name) for name in names], 1)
+            for key, result in among.items()
+            if all(name in result.methods or result.masks(name) for name in names)
+        }
+        return ordered(tables, names, leads(better, worse), sign)
 
-    every = list(texts.values())
-    results: dict[str, Estimate | None] = {}
-    first = lead(0, list(range(1, len(baselines) + 1)))
-    results["M1 AOPC"] = estimate(of(every, AOPC, ["Ours", *baselines]), first)
-    turned = lead(0, list(range(1, len(baselines) + 1)), -1.0)
-    results["M1 LOdds"] = estimate(of(every, ODDS, ["Ours", *baselines]), turned)
-    results["M1 skip"] = estimate(of(every, AOPC, ["Ours, bare=skip", *baselines]), first)
-    results["M2"] = estimate(of(every, AOPC, ["Ours", "randoms"]), difference(0, 1))
-    results["M3"] = estimate(of(every, AOPC, ["randoms", "TransAtt"]), difference(0, 1))
-    falls = [table for one in every if (table := corrupted_table(one)) is not None]
-    shares = [table[0] for table in falls]
-    results["M4"] = estimate(
-        [table[1] for table in falls],
-        lambda means: float(np.mean([-np.polyfit(x, row, 1)[0] for x, row in zip(shares, means, strict=True)])),
-    )
-    maps = [one.heads for one in found.values()]
-    results["M5 heads"] = permuted([_kinds_by_layer(one) for one in maps], _layers_apart)
-    results["M5 scores"] = permuted([_scores_by_layer(one) for one in maps], _ranks_apart)
+    findings: dict[str, Finding] = {
+        "M1 AOPC": order(AOPC, "Ours", list(PAPER)),
+        "M1 LOdds": order(ODDS, "Ours", list(PAPER), -1.0),
+        "M1 skip": order(AOPC, "Ours, bare=skip", list(PAPER)),
+        "M2": order(AOPC, "Ours", ["randoms"]),
+        "M2 depth": order(AOPC, "Ours", ["same depth"]),
+        "M3": order(AOPC, "randoms", ["TransAtt"]),
+        "M7": order(PRECISION, "Ours", list(PAPER), among=answers),
+        "M8 AOPC": order(AOPC, "Ours", ["ALTI"]),
+        "M8 LOdds": order(ODDS, "Ours", ["ALTI"], -1.0),
+    }
+    falls = {key: table for key, result in texts.items() if (table := corrupted_table(result)) is not None}
+    slopes = {key: _falling(*table)[:, None] for key, table in falls.items()}
+    findings["M4"] = compared(slopes, ["the slope"], lambda means: float(means[0]))
+    maps = {key: result.heads for key, result in results.items()}
+    findings["M5 heads"] = permuted({key: _kinds_by_layer(heads) for key, heads in maps.items()}, _layers_apart)
+    findings["M5 scores"] = permuted({key: _scores_by_layer(heads) for key, heads in maps.items()}, _ranks_apart)
     alone: tuple[tuple[str, str, HeadKind], ...] = (
         ("M6 positional", "without positional", "syntactic"),
         ("M6 syntactic", "without syntactic", "positional"),
     )
     for name, title, kind in alone:
         # Where all chosen heads are of one kind, the mask without the other is the same mask, and says nothing.
-        differ = [one for one in every if one.heads.mask(only=kind) != one.heads.mask()]
-        results[name] = estimate(of(differ, AOPC, [title, "Ours"]), difference(0, 1))
-    results["M7"] = estimate(of(answers.values(), PRECISION, ["Ours", *baselines]), first)
-    results["M8 AOPC"] = estimate(of(every, AOPC, ["Ours", "ALTI"]), difference(0, 1))
-    results["M8 LOdds"] = estimate(of(every, ODDS, ["Ours", "ALTI"]), difference(0, 1, -1.0))
-    ranks = [np.array(one.other_ranks)[:, None] for one in every if len(one.other_ranks)]
-    results["M9"] = estimate(ranks, lambda means: float(np.mean([row[0] for row in means])))
+        differ = {key: one for key, one in texts.items() if one.heads.mask(only=kind) != one.heads.mask()}
+        findings[name] = order(AOPC, title, ["Ours"], among=differ)
+    ranks = {key: np.array(result.other_ranks)[:, None] for key, result in texts.items() if len(result.other_ranks)}
+    findings["M9"] = compared(ranks, ["1 - Spearman"], lambda means: float(means[0]))
     why = "nothing that it needs was measured, or no head passes the thresholds"
-    return [claim.judged(results[name], why) for name, claim in CLAIMS.items()]
+    return [
+        claim.judged(*(findings[name] if findings[name].estimate else Finding(None, why)))
+        for name, claim in CLAIMS.items()
+    ]
+
+
+def _falling(shares: Sequence[float], values: Numbers) -> Numbers:
+    """Of every text how fast its AOPC falls over the shares of wrong heads, by least squares. (text,)"""
+    slopes: Numbers = -np.polyfit(shares, values.T, 1)[0]
+    return slopes
 
 
 def column_of(one: MaskResult, metric: str, name: str) -> Numbers:
-    if name == "randoms":
-        many: Numbers = one.runs.table(metric, list(one.randoms)).mean(1)
+    if one.masks(name):
+        many: Numbers = one.runs.table(metric, list(one.masks(name))).mean(1)
         return many
     values: Numbers = one.runs.table(metric, [one.methods[name]])[:, 0]
     return values
@@ -122,16 +129,21 @@ def _ranks_apart(layer: Numbers, positional: Numbers, syntactic: Numbers) -> flo
         return correlation(syntactic) - correlation(positional)
 
 
-def permuted(maps: Sequence[HeadScores], statistic: Callable[[Numbers, Numbers, Numbers], float]) -> Estimate | None:
+def permuted(maps: Mapping[SetAndBase, HeadScores], statistic: Callable[[Numbers, Numbers, Numbers], float]) -> Finding:
     """A statistic's mean over head maps, with the interval that it has where the layers of heads are exchanged: what
-    is left of it when chance's 95% are taken away.
+    is left of it when chance's 95% are taken away. Maps of one base are of nearly the same heads, so these are
+    exchanged in the same way in all of them.
     """
-    known = [one for one in maps if np.isfinite(statistic(*one))]
+    known = {key: scores for key, scores in maps.items() if np.isfinite(statistic(*scores))}
     if not known:
-        return None
-    value = float(np.mean([statistic(*one) for one in known]))
+        return Finding(None)
+    value = float(np.mean([statistic(*scores) for scores in known.values()]))
     chance = np.random.default_rng(0)
     rounds = PERMUTATIONS // 5 if len(known) > 4 else PERMUTATIONS
-    null = [np.mean([statistic(chance.permutation(layer), a, b) for layer, a, b in known]) for _ in range(rounds)]
+    sizes = {base: len(scores[0]) for (_, base), scores in known.items()}
+    null = []
+    for _ in range(rounds):
+        orders = {base: chance.permutation(size) for base, size in sizes.items()}
+        null.append(np.mean([statistic(scores[0][orders[key[1]]], *scores[1:]) for key, scores in known.items()]))
     low, high = np.quantile(null, [0.025, 0.975])
-    return Estimate(value, value - float(high), value - float(low), sum(len(one[0]) for one in known))
+    return Finding(Estimate(value, value - float(high), value - float(low), sum(sizes.values()), unit="heads"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 from scipy.stats import spearmanr
@@ -45,6 +45,11 @@ class MaskResult:
     corrupted_runs: StudyRuns | None = None
     swept: Mapping[str, str] | None = None  # thresholds -> method
     other_ranks: Sequence[float] = ()  # 1 - Spearman of the published mask with transatt, one number a text
+    same_depth: Sequence[str] = ()  # random masks with as many heads in every layer as the chosen mask
+
+    def masks(self, name: str) -> Sequence[str]:
+        """The methods whose mean goes by this name in the claims; none of another name."""
+        return {"randoms": self.randoms, "same depth": self.same_depth}.get(name, ())
 
     @property
     def every_run(self) -> Sequence[StudyRuns]:
@@ -78,13 +83,16 @@ def measured(bench: StudyBench, name: str, model: StudyModel, seeds: int, missin
     if empty:
         missing.append(f"{label}: no head passes the paper's thresholds for {', '.join(empty)}.")
     methods = PAPER | BESIDE | {title: one for title, one in masks.items() if title not in empty}
-    randoms = [] if "Ours" in empty else [f"{masks['Ours']}:random={seed}" for seed in range(1, seeds + 1)]
+    # Masks are drawn anew for every data set, so that how far masks differ is part of how far data sets differ.
+    drawn_seeds = [] if "Ours" in empty else [1000 * DATASETS.index(name) + seed for seed in range(1, seeds + 1)]
+    randoms = [f"{masks['Ours']}:random={seed}" for seed in drawn_seeds]
+    same_depth = [f"mask_lrp:heads={_shuffled_within_layers(heads, file, seed)}" for seed in drawn_seeds]
     if name in ANSWER_SETS:
         return MaskResult(model, bench.run(name, model, list(methods.values()), [PRECISION]), heads, methods)
     swept: dict[str, str] = {}
     if name == SWEPT:
         swept = _swept(heads, file)
-    asked = [*methods.values(), *randoms, *(one for one in swept.values() if one not in methods.values())]
+    asked = [*methods.values(), *randoms, *same_depth, *(one for one in swept.values() if one not in methods.values())]
     runs = bench.run(name, model, asked, [AOPC, ODDS])
     corrupted, corrupted_runs = None, None
     if name == SWEPT and "Ours" not in empty and seeds:
@@ -96,7 +104,7 @@ def measured(bench: StudyBench, name: str, model: StudyModel, seeds: int, missin
         corrupted_runs = bench.run(name, model, everything, [AOPC])
     published = masks["Ours, published"] if "Ours, published" in methods else None
     ranks = other_ranks(runs, published) if published else []
-    return MaskResult(model, runs, heads, methods, randoms, corrupted, corrupted_runs, swept, ranks)
+    return MaskResult(model, runs, heads, methods, randoms, corrupted, corrupted_runs, swept, ranks, same_depth)
 
 
 def _empty_masks(heads: HeadMap) -> list[str]:
@@ -119,6 +127,25 @@ def head_map_of(bench: StudyBench, name: str, model: StudyModel) -> tuple[HeadMa
         trees = [Tree(row["text"], pair=Tree(row["pair"]) if row.get("pair") else None) for row in rows]
         find_heads(open_model(model).text_model, parse(trees), positional=OWN[0], syntactic=OWN[1]).save(file)
     return HeadMap.load(file), file
+
+
+def _shuffled_within_layers(heads: HeadMap, file: Path, seed: int) -> Path:
+    """A file of the map with the heads of every layer exchanged: its mask is a random one of the same depth."""
+    shuffled = file.with_name(f"{file.stem}-shuffled-{seed}.json")
+    if not shuffled.is_file():
+        chance = np.random.default_rng(seed)
+        orders = [chance.permutation(len(row)) for row in heads.frequency]
+
+        def exchanged(table: Sequence[Sequence[Any]]) -> tuple[tuple[Any, ...], ...]:
+            return tuple(tuple(row[head] for head in order) for row, order in zip(table, orders, strict=True))
+
+        relations = {
+            name: replace(relation, follows=exchanged(relation.follows)) for name, relation in heads.relations.items()
+        }
+        replace(heads, offset=exchanged(heads.offset), frequency=exchanged(heads.frequency), relations=relations).save(
+            shuffled
+        )
+    return shuffled
 
 
 def _corpus(bench: StudyBench, name: str, model: StudyModel) -> Rows:

@@ -82,10 +82,11 @@ CONTRADICTIONS = [
 ]
 # Claims and margins were written down before any number was looked at; "above" is what the paper says.
 _TURNED = "the same by log-odds, with the sign turned"
+AS_GOOD = 0.02  # of AOPC, as for AttCAT's C8; .002 was named first, a tenth of what 50 texts can resolve
 CLAIMS = {
     claim.name: claim
     for claim in (
-        Claim("M1 AOPC", "the masked method is first", "Ours less the best of the paper's eight baselines by AOPC"),
+        Claim("M1 AOPC", "the masked method is first", "Ours less each of the paper's eight baselines by AOPC, paired"),
         Claim("M1 LOdds", "the masked method is first", _TURNED),
         Claim(
             "M1 skip",
@@ -93,6 +94,11 @@ CLAIMS = {
             "as M1 AOPC, where blocks without a chosen head are not masked (bare=skip)",
         ),
         Claim("M2", "the chosen heads beat random ones", "Ours less the mean of random masks of its size by AOPC"),
+        Claim(
+            "M2 depth",
+            "the chosen heads beat random ones of the same layers",
+            "Ours less the mean of random masks with as many heads in every layer by AOPC",
+        ),
         Claim("M3", "a random mask beats none", "the mean of random masks less TransAtt (a mask of ones) by AOPC"),
         Claim(
             "M4",
@@ -116,19 +122,19 @@ CLAIMS = {
             "without positional heads it is as good",
             "syntactic heads alone less Ours by AOPC, paired",
             side=None,
-            margin=0.002,
+            margin=AS_GOOD,
         ),
         Claim(
             "M6 syntactic",
             "without syntactic heads it is as good",
             "positional heads alone less Ours by AOPC, paired",
             side=None,
-            margin=0.002,
+            margin=AS_GOOD,
         ),
         Claim(
             "M7",
             "it finds the most answer tokens among its first 20",
-            "Ours less the best of the paper's eight baselines by the share of the answer's tokens",
+            "Ours less each of the paper's eight baselines by the share of the answer's tokens, paired",
         ),
         Claim("M8 AOPC", "it beats ALTI", "Ours less ALTI by AOPC, paired"),
         Claim("M8 LOdds", "it beats ALTI", _TURNED),

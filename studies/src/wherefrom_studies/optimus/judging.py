@@ -2,93 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from wherefrom.optimus import BASELINE, Combination
 from wherefrom.typing import Numbers
-from wherefrom_studies.claims import (
-    NOT_MEASURED,
-    Estimate,
-    EstimateOrReason,
-    JudgedClaim,
-    Statistic,
-    difference,
-    estimate,
-    estimated,
-    lead,
-)
+from wherefrom_studies.bench import SetAndBase
+from wherefrom_studies.claims import JudgedClaim
+from wherefrom_studies.comparisons import Finding, Pairs, compared, leads, ordered
 from wherefrom_studies.data import SETS
 from wherefrom_studies.optimus.analyses import correlation_of
 from wherefrom_studies.optimus.measuring import OptimusResults, passes_of, table_of, winners
 from wherefrom_studies.optimus.paper import AUPRC, CLAIMS, COMP, ORDER, SUFF, F
 
 
-def judged(found: OptimusResults) -> list[JudgedClaim]:
-    """The verdict of every claim, each data set and base counting once."""
-    at = {name: place for place, name in enumerate(ORDER)}
-    marked = {key: one for key, one in found.items() if one.combinations is not None}
-    several = {key: one for key, one in found.items() if SETS[key[0]].task == "several_labels"}
+def judged(results: OptimusResults) -> list[JudgedClaim]:
+    """The verdict of every claim."""
+    marked = {key: result for key, result in results.items() if result.combinations is not None}
+    several = {key: result for key, result in results.items() if SETS[key[0]].task == "several_labels"}
 
-    def test(metric: str, statistic: Statistic, some: OptimusResults = found) -> EstimateOrReason:
-        tables = {" ".join(key): table_of(one.runs, metric, one.methods) for key, one in some.items()}
-        return estimated(tables, ORDER, statistic)
+    def order(metric: str, pairs: Pairs, sign: float = 1.0, among: OptimusResults = results) -> Finding:
+        tables = {key: table_of(result.runs, metric, result.methods) for key, result in among.items()}
+        return ordered(tables, ORDER, pairs, sign)
 
-    three = [at["B"], at["IG"], at["LIME"]]
-    results: dict[str, EstimateOrReason] = {}
-    grades = [one.combinations.table("rft", "faithfulness", "faithful_truthfulness", "auprc")
-              for one in marked.values() if one.combinations is not None]  # fmt: skip
-    undefined = "not defined: without ranks all combinations of A have the same FT, because A has no signs"
-    for name, other, ranks in (("O1 Pearson", 1, False), ("O1 Spearman", 1, True), ("O10", 2, False)):
-        own, beside = (correlation_of(first, ranks=ranks, last=3, parts=4) for first in (0, other))
-        settled = estimate(grades, lambda means, o=own, b=beside: o(means) - b(means), rounds=500)  # type: ignore[misc]
-        results[name] = EstimateOrReason(settled, undefined if marked and name == "O10" else NOT_MEASURED)
-    results["O2 comp"] = test(COMP, lead(at["OP"], three))
-    results["O2 suff"] = test(SUFF, lead(at["OP"], three, -1.0))
-    results["O2 F"] = test(F, lead(at["OP"], three))
-    results["O2 AUPRC"] = test(AUPRC, lead(at["OP"], three), marked)
-    results["O3"] = test(F, difference(at["OL"], at["OP"]), several)
-    results["O4 comp"] = test(COMP, lead(at["OB"], three[1:]))
-    results["O4 AUPRC"] = test(AUPRC, lead(at["OB"], [*three, at["OP"]]), marked)
-    results["O5 B"] = test(F, difference(at["B"], at["B*"]))
-    results["O5 OB"] = test(F, difference(at["OB"], at["OB*"]))
-    results["O6"] = test(F, difference(at["OP A and A*"], at["OP"]))
+    grades = {
+        key: result.combinations.table("rft", "faithfulness", "auprc")
+        for key, result in marked.items()
+        if result.combinations is not None
+    }
+    columns = [""] * max((table.shape[1] for table in grades.values()), default=0)
+    rivals = ("B", "IG", "LIME")
+    findings = {
+        "O1": compared(grades, columns, _closer_to_rationales),
+        "O2 comp": order(COMP, leads("OP", rivals)),
+        "O2 suff": order(SUFF, leads("OP", rivals), -1.0),
+        "O2 F": order(F, leads("OP", rivals)),
+        "O2 AUPRC": order(AUPRC, leads("OP", rivals), among=marked),
+        "O3": order(F, [("OL", "OP")], among=several),
+        "O4 comp": order(COMP, leads("OB", rivals[1:])),
+        "O4 AUPRC": order(AUPRC, leads("OB", [*rivals, "OP"]), among=marked),
+        "O5 B": order(F, [("B", "B*")]),
+        "O5 OB": order(F, [("OB", "OB*")]),
+        "O6": order(F, [("OP A and A*", "OP")]),
+    }
     changes = {
-        " ".join(key): np.array([one.changes["delete"], one.changes["unk"]]).T
-        for key, one in found.items()
-        if one.changes["unk"]
+        key: np.array([result.changes["delete"], result.changes["unk"]]).T
+        for key, result in results.items()
+        if result.changes["unk"]
     }
-    results["O7"] = estimated(changes, ["delete", "unk"], difference(0, 1))
-    won = [[Combination.read(str(name)) for name in winners(one)] for one in found.values()]
-    operations = _operations([[one for one in part if one is not None] for part in won if part])
-    results |= {name: EstimateOrReason(one, NOT_MEASURED) for name, one in operations.items()}
-    by_token = {" ".join(key): passes_of(one.runs, one.methods) for key, one in found.items()}
-    results["O9 token"] = estimated(by_token, ["IG", "OP"], difference(1, 0))
+    findings["O7"] = ordered(changes, ["delete", "unk"], [("delete", "unk")])
+    won = {key: [Combination.read(str(name)) for name in winners(result)] for key, result in results.items()}
+    known = {key: [one for one in part if one is not None] for key, part in won.items()}
+    findings |= _operations({key: part for key, part in known.items() if part})
+    by_token = {key: passes_of(result.runs, result.methods) for key, result in results.items()}
+    findings["O9 token"] = ordered(by_token, ["IG", "OP"], [("OP", "IG")])
     by_sentence = {
-        " ".join(key): passes_of(one.sentences, one.sentence_methods)
-        for key, one in found.items()
-        if one.sentences is not None
+        key: passes_of(result.sentences, result.sentence_methods)
+        for key, result in results.items()
+        if result.sentences is not None
     }
-    results["O9 sentence"] = estimated(by_sentence, ["IG", "OP"], difference(0, 1))
-    return [claim.judged(*results[name]) for name, claim in CLAIMS.items()]
+    findings["O9 sentence"] = ordered(by_sentence, ["IG", "OP"], [("IG", "OP")])
+    return [claim.judged(*findings[name]) for name, claim in CLAIMS.items()]
 
 
-def _operations(won: Sequence[Sequence[Combination]]) -> dict[str, Estimate | None]:
-    """How much more often than any other operation the mean of heads, the mean of layers and From win."""
-    results: dict[str, Estimate | None] = {}
-    for name, field, own in (("heads", "head", "mean"), ("layers", "layer", "mean"), ("matrix", "matrix", "from")):
-        kinds = sorted({str(getattr(one, field)) for part in won for one in part} - {own})
-        tables = [
-            np.array([[float(str(getattr(one, field)) == kind) for kind in (own, *kinds)] for one in part])
-            for part in won
-        ]
+def _closer_to_rationales(means: Numbers) -> float:
+    """The correlation of RFT with AUPRC over combinations less that of F."""
+    rft, faithfulness = (correlation_of(first, last=2, parts=3)([means]) for first in (0, 1))
+    return rft - faithfulness
 
-        def ahead(means: Sequence[Numbers]) -> float:
-            shares = np.mean(means, 0)
-            return float(shares[0] - max(shares[1:], default=0.0))
 
-        results[f"O8 {name}"] = estimate(tables, ahead)
-    all_three = [np.array([[float(one == BASELINE)] for one in part]) for part in won]
-    results["O8 minority"] = estimate(all_three, lambda means: 0.5 - float(np.mean([row[0] for row in means])))
-    return results
+def _operations(won: Mapping[SetAndBase, Sequence[Combination]]) -> dict[str, Finding]:
+    """Whether the mean of heads, the mean of layers and From win more often than every other operation."""
+    findings = {}
+    for name, part, claimed in (("heads", "head", "mean"), ("layers", "layer", "mean"), ("matrix", "matrix", "from")):
+        operations = {str(getattr(winner, part)) for part_of in won.values() for winner in part_of}
+        kinds = [claimed, *(sorted(operations - {claimed}) or ["any other"])]
+        tables = {
+            key: np.array([[float(str(getattr(winner, part)) == kind) for kind in kinds] for winner in winners])
+            for key, winners in won.items()
+        }
+        findings[f"O8 {name}"] = ordered(tables, kinds, leads(claimed, kinds[1:]))
+    all_three = {key: np.array([[float(winner == BASELINE)] for winner in winners]) for key, winners in won.items()}
+    findings["O8 minority"] = compared(all_three, ["mean, mean, From"], lambda means: 0.5 - float(means[0]))
+    return findings

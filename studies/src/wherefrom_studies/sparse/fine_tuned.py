@@ -30,7 +30,8 @@ from wherefrom_studies.bench import (
     open_model,
     provenance,
 )
-from wherefrom_studies.claims import NOT_MEASURED, Claim, Estimate, JudgedClaim, estimate, mean_of
+from wherefrom_studies.claims import Claim, Estimate, JudgedClaim, estimate, mean_of
+from wherefrom_studies.comparisons import NOT_MEASURED
 from wherefrom_studies.data import SETS, drawn
 from wherefrom_studies.fine_tuning import right_by_row
 from wherefrom_studies.pages import StudyCell, StudyTable, cell

@@ -35,11 +35,12 @@ def pooled(cells: Sequence[Sequence[float]], *, least: bool = False) -> Estimate
     free = sum(len(cell) - 1 for cell in known)
     seeds = sum(map(len, known))
     if not free:
-        return Estimate(value, texts=seeds)
+        return Estimate(value, texts=seeds, unit="trainings")
     squares = sum((one - mean) ** 2 for cell, mean in zip(known, means, strict=True) for one in cell)
     weight = 1 / len(known[means.index(value)]) if least else sum(1 / len(cell) for cell in known) / len(known) ** 2
-    half = float(t.ppf(0.975, free)) * math.sqrt(squares / free * weight)
-    return Estimate(value, value - half, value + half, seeds)
+    error = math.sqrt(squares / free * weight)
+    half = float(t.ppf(0.975, free)) * error
+    return Estimate(value, value - half, value + half, seeds, error, free, "trainings")
 
 
 def judged(results: Mapping[str, Any]) -> list[JudgedClaim]:
@@ -48,8 +49,7 @@ def judged(results: Mapping[str, Any]) -> list[JudgedClaim]:
         "S1": pooled(_models(results, lambda row: _mean(row, "tau", "g(I)") - _mean(row, "tau", "g(x)")), least=True),
         "S2 lambda": pooled(_sweeps(results, "tau", sign=-1.0)),
         "S2 sparsemax": pooled(_from_softmax(results, "g(x)")),
-        "S3 text": pooled(_sweeps(results, "entropy")),
-        "S3 table": pooled(_sweeps(results, "entropy")),
+        "S3": pooled(_sweeps(results, "entropy")),
         "S4": pooled(_models(results, lambda row: _mean(row, "entropy", "g_h(x)") - 0.5), least=True),
         "S5 frozen": pooled(_adversaries(results, "frozen")),
         "S5 unfrozen": pooled(_adversaries(results, "unfrozen")),

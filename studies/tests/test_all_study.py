@@ -192,7 +192,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     bench.run("sst2", model, ["attcat", "random", "saliency", "attcat:layers=last"], ["aopc", "faithfulness"])
     bench.run("sst2", model, ["alti", "random", "saliency"], ["aopc", "comprehensiveness"])
     bench.run("sst2", model, ["gae", "random"], ["aopc"], target="label")  # another question
-    claim: dict[str, Any] = {"name": "C1", "words": "w", "verdict": "open", "found": None}
+    claim: dict[str, Any] = {"name": "C1", "words": "w", "verdict": "open", "corrected": "open", "found": None}
     judged = {"value": 0.5, "low": 0.1, "high": 0.9, "texts": 5}
     pages = [claim, {**claim, "name": "C2", "verdict": "confirmed", "found": judged}]
     (root / "out" / "attcat.json").write_text(json.dumps({"claims": pages}))
@@ -230,7 +230,10 @@ def test_the_whole_page(folder: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(ranking, "ROUNDS", 20)
     page = page_over(folder, tmp_path)
     shown = {table.title: table for table in page.tables}
-    assert [cell.measured for _, cells in shown["What holds of each paper"].rows for cell in cells] == ["1", "0", "1"]
+    assert [cell.measured for _, cells in shown["What holds of each paper"].rows for cell in cells] == [
+        *("1", "0", "1"),
+        *("0", "0", "2"),  # after Holm's correction
+    ]
     assert [cells[2].measured for _, cells in shown["All claims"].rows] == ["not measured", "0.500 [0.100, 0.900]"]
     together = dict(shown["`aopc`"].rows)
     assert set(together) == {"`attcat`", "`alti`", "`saliency`", "`random`"}  # of both runs, each once

@@ -92,22 +92,22 @@ RIGHT = {
 SHORT, LONG = RIGHT | {"ALTI": 0.5}, RIGHT | {"ALTI": 0.7, "ALTI LN2": 0.7}
 
 
-def twice(
+def agreeing(
     means: dict[str, float], alike: float, cosines: tuple[float, float], growth: float
 ) -> dict[str, ClaimVerdict]:
-    """The verdicts where two data sets say the same."""
+    """The verdicts where three data sets say the same."""
     result = found_with(means, alike={"ALTI": alike, "IG l2": 0.5}, cosines=cosines, growth=growth)
-    return verdicts({("sst2", "toy"): result, ("imdb", "toy"): result})
+    return verdicts({(name, "toy"): result for name in ("sst2", "imdb", "yelp")})
 
 
 def test_every_claim_can_be_confirmed() -> None:
-    assert twice(SHORT, 0.9, (0.5, 0.4), 0.5) == dict.fromkeys(CLAIMS, "confirmed")
+    assert agreeing(SHORT, 0.9, (0.5, 0.4), 0.02) == dict.fromkeys(CLAIMS, "confirmed")
 
 
 def test_every_claim_can_be_refuted() -> None:
     wrong = {name: 0.9 - value for name, value in SHORT.items()}
     wrong |= {"IG mean": 0.9, "IG signed": 0.9, "ALTI l2": 0.45, "Norms": 0.6, "ALTI LN2": 0.1}
-    assert twice(wrong, 0.1, (0.3, 0.4), -0.5) == dict.fromkeys(CLAIMS, "refuted")
+    assert agreeing(wrong, 0.1, (0.3, 0.4), -0.02) == dict.fromkeys(CLAIMS, "refuted")
 
 
 def test_two_data_sets_that_differ_decide_nothing() -> None:

@@ -82,7 +82,7 @@ def test_a_clear_lead_is_confirmed() -> None:
 
 
 def test_intervals_cover_as_often_as_they_say() -> None:
-    """Measured with 4,000 simulations: see docs/studies/index.md."""
+    """Measured with more simulations: see docs/studies/index.md."""
     for draw, mean in SHAPES.values():
         table, claim = coverage(draw, mean, 300)
         assert 0.89 <= table <= 0.99
@@ -183,6 +183,6 @@ def test_an_open_claim_says_what_would_settle_it() -> None:
 
 if __name__ == "__main__":
     for lead, apart in ((0.0, 0.0), (0.0, 0.02), (0.005, 0.0), (0.02, 0.0), (0.05, 0.0)):
-        print(f"lead {lead}, data sets differ by {apart}:", rates(2000, lead, apart))
+        print(f"lead {lead}, data sets differ by {apart}:", rates(1000, lead, apart))
     for title, (draw, mean) in SHAPES.items():
-        print(f"coverage at 25 texts, {title} (tables, claims):", coverage(draw, mean, 4000))
+        print(f"coverage at 25 texts, {title} (tables, claims):", coverage(draw, mean, 2000))

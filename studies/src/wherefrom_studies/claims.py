@@ -67,9 +67,13 @@ def student(values: Sequence[float] | Numbers, texts: int, unit: str = "texts") 
     value, count = float(np.mean(values)), len(values)
     if count < 2:
         return Estimate(value, texts=texts, unit=unit)
-    error = float(np.std(values, ddof=1)) / count**0.5
-    half = float(stats.t.ppf(1 - LEVEL / 2, count - 1)) * error
-    return Estimate(value, value - half, value + half, texts, error, count - 1, unit)
+    return estimated(value, float(np.std(values, ddof=1)) / count**0.5, count - 1, texts, unit)
+
+
+def estimated(value: float, error: float, freedom: float, texts: int, unit: str) -> Estimate:
+    """A number with Student's interval by its standard error."""
+    half = float(stats.t.ppf(1 - LEVEL / 2, freedom)) * error
+    return Estimate(value, value - half, value + half, texts, error, freedom, unit)
 
 
 def figure(value: float) -> str:
@@ -224,7 +228,9 @@ class JudgedClaim:
         needed = abs(found.value) if self.claim.margin is None else abs(self.claim.margin - abs(found.value))
         units = found.freedom + 1 if found.unit != "texts" and found.error is not None else found.texts
         wanted = units * (half / needed) ** 2 if needed > ROUNDING else inf
-        if wanted < 1e5:
+        if self.claim.margin is None and (found.low > 0 or found.high < 0):
+            parts.append("not significant after Holm's correction over its pairs")
+        elif wanted < 1000:
             parts.append(f"about {ceil(wanted - ROUNDING)} {found.unit} would settle it")
         return "; ".join(parts)
 

@@ -2,8 +2,8 @@
 
 A statistic is computed for every data set by itself. Its interval is Student's over the highest level that has more
 than one unit: over data sets where there are several, so that it also counts how far data sets differ; over the texts
-of a single one. What differs beneath a level (seeds, texts) is part of how far its units differ. Models of several
-bases on one data set count as one unit.
+of a single one. What differs beneath a level (seeds, texts) is part of how far its units differ; where data sets agree
+more closely than their texts allow, the texts' error is taken. Models of several bases on one data set are one unit.
 
 A claim about an order ("X is best") is a list of pairs. It is confirmed if every pair is significant in its direction
 (intersection-union), and refuted only if a named pair is significant in the other direction after Holm's correction.
@@ -20,7 +20,7 @@ import numpy as np
 
 from wherefrom.statistics import weighted_means
 from wherefrom.typing import Numbers
-from wherefrom_studies.claims import Estimate, PairTest, student
+from wherefrom_studies.claims import Estimate, PairTest, estimated, student
 
 SetTables = Mapping[tuple[str, str], Numbers]  # data set and base -> (text, column), NaN where a text has no value
 SetStatistic = Callable[[Numbers], float]  # the means of the columns of one data set -> a number
@@ -47,7 +47,8 @@ def compared(tables: SetTables, columns: Sequence[str], statistic: SetStatistic)
     why = _why_none(tables, columns, statistic)
     if why:
         return Finding(None, why)
-    return Finding(_pooled(tables, statistic), by_set=_by_set(tables, statistic))
+    by_set = {key: student(pseudo_values(table, statistic), len(table)) for key, table in tables.items()}
+    return Finding(_pooled(tables, statistic, by_set), by_set={" ".join(key): found for key, found in by_set.items()})
 
 
 def ordered(tables: SetTables, columns: Sequence[str], pairs: Pairs, sign: float = 1.0) -> Finding:
@@ -95,20 +96,21 @@ def ascend(names: Sequence[str]) -> Pairs:
     return [(better, worse) for worse, better in pairwise(names)]
 
 
-def _pooled(tables: SetTables, statistic: SetStatistic) -> Estimate:
+def _pooled(tables: SetTables, statistic: SetStatistic, by_set: Mapping[tuple[str, str], Estimate]) -> Estimate:
     texts = sum(map(len, tables.values()))
     by_name: dict[str, list[float]] = {}
     for (name, _), table in tables.items():
         by_name.setdefault(name, []).append(statistic(weighted_means(table)))
     if len(by_name) > 1:
-        return student([float(np.mean(values)) for values in by_name.values()], texts, "data sets")
+        between = student([float(np.mean(values)) for values in by_name.values()], texts, "data sets")
+        errors = [found.error or 0.0 for found in by_set.values()]
+        within = float(np.sqrt(np.sum(np.square(errors)))) / len(errors)
+        if between.error is not None and within > between.error:  # sets agree by chance more than their texts allow
+            return estimated(between.value, within, sum(found.freedom for found in by_set.values()), texts, "texts")
+        return between
     several = [pseudo_values(table, statistic) for table in tables.values()]
     shortest = min(map(len, several))  # several bases read the same texts, which count once
     return student(np.mean([values[:shortest] for values in several], axis=0), texts)
-
-
-def _by_set(tables: SetTables, statistic: SetStatistic) -> dict[str, Estimate]:
-    return {" ".join(key): student(pseudo_values(table, statistic), len(table)) for key, table in tables.items()}
 
 
 def pseudo_values(table: Numbers, statistic: SetStatistic) -> Numbers:

@@ -116,7 +116,7 @@ def claims_table(claims: Sequence[JudgedClaim]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _verdicts(claims: Sequence[JudgedClaim]) -> str:
+def verdicts_note(claims: Sequence[JudgedClaim]) -> str:
     """What the verdicts mean, and how many there are of each."""
     verdicts: tuple[ClaimVerdict, ...] = ("confirmed", "refuted", "open")
     counts, after_holm = (
@@ -141,7 +141,7 @@ def markdown_page(page: StudyPage) -> str:
         "\n".join(f"- {fact}" for fact in page.facts),
     ]
     if page.claims:
-        parts += ["## The claims", _verdicts(page.claims), claims_table(page.claims).rstrip()]
+        parts += ["## The claims", verdicts_note(page.claims), claims_table(page.claims).rstrip()]
     printed = any(number.paper for table in page.tables for _, cells in table.rows for number in cells)
     beside = "; in round brackets the paper's number, of another model and other texts" if printed else ""
     parts += [
@@ -185,7 +185,7 @@ def html_page(page: StudyPage, folder: Path) -> str:
         style=style,
         policy=f"default-src 'none'; style-src 'sha256-{hash_of_style}'; img-src data:; base-uri 'none';"
         " form-action 'none'",
-        verdicts=_verdicts(page.claims),
+        verdicts=verdicts_note(page.claims),
         claim_columns=CLAIM_COLUMNS,
         claim_rows=[_claim_row(judged) for judged in page.claims],
         pictures=pictures,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -36,7 +37,7 @@ def tables(found: Collected) -> list[StudyTable]:
     sets = found.sets
     shown = []
     if found.claims:
-        shown += [_verdicts_table(found.claims), _claims_table(found.claims)]
+        shown += [verdicts_table(found.claims), all_claims_table(found.claims)]
     if sets:
         ranked = {group: placed(sets, group) for group in groups_of(sets)}
         shown += [
@@ -50,29 +51,35 @@ def tables(found: Collected) -> list[StudyTable]:
     return shown
 
 
-def _verdicts_table(claims: Sequence[Mapping[str, Any]]) -> StudyTable:
+def verdicts_table(claims: Sequence[Mapping[str, Any]]) -> StudyTable:
+    verdicts = ("confirmed", "refuted", "open")
     rows = []
     for study in dict.fromkeys(one["study"] for one in claims):
-        own = [one["verdict"] for one in claims if one["study"] == study]
-        rows.append((study, [StudyCell(str(own.count(name))) for name in ("confirmed", "refuted", "open")]))
-    return StudyTable("What holds of each paper", "Claims by their verdict.", ["confirmed", "refuted", "open"], rows)
+        own = [one for one in claims if one["study"] == study]
+        counts = [Counter(str(one.get(kind)) for one in own) for kind in ("verdict", "corrected")]
+        rows.append((study, [StudyCell(str(count[name])) for count in counts for name in verdicts]))
+    note = "Claims by their verdict, and by that after Holm's correction over the claims of the same paper."
+    return StudyTable("What holds of each paper", note, [*verdicts, *(f"{name} after Holm" for name in verdicts)], rows)
 
 
-def _claims_table(claims: Sequence[Mapping[str, Any]]) -> StudyTable:
+def all_claims_table(claims: Sequence[Mapping[str, Any]]) -> StudyTable:
     rows = []
     for one in claims:
         value = one.get("found")
         measured = "not measured"
         if value is not None:
-            measured = str(Estimate(value["value"], value["low"], value["high"], value["texts"]))
+            estimate = Estimate(value["value"], value["low"], value["high"], value["texts"])
+            pair = f"({one['pair']})" if one.get("pair") else ""
+            measured = "; ".join(filter(None, (f"{estimate} {pair}".rstrip(), one.get("outlook"))))
         cells = [
             StudyCell(one["study"]),
             StudyCell(one["words"]),
             StudyCell(measured),
             StudyCell(f"**{one['verdict']}**"),
+            StudyCell(str(one.get("corrected") or "–")),
         ]
         rows.append((one["name"], cells))
-    return StudyTable("All claims", "", ["study", "what is claimed", "found", "verdict"], rows)
+    return StudyTable("All claims", "", ["study", "what is claimed", "found", "verdict", "after Holm"], rows)
 
 
 def _places_table(ranked: Mapping[str, Mapping[str, Estimate]]) -> StudyTable:

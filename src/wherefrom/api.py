@@ -479,7 +479,7 @@ class Model:
     def generate_and_explain(
         self,
         prompt: str | Sequence[ChatMessage],
-        method: str = "saliency",
+        method: str = AUTO,
         *,
         tokens: int = MOST_TOKENS,
         continuation: str | None = None,
@@ -492,7 +492,8 @@ class Model:
             prompt: a text, which a causal model continues, and which an encoder-decoder model (T5, BART) translates or
                 summarises; or the messages of a chat, each with a role and a content, which go through
                 the tokenizer's chat template. Tokens of the template count as special.
-            method: a name from `wherefrom methods`.
+            method: a name from `wherefrom methods`; "auto" is attn_lrp, and where that cannot look into the model, the
+                first that can.
             tokens: how many are generated at most, the likeliest each time.
             continuation: what follows the prompt, or the output, if it is not to be generated.
             rather_than: another continuation: each token is explained rather than the token at the same place of this
@@ -510,15 +511,21 @@ class Model:
             generation.show()
             ```
         """
-        row = find_method(method)
-        chosen = check_options(method, row.function, options)
         model = self.text_model
+        names = auto_methods(model.task.name) if method == AUTO else (method,)
+        row = find_method(names[0])
+        chosen = check_options(method, row.function, options)
         encoding, turns = read_prompt(model, prompt)
         with torch.inference_mode(False):
             ids = (
                 generate(model, encoding, tokens) if continuation is None else tokens_of(model, encoding, continuation)
             )
             versus = compared_tokens(model, encoding, ids, rather_than)
+            for other in names[1:]:
+                try:
+                    return explain_generation(model, encoding, ids, versus, row, chosen, turns)
+                except NotSeen:
+                    row = find_method(other)
             return explain_generation(model, encoding, ids, versus, row, chosen, turns)
 
     def sources(

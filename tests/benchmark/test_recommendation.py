@@ -113,3 +113,19 @@ def test_several_runs_are_judged_together_by_what_they_share() -> None:
     told = recommend([one, two])
     assert told == Recommendation("b", (("b", 1.0),), 12, 2, None, 2)
     assert recommend([None]) is None
+
+
+def test_a_method_that_is_the_same_for_every_class_is_not_recommended() -> None:
+    ranks = np.tile([1.0, 2.0, 3.0], (50, 1))
+    redrawn = RedrawnRanks(("alti", "attcat", "random"), ranks, 20, 1, {"alti": 1, "attcat": 1, "random": 0}, 1)
+    advice = recommend([redrawn])
+    assert advice is not None
+    assert (advice.method, advice.same_for_every_class) == ("attcat", ("alti",))
+    words = recommended(advice, {})
+    assert words is not None
+    assert words.sentence.endswith("Not considered: alti, which gives every class the same scores.")
+    alone = recommend(
+        [redrawn._replace(methods=("alti", "norms", "random"), above_random={"alti": 1, "norms": 0, "random": 0})]
+    )
+    assert alone is not None
+    assert (alone.method, alone.same_for_every_class) == ("alti", ())

@@ -17,15 +17,13 @@ from wherefrom.case.check import (
     ToCheck,
     _hiding,
     check_explanations,
-    how_many,
-    long_enough,
     plan_of,
     verdict_of,
 )
 from wherefrom.case.explain import cases_of
 from wherefrom.case.passes import Passes
 from wherefrom.case.spread import note_spread
-from wherefrom.core.check import Check
+from wherefrom.core.check import Check, how_many, long_enough
 from wherefrom.core.explanation import Explanation
 from wherefrom.grading.evidence import Evidence
 from wherefrom.grading.grade import ConfiguredMetric, GradingTask, grade

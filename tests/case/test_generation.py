@@ -282,3 +282,22 @@ def test_the_command(tmp_path: Path) -> None:
     assert "2 generated tokens" in CliRunner().invoke(app, asked).output
     without = CliRunner().invoke(app, ["generate", PROMPT])
     assert isinstance(without.exception, BadOption)
+
+
+def test_words_are_deleted_from_a_language_model() -> None:
+    """By prompts without the word."""
+    model = Model(make_model("gpt2", task="causal_lm", dtype=torch.float64))
+    text_model = model.text_model
+    prompt = list(text_model.encode(PROMPT).input_ids)
+    e = model.explain(PROMPT, "occlusion", target="dull")
+    assert e.params["fill"] == "delete"
+    token = e.components[0].index
+
+    def logit(ids: list[int]) -> float:
+        with torch.no_grad():
+            return float(text_model.network.module(torch.tensor([ids])).logits[0, -1, token])
+
+    real = [place for place, part in enumerate(e.segment) if part >= 0]
+    drops = [logit(prompt) - logit(prompt[:place] + prompt[place + 1 :]) for place in real]
+    assert [e.scores[place] for place in real] == pytest.approx(drops)
+    assert model.generate_and_explain(PROMPT, tokens=2).method == "attn_lrp"

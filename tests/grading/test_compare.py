@@ -434,3 +434,13 @@ def test_whole_outputs_report_their_progress_and_count_their_questions() -> None
     assert comparisons[0].rows > 0
     hidden = sum(len(query.encoding) for query in queries)
     assert asker.rows == sum(comparison.rows for comparison in comparisons) + hidden
+
+
+def test_a_comparison_and_an_explanation_follow_one_rule_about_short_texts() -> None:
+    """Four tokens are too few for a verdict: no method is called supported."""
+    model = wherefrom.load("embedded")
+    e = model.explain("A fine film.", check=True)
+    assert e.check is not None
+    assert e.check.verdict == "too short"
+    conclusion = model.compare("A fine film.", "attcat,alti,random", check=True).conclusion()
+    assert (conclusion.basis, conclusion.supported) == ("too short", ())

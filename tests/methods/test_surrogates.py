@@ -381,7 +381,7 @@ def test_shapley_values_add_up(family: str) -> None:
 ASKED: list[tuple[str, str, Any, Any, str]] = [
     ("bert", "question_answering", ("good?", "the film was not bad"), "start", "mask"),
     ("bert", "masked_lm", "the film was [MASK] bad", ("not", "very"), "mask"),
-    ("gpt2", "causal_lm", "the film was not", "bad", "unk"),
+    ("gpt2", "causal_lm", "the film was not", "bad", "delete"),
 ]
 
 

@@ -12,6 +12,7 @@ from toys import additive_model
 
 import wherefrom
 from wherefrom.api import Model
+from wherefrom.core.comparison import printed
 from wherefrom.errors import BadOption, UnknownName, WherefromError
 from wherefrom.registry import all_methods, find_method, methods_in
 from wherefrom.selection.best import candidates_of
@@ -38,7 +39,9 @@ def test_the_winner_is_the_best_of_a_comparison(metric: str, level: Any) -> None
     sign = 1 if report["better"][0] == "higher" else -1
     ranked = list(report["grades"])  # the questions were put in other batches here, so neighbours may tie
     assert sorted(ranked) == sorted(names)
-    assert_sorted([sign * (values[name] or 0) for name in ranked], tolerance=tolerance_of(model.text_model))
+    assert_sorted(
+        [sign * float(printed(values[name] or 0)) for name in ranked], tolerance=tolerance_of(model.text_model)
+    )
     assert [report["chosen"], report["runner_up"]] == ranked[:2]
     assert explanation.params["winner"] == ranked[0]
     for place, name in enumerate(ranked):
@@ -78,12 +81,13 @@ def test_candidates_have_options_and_may_come_twice() -> None:
     assert explanation.selection[0]["metrics"] == ["comprehensiveness", "rft"]
 
 
-def test_equals_are_counted_and_the_first_is_taken() -> None:
+def test_of_equals_none_is_called_the_winner_and_the_cheapest_is_shown() -> None:
     model = Model(tiny("bert", torch.float64))
     explanation = model.explain("film", "best", candidates="saliency,alti,norms")  # one token: all rank it alike
-    assert explanation.params["winner"] == "saliency"
-    assert explanation.selection[0]["equals"] == 2
-    assert "2 others are as good: the first was taken" in explanation.notes[0]
+    assert explanation.params["winner"] == "alti"  # needs no backward pass, as norms, which comes later
+    assert list(explanation.selection[0]["equals"]) == ["saliency", "norms"]
+    assert "alti, saliency and norms are equally good (" in explanation.notes[0]
+    assert explanation.notes[0].endswith("among 3; shown: alti, the cheapest.")
     alone = model.explain("film", "best", candidates="alti")
     assert alone.selection[0]["runner_up"] is None
     assert "runner-up" not in alone.notes[0]

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from wherefrom.benchmark.statistics import Better, question_of
-from wherefrom.catalogue import floor_method
+from wherefrom.catalogue import catalogue, floor_method
 from wherefrom.core.arrays import Numbers
 from wherefrom.core.statistics import ROUNDS, draw_counts, interval_of, weighted_means
 
@@ -44,6 +44,7 @@ class Recommendation:
     rounds: int
     above_random: int | None  # None where random was not among the methods
     metrics: int
+    same_for_every_class: tuple[str, ...] = ()  # methods that were left out for it
 
     @property
     def contenders(self) -> list[tuple[str, float]]:
@@ -107,6 +108,11 @@ def recommend(runs: Sequence[RedrawnRanks | None]) -> Recommendation | None:
     """What one or several runs recommend together, among the methods that all of them have."""
     redrawn = [run for run in runs if run is not None]
     methods = [name for name in (redrawn[0].methods if redrawn else ()) if all(name in run.methods for run in redrawn)]
+    blind = tuple(name for name in methods if name != floor_method() and _same_for_every_class(name))
+    if any(name not in blind and name != floor_method() for name in methods):
+        methods = [name for name in methods if name not in blind]  # no answer to what speaks for one class
+    else:
+        blind = ()
     if len(methods) < 2:
         return None
     ranks = _mean_of_known([run.ranks[:, [run.methods.index(name) for name in methods]] for run in redrawn])
@@ -124,4 +130,11 @@ def recommend(runs: Sequence[RedrawnRanks | None]) -> Recommendation | None:
         rounds=len(ranks),
         above_random=above if with_floor else None,
         metrics=sum(run.metrics for run in redrawn),
+        same_for_every_class=blind,
     )
+
+
+def _same_for_every_class(name: str) -> bool:
+    """Whether a method of a run, named with its options, gives every class the same scores."""
+    row = catalogue("method").get(name.partition(":")[0])
+    return row is not None and row.get("per_class") is False

@@ -22,15 +22,13 @@ from wherefrom.case.asking import Asker, PendingAnswers
 from wherefrom.case.case import Case
 from wherefrom.case.spread import PendingSpread, note_spread
 from wherefrom.core.arrays import Flags, Numbers
-from wherefrom.core.check import SPREAD_IN_PROBABILITY, Check, HiddenUnits, Verdict
+from wherefrom.core.check import DRAWS, SPREAD_IN_PROBABILITY, Check, HiddenUnits, Verdict, how_many, long_enough
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.explanation import Explanation
 from wherefrom.core.masks import masks_without
 from wherefrom.core.target import Target
 
 FILL = "delete"
-MOST = 3  # units that are hidden together
-DRAWS = 20  # random choices beside them
 # Beside two sizes of random choices, three questions are asked: without the strongest, with only them, without those
 # against. Together that is at most 40 rows.
 DRAWS_OF_SECOND_SIZE = 17
@@ -85,16 +83,6 @@ def check_explanations(jobs: Sequence[ToCheck], asker: Asker) -> list[Check]:
     asker.run()
     seconds = (time.perf_counter() - started) / max(1, len(jobs))
     return [_check(job, plan, *pending, seconds) for job, plan, pending in zip(jobs, plans, queries, strict=True)]
-
-
-def how_many(units: int) -> int:
-    """How many units are hidden: three, but at most a third of the text, so that random choices are mostly others."""
-    return max(1, min(MOST, units // 3))
-
-
-def long_enough(units: int) -> bool:
-    """Whether there are at least `DRAWS` other choices of as many units: from seven units on."""
-    return units // 3 >= 1 and math.comb(units, how_many(units)) - 1 >= DRAWS
 
 
 def plan_of(explanation: Explanation) -> Plan:

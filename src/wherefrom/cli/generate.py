@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from wherefrom.catalogue import AUTO
 from wherefrom.cli import arguments as cli
 from wherefrom.errors import BadOption
 
@@ -23,7 +24,12 @@ def generate(
     model: Annotated[
         str | None, typer.Option("--model", "-m", help="A folder or hub id of a model that generates text.")
     ] = None,
-    method: Annotated[str, typer.Option(help="A name from 'wherefrom methods'.")] = "saliency",
+    method: Annotated[
+        str,
+        typer.Option(
+            help="A name from 'wherefrom methods'; auto is attn_lrp, or the first that can look into the model."
+        ),
+    ] = AUTO,
     tokens: Annotated[int, typer.Option(help="How many tokens are generated at most.")] = 20,
     target: Annotated[
         str | None,
@@ -42,7 +48,7 @@ def generate(
     words = cli.read_text(prompt)
     name, options = cli.method_and_options(method, option)
     cli.check_open(html, open_page)
-    cli.check_names("method", name)
+    cli.check_names("method", None if name == AUTO else name)
     cli.check_target(target, versus)
     if model is None:
         raise BadOption("Name a model that generates text: --model FOLDER. The embedded one only classifies.")

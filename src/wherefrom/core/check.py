@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,6 +10,20 @@ Verdict = Literal["supported", "weak", "not supported", "too short"]
 # A regression model's value has no range to measure changes by. Where a probability has to move by a point (0.01), a
 # value has to move by a tenth of its spread; where ten points are much, a whole spread is.
 SPREAD_IN_PROBABILITY = 0.1
+MOST = 3  # units that are hidden together
+DRAWS = 20  # random choices beside them
+
+
+def how_many(units: int) -> int:
+    """How many units are hidden: three, but at most a third of the text, so that random choices are mostly others."""
+    return max(1, min(MOST, units // 3))
+
+
+def long_enough(units: int) -> bool:
+    """Whether a text of so many units allows a verdict: it needs at least `DRAWS` other choices of as many units as are
+    hidden, which there are from seven units on.
+    """
+    return units // 3 >= 1 and math.comb(units, how_many(units)) - 1 >= DRAWS
 
 
 @dataclass(frozen=True)

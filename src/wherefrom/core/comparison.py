@@ -50,7 +50,7 @@ class Grade:
     group: str = "other"  # which question the metric answers
 
 
-Basis = Literal["checks", "floor", "nothing"]
+Basis = Literal["checks", "floor", "too short", "nothing"]
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,8 @@ class Conclusion:
         weak: those that are neither.
         not_supported: methods that are no better than random.
         basis: "checks" where every explanation was put to the test itself; "floor" where grades were compared with
-            those of random scores; "nothing" where there was neither.
+            those of random scores; "too short" where the text has too few units for any verdict; "nothing" where there
+            was nothing to judge by.
         agreed: the unit that all methods call the strongest, by its place; None where they differ.
         disagreement: where methods differ most; among those that are supported, where there are two.
     """
@@ -186,10 +187,10 @@ class Comparison:
     def conclusion(self) -> Conclusion:
         """Which methods are supported on this text, which are no better than random, and where they disagree.
 
-        Where the explanations carry a check, and the text is long enough for it, its verdict decides. Else the grades
-        are compared with those of `random`: a method is supported if it does better in every group of metrics that ask
-        the model (by more of the group's metrics than it does worse), and not supported if it does so in none. `random`
-        is one draw, which a text may happen to suit.
+        Where the explanations carry a check, its verdict decides, also that the text is too short for one. Else the
+        grades are compared with those of `random`: a method is supported if it does better in every group of metrics
+        that ask the model (by more of the group's metrics than it does worse), and not supported if it does so in none.
+        `random` is one draw, which a text may happen to suit.
 
         Returns:
             The conclusion as plain data.
@@ -217,8 +218,8 @@ class Comparison:
         """By method, `random` left out."""
         judged = [name for name in self.names if self._explanation(name).method != floor_method()]
         checks = {name: check.verdict for name in judged if (check := self._explanation(name).check) is not None}
-        if judged and len(checks) == len(judged) and set(checks.values()) != {"too short"}:
-            return "checks", dict(checks)
+        if judged and len(checks) == len(judged):
+            return ("too short", {}) if set(checks.values()) == {"too short"} else ("checks", dict(checks))
         floor = next(
             (
                 row

@@ -38,21 +38,12 @@ def best(
 
     selected = case.once(("best", str(candidates), metric, str(judges)), find)  # a start and an end have one winner
     attribution, report = selected.components[case.components.index(case.target)], selected.report
-    beside = (
-        f"; the runner-up, {report['runner_up']}, has {report['runner_up_score']:.4g}"
-        if report["runner_up_score"] is not None
-        else ""
-    )
-    equals = f" {report['equals']} others are as good: the first was taken." if report["equals"] else ""
     return Attribution(
         attribution.scores,
         gap=attribution.gap,
         unassigned=attribution.unassigned,
         signed=attribution.signed,
         params={"winner": selected.name},
-        notes=(
-            f"{selected.name}: {report['score']:.4g} by {metric}, chosen among {report['candidates']}{beside}.{equals}",
-            *attribution.notes,
-        ),
+        notes=(report["sentence"], *attribution.notes),
         selection=report,
     )

@@ -19,8 +19,12 @@ def asks(case: Case, options: Mapping[str, Any]) -> None:
 
 
 def hidden_by(case: Case, fill: FillOption) -> str:
-    """The fill that was asked for, or the one that is usual for the model."""
-    return case.model.hiding.usual_fill() if fill == "auto" else fill
+    """The fill that was asked for. "auto" deletes what is hidden from a language model, which was measured to be right
+    (docs/methods/perturbation.md); for other models it is the best token that the tokenizer has.
+    """
+    if fill != "auto":
+        return fill
+    return "delete" if case.model.task.deletes else case.model.hiding.usual_fill()
 
 
 @method(

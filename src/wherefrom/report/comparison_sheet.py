@@ -108,6 +108,8 @@ def in_words(comparison: Comparison) -> str:
 def _judgement(comparison: Comparison, conclusion: Conclusion) -> str:
     if conclusion.basis == "nothing":
         return ""
+    if conclusion.basis == "too short":
+        return "The text is too short to tell whether a method is better than random."
     groups = [
         (conclusion.supported, "supported on this text"),
         (conclusion.weak, "in between"),

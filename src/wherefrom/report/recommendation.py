@@ -70,6 +70,12 @@ def recommended(recommendation: Recommendation | None, seconds: Mapping[str, flo
             f"The cheapest of these is {visible(cheapest)}: {duration(seconds[cheapest])} an example instead of"
             f" {duration(seconds[best])}."
         )
+    if recommendation.same_for_every_class:
+        names = [visible(name) for name in recommendation.same_for_every_class]
+        parts.append(
+            f"Not considered: {join_names(names)}, which {'gives' if len(names) == 1 else 'give'} every class the same"
+            " scores."
+        )
     return Recommended(f"Take {visible(best)}.", " ".join(parts))
 
 

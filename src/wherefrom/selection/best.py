@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from wherefrom.case.case import Attribution, Case
-from wherefrom.case.explain import attributions, unit_scores
-from wherefrom.core.names import read_names
+from wherefrom.case.explain import INSIDE, attributions, unit_scores
+from wherefrom.core.comparison import printed
+from wherefrom.core.names import join_names, read_names
 from wherefrom.errors import BadOption, WherefromError
 from wherefrom.grading.compare import without_twins
 from wherefrom.grading.evidence import Evidence
@@ -21,6 +22,7 @@ from wherefrom.optimus.search import chosen, real_units, scores_of
 from wherefrom.registry import Configured, Method, Reads, all_methods, choose, methods_in
 
 NO_CANDIDATES = ("selection", "floor")  # families that "all" leaves out: choosing itself, and scores that know nothing
+NAMED = 5  # equally good candidates that are named before the rest is counted
 
 
 @dataclass(frozen=True)
@@ -88,9 +90,13 @@ def find_best(
     targets = tuple(component.target for component in cases)
     scores = torch.stack([_added_up(components) for components in explained.values()])  # (candidate, unit)
     values = scores_of(case, scores, [targets], metric)  # (candidate,)
-    first = chosen(values, metric)
+    best = printed(values[chosen(values, metric)])
+    equals = [place for place, value in enumerate(values) if not np.isnan(value) and printed(value) == best]
+    cost = {choice.asked: _cost(choice) for choice in candidates}
+    first = min(equals, key=lambda place: (cost[names[place]], place))
     falling = np.where(np.isnan(values), np.inf, values if metric.choice.row.better == "lower" else -values)
-    order = [first, *(int(place) for place in np.argsort(falling, kind="stable") if place != first)]
+    rest = [int(place) for place in np.argsort(falling, kind="stable") if place != first]
+    order = [first, *sorted(rest, key=lambda place: place not in equals)]
     judged = _judged(case, targets, scores[order[:2]], judges)
     grades = [
         [_or_none(values[place]), *(judged[rank] if rank < 2 else [None] * len(judges))]
@@ -103,13 +109,33 @@ def find_best(
         "runner_up": names[order[1]] if len(order) > 1 else None,
         "runner_up_score": grades[1][0] if len(order) > 1 else None,
         "candidates": len(names),
-        "equals": sum(row[0] == grades[0][0] for row in grades) - 1,  # others that are as good: the first was taken
+        "equals": [names[place] for place in order[1:] if place in equals],  # as good, and none of them cheaper
         "metrics": [metric.choice.asked, *(judge.choice.asked for judge in judges)],
         "better": [metric.choice.row.better, *(judge.choice.row.better for judge in judges)],
         "grades": dict(zip((names[place] for place in order), grades, strict=True)),
         "failed": failed,
     }
+    report["sentence"] = choice_in_words(report)
     return Winner(names[first], explained[names[first]], report)
+
+
+def choice_in_words(report: Mapping[str, Any]) -> str:
+    """Which candidate `best` took. Those whose grades are printed alike are equally good: none of them is a winner."""
+    graded = f"{printed(report['score'])} by {report['by']}"
+    if report["equals"]:
+        names = [report["chosen"], *report["equals"]]
+        are = join_names(names) if len(names) <= NAMED else f"{', '.join(names[:NAMED])} and {len(names) - NAMED} more"
+        return f"{are} are equally good ({graded}) among {report['candidates']}; shown: {names[0]}, the cheapest."
+    beside = ""
+    if report["runner_up_score"] is not None:
+        beside = f"; the runner-up, {report['runner_up']}, has {printed(report['runner_up_score'])}"
+    return f"{report['chosen']}: {graded}, chosen among {report['candidates']}{beside}."
+
+
+def _cost(choice: Configured[Method]) -> tuple[bool, bool, bool]:
+    """What a method needs beside a forward pass, the dearest first: hundreds of queries, queries, a backward pass."""
+    needs = choice.row.needs(choice.options)
+    return choice.row.slow, "answers" in needs, bool(needs & INSIDE)
 
 
 def _explained(

@@ -23,6 +23,7 @@ class NextToken(TokenTask):
     auto = "AutoModelForCausalLM"
     endings = ("ForCausalLM", "LMHeadModel")
     reads_pairs = False
+    deletes = True
 
     def asked_at(self, model: TextModel, text: str, span: Span) -> str:
         del model

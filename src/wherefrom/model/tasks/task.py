@@ -51,6 +51,8 @@ class Task:
     finds_end_by_padding: bool = False  # whether decoders find the last token by the padding id, and so need one
     # Whether every position has its own answer. Then no word is deleted: the model's usual fill replaces it.
     answers_by_position: bool = False
+    # Whether methods delete what they hide, unless told otherwise. Decoders know control tokens as borders of texts.
+    deletes: bool = False
     two_stacks: bool = False  # whether an encoder reads the text and a decoder writes the answer: three attentions
     # Why a text goes through the model as several rows, so that there is no single pass to look into; None: one row.
     several_rows: str | None = None

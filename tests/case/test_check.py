@@ -13,7 +13,6 @@ from toys import additive_model
 import wherefrom
 from wherefrom.case.asking import Asker
 from wherefrom.case.check import (
-    DRAWS,
     ToCheck,
     _hiding,
     check_explanations,
@@ -23,7 +22,7 @@ from wherefrom.case.check import (
 from wherefrom.case.explain import cases_of
 from wherefrom.case.passes import Passes
 from wherefrom.case.spread import note_spread
-from wherefrom.core.check import Check, how_many, long_enough
+from wherefrom.core.check import DRAWS, Check, how_many, long_enough
 from wherefrom.core.explanation import Explanation
 from wherefrom.grading.evidence import Evidence
 from wherefrom.grading.grade import ConfiguredMetric, GradingTask, grade

@@ -7,6 +7,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import struct
 import subprocess
 import sys
 from contextlib import suppress
@@ -17,7 +18,7 @@ import pytest
 import torch
 from tiny_models import make_network, tokenizer
 
-from wherefrom.errors import BadOption, WrongModel
+from wherefrom.errors import BadOption, WherefromError, WrongModel
 from wherefrom.model.loading import load_model, quiet
 
 
@@ -181,3 +182,28 @@ def test_an_unknown_name_without_a_network_is_one_line_at_once(
 def test_devices_that_are_not_there(folder: Path, device: str) -> None:
     with pytest.raises(BadOption, match="device"):
         load_model(str(folder), device=device)
+
+
+CRAFTED: list[dict[str, Any]] = [{"data_offsets": [0, 10**15]}, {"data_offsets": [-4, 0]}, {"data_offsets": [8, 0]}]
+CRAFTED += [{"shape": [2**40, 2**40]}, {"shape": [-1]}, {"dtype": "X99"}]
+
+
+@pytest.mark.parametrize("crafted", CRAFTED)
+def test_headers_of_safetensors(folder: Path, crafted: dict[str, Any]) -> None:
+    file = folder / "model.safetensors"
+    content = file.read_bytes()
+    end = 8 + struct.unpack("<Q", content[:8])[0]
+    header = json.loads(content[8:end])
+    name = next(name for name in header if name != "__metadata__")
+    written = json.dumps(header | {name: header[name] | crafted}).encode()
+    file.write_bytes(struct.pack("<Q", len(written)) + written + content[end:])
+    with pytest.raises(WherefromError, match="could not be loaded"):
+        load_model(str(folder))
+
+
+@pytest.mark.parametrize("size", [0, 2**20, 2**63])
+def test_wrong_lengths_of_the_header_of_safetensors(folder: Path, size: int) -> None:
+    file = folder / "model.safetensors"
+    file.write_bytes(struct.pack("<Q", size) + file.read_bytes()[8:])
+    with pytest.raises(WherefromError, match="could not be loaded"):
+        load_model(str(folder))

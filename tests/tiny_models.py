@@ -16,6 +16,10 @@ from transformers import AutoConfig, PreTrainedModel, PreTrainedTokenizerFast
 from wherefrom.model.tasks import find_task
 from wherefrom.model.text_model import TextModel
 
+CHAT_TEMPLATE = (
+    "{% for m in messages %}the {{ m.role }} is : {{ m.content }} . {% endfor %}"
+    "{% if add_generation_prompt %}the film is{% endif %}"
+)
 WORDS = [
     "a",
     "an",
@@ -319,3 +323,11 @@ def make_model(family: str, **more: Any) -> TextModel:
 def tiny(family: str, dtype: torch.dtype = torch.float32) -> TextModel:
     """A model that tests share and leave as they found it."""
     return make_model(family, dtype=dtype)
+
+
+def make_chat_model(family: str = "llama", template: str = CHAT_TEMPLATE) -> TextModel:
+    """A causal model in double precision whose tokenizer, without special tokens of its own, has a chat template."""
+    reader = tokenizer.__wrapped__(0, "none")
+    reader.chat_template = template
+    network = make_network(family, task="causal_lm", dtype=torch.float64)
+    return TextModel.of(network, reader, task=make_model(family, task="causal_lm").task)

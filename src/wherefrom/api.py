@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, get_args, overload
@@ -11,7 +11,7 @@ from typing import Any, Protocol, get_args, overload
 import torch
 
 from wherefrom.case.case import Attribution, Case, make_cases
-from wherefrom.case.door import subject_of
+from wherefrom.case.door import read_again, read_input, several_inputs, subject_of
 from wherefrom.case.explain import explain_targets, explain_texts
 from wherefrom.case.flip import flip
 from wherefrom.case.generation import explain_generation
@@ -19,7 +19,7 @@ from wherefrom.case.predict import predict_texts
 from wherefrom.case.windows import LongTexts, explain_windows
 from wherefrom.catalogue import AUTO
 from wherefrom.core.comparison import Comparison, Grade
-from wherefrom.core.encoding import ChosenSpan, Encoding, TextOrPair
+from wherefrom.core.encoding import ChosenSpan, Encoding, ModelInput, TextOrPair
 from wherefrom.core.explanation import Explanation, ExplanationList
 from wherefrom.core.flip import Flip
 from wherefrom.core.flow import Flow
@@ -29,7 +29,7 @@ from wherefrom.core.prediction import Prediction, Without, check_without
 from wherefrom.core.source_grades import SourcesComparison
 from wherefrom.core.sources import Division, Sources
 from wherefrom.core.target import Target, written_value
-from wherefrom.core.units import Level, Span
+from wherefrom.core.units import LEVELS, Level, Span
 from wherefrom.errors import BadOption, EmptyText, NotSeen, TextWasCut, UnknownName, WrongModel
 from wherefrom.grading.compare import Comparer, Query, chosen_methods, chosen_metrics
 from wherefrom.grading.generation import grade_generation
@@ -38,13 +38,12 @@ from wherefrom.model.chat import ChatMessage
 from wherefrom.model.device import DeviceSpec
 from wherefrom.model.generating import (
     MOST_TOKENS,
+    check_generates,
     compared_tokens,
     generate,
-    read_prompt,
     tokens_of,
 )
 from wherefrom.model.loading import DtypeSpec, load_model
-from wherefrom.model.reading import read_turns
 from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
 from wherefrom.progress import bar
@@ -55,7 +54,6 @@ from wherefrom.sources.prompts import Context
 from wherefrom.sources.rows import read_rows, run_rows
 from wherefrom.sources.rows import summary as source_summary
 
-LEVELS: tuple[Level, ...] = ("token", "word", "sentence")
 FILLS = ("delete", "mask", "unk", "pad", "eos")
 
 
@@ -65,7 +63,14 @@ class SupportsToList(Protocol):
     def tolist(self) -> Any: ...
 
 
-Texts = list[TextOrPair] | list[str] | list[tuple[str, str]] | Iterator[Any] | SupportsToList
+Texts = (
+    list[TextOrPair]
+    | list[str]
+    | list[tuple[str, str]]
+    | Sequence[Sequence[ChatMessage]]
+    | Iterator[Any]
+    | SupportsToList
+)
 
 
 class Model:
@@ -93,7 +98,7 @@ class Model:
     @overload
     def explain(
         self,
-        text: TextOrPair,
+        text: ModelInput,
         method: str = ...,
         target: TargetSpec = ...,
         level: Level = ...,
@@ -106,7 +111,7 @@ class Model:
     @overload
     def explain(
         self,
-        text: TextOrPair,
+        text: ModelInput,
         method: str = ...,
         target: list[TargetSpec] | list[str] = ...,
         level: Level = ...,
@@ -131,7 +136,7 @@ class Model:
     ) -> list[Explanation]: ...
     def explain(
         self,
-        text: TextOrPair | Texts,
+        text: ModelInput | Texts,
         method: str = AUTO,
         target: TargetSpec | list[TargetSpec] | list[str] = None,
         level: Level = "token",
@@ -144,8 +149,9 @@ class Model:
         """Explain which tokens a decision comes from.
 
         Args:
-            text: one text, a (text, pair) tuple, or several of them in a list, a generator, a pandas Series or a numpy
-                array, which are batched and give a list.
+            text: one text, a (text, pair) tuple, or, for a causal language model with a chat template, the messages of
+                a chat: a list of {"role": ..., "content": ...}. Several of them come in a list, a generator, a pandas
+                Series or a numpy array; they are batched and give a list.
             method: a name from `wherefrom methods`; or "auto", the task's default (`attn_lrp` for most), or where
                 that cannot look into this model, the first of its alternatives that can. `Explanation.method` is the
                 method used, and a note says so where it was not the first choice.
@@ -155,7 +161,7 @@ class Model:
                 "Paris: LOC" (see `Model.explain_entities`); for question answering start, end, span, or an answer in
                 the context. A list of targets gives one explanation for each, from the same passes:
                 `Model.predicted` lists all predicted labels.
-            level: "token", "word" or "sentence".
+            level: "token", "word" or "sentence"; of a chat, also "turn".
             check: check the explanation, too: the strongest units are hidden, and as many at random, and the outputs
                 are compared. The result is in `Explanation.check`. At most 40 short rows for each text. Unless
                 given, one text is checked in a notebook, where its view shows the verdict, and none elsewhere.
@@ -180,14 +186,14 @@ class Model:
         if method == AUTO:
             if options:
                 raise BadOption(f"{next(iter(options))!r} is an option of some method: name the method, too.")
-            texts = _several(text)
+            texts = several_inputs(text)
             return self._explain_automatically(
                 text if texts is None else texts, target=target, level=level, check=check, units=units, long=long
             )
         chosen_method = find_method(method)
         chosen_options = check_options(method, chosen_method.function, options)
         level = _chosen_level(level, units)
-        model, several = self.text_model, _several(text)
+        model, several = self.text_model, several_inputs(text)
         tested = several is None and in_notebook() if check is None else check
         if several is not None and units is not None:
             raise BadOption("Units are chosen in one text at a time, not in a list of texts.")
@@ -206,10 +212,16 @@ class Model:
             with torch.inference_mode(False):
                 return ExplanationList(
                     explain_targets(
-                        model, self._read(text, units), target, chosen_method, chosen_options, level, check=tested
+                        model,
+                        self._read(text, units, level),
+                        target,
+                        chosen_method,
+                        chosen_options,
+                        level,
+                        check=tested,
                     )
                 )
-        encodings = [self._read(text, units)] if several is None else self._read_all(several)
+        encodings = [self._read(text, units, level)] if several is None else self._read_all(several, level)
         explanations = explain_texts(model, encodings, target, chosen_method, chosen_options, level, check=tested)
         return explanations[0] if several is None else ExplanationList(explanations)
 
@@ -232,19 +244,19 @@ class Model:
         assert refused is not None
         raise refused
 
-    def _read_all(self, texts: Iterable[TextOrPair]) -> list[Encoding]:
+    def _read_all(self, texts: Iterable[ModelInput], level: Level) -> list[Encoding]:
         """Every text of a list; one that is empty is named by its place in it, from 0 as Python counts."""
         encodings = []
         for place, text in enumerate(texts):
             try:
-                encodings.append(self._read(text, None))
+                encodings.append(self._read(text, None, level))
             except EmptyText as error:
                 raise EmptyText(f"Text number {place} of the list (counted from 0) is empty or blank.") from error
         return encodings
 
     def cases(
         self,
-        texts: Sequence[TextOrPair],
+        texts: Sequence[ModelInput],
         targets: Sequence[Target | None] | None = None,
         *,
         level: Level = "token",
@@ -253,9 +265,9 @@ class Model:
         """The cases that methods are called with, for measurements of your own.
 
         Args:
-            texts: texts, or (text, pair) tuples.
+            texts: texts, (text, pair) tuples, or chats, as in `Model.explain`.
             targets: what is explained of each; None for what the model predicts.
-            level: token, word or sentence.
+            level: token, word, sentence or turn.
             reads: what will be read of each case, so that one pass serves all of it: "attention", "gradients", ...
 
         Returns:
@@ -266,11 +278,11 @@ class Model:
             sparsest = min((float(case.capture.attention[-1].probs.max()), place) for place, case in model.cases(texts))
             ```
         """
-        encodings = [self.text_model.encode(*((text,) if isinstance(text, str) else text)) for text in texts]
+        encodings = [self._read(text, level=level) for text in texts]
         for cases in make_cases(self.text_model, encodings, targets or [None] * len(texts), level=level, reads=reads):
             yield from cases.items()
 
-    def predicted(self, text: TextOrPair) -> list[str]:
+    def predicted(self, text: ModelInput) -> list[str]:
         """The labels that the model predicts.
 
         Args:
@@ -370,7 +382,7 @@ class Model:
 
     def compare(
         self,
-        text: TextOrPair,
+        text: ModelInput,
         methods: str | Sequence[str] = "default",
         metrics: str | Sequence[str] | None = "default",
         target: TargetSpec = None,
@@ -387,13 +399,13 @@ class Model:
         """Explain one text by several methods and grade each explanation by every metric. No forward pass runs twice.
 
         Args:
-            text: one text, or a (text, pair) tuple.
+            text: one text, a (text, pair) tuple, or the messages of a chat, as in `Model.explain`.
             methods: names from `wherefrom methods`, in a list or between commas, with options as `alti:norm=l2`; or
                 "default", eight of all families; "fast", all but the slow ones; "all". Of these, methods that cannot
                 explain this text are left out and listed in `Comparison.failed`.
             metrics: names from `wherefrom metrics`, likewise; "default" are four of different groups.
             target: what is explained, as in `Model.explain`.
-            level: "token", "word" or "sentence".
+            level: "token", "word" or "sentence"; of a chat, also "turn".
             rationale: (start, end) characters of what people marked in the text.
             rationale_pair: the same for its pair.
             answer: the right answer of a question, if it is known; else the predicted one is looked for.
@@ -412,7 +424,7 @@ class Model:
             ```
         """
         level = _chosen_level(level, units)
-        encoding = self._read(text, units)
+        encoding = self._read(text, units, level)
         marked = None if rationale is None and rationale_pair is None else (rationale or (), rationale_pair or ())
         query = Query(encoding, target, marked, answer)
         others = _other_models(against)
@@ -463,11 +475,9 @@ class Model:
             raise BadOption(f"Explanations are evaluated: one, or a list of several, not {type(explanation).__name__}.")
         if len({(item.text, item.pair) for item in explanations}) != 1:
             raise BadOption("Give one explanation, or several of one text.")
-        encoding = self.text_model.encode(
-            *((explanations[0].text,) if explanations[0].pair is None else (explanations[0].text, explanations[0].pair))
-        )
+        first = explanations[0]
+        encoding = read_again(self.text_model, first.text, first.pair, first.turns)
         if {item.level for item in explanations} == {"span"}:
-            first = explanations[0]
             spans = zip(first.offsets, first.segment, strict=True)
             encoding = encoding.with_spans((*span, part) for span, part in spans if part >= 0)
         marked = None if rationale is None and rationale_pair is None else (rationale or (), rationale_pair or ())
@@ -515,7 +525,8 @@ class Model:
         names = auto_methods(model.task.name) if method == AUTO else (method,)
         row = find_method(names[0])
         chosen = check_options(method, row.function, options)
-        encoding, turns = read_prompt(model, prompt)
+        check_generates(model)
+        encoding = self._read(prompt)
         with torch.inference_mode(False):
             ids = (
                 generate(model, encoding, tokens) if continuation is None else tokens_of(model, encoding, continuation)
@@ -523,10 +534,10 @@ class Model:
             versus = compared_tokens(model, encoding, ids, rather_than)
             for other in names[1:]:
                 try:
-                    return explain_generation(model, encoding, ids, versus, row, chosen, turns)
+                    return explain_generation(model, encoding, ids, versus, row, chosen)
                 except NotSeen:
                     row = find_method(other)
-            return explain_generation(model, encoding, ids, versus, row, chosen, turns)
+            return explain_generation(model, encoding, ids, versus, row, chosen)
 
     def sources(
         self,
@@ -705,14 +716,12 @@ class Model:
             grades = model.evaluate_generation(found, ["comprehensiveness"])
             ```
         """
-        encoding = self.text_model.encode(generation.text)
-        if generation.turns:
-            encoding = read_turns(self.text_model.reading, generation.text, generation.turns)
+        encoding = read_again(self.text_model, generation.text, turns=generation.turns)
         return grade_generation(self.text_model, encoding, generation, chosen_metrics(metrics, offered=()))
 
     def flip(
         self,
-        text: TextOrPair,
+        text: ModelInput,
         to: TargetSpec = None,
         method: str | None = None,
         level: Level = "word",
@@ -758,9 +767,9 @@ class Model:
         if units is None:
             _chosen_level(level, None)
         with torch.inference_mode(False):
-            return flip(self.text_model, self._read(text, units), to, choice, depth, fill)
+            return flip(self.text_model, self._read(text, units, depth), to, choice, depth, fill)
 
-    def flow(self, text: TextOrPair, method: str = "alti", **options: Any) -> Flow:
+    def flow(self, text: ModelInput, method: str = "alti", **options: Any) -> Flow:
         """Follow which tokens the content of each position comes from, layer by layer.
 
         Args:
@@ -815,16 +824,8 @@ class Model:
             references.add("second")
         return references
 
-    def _read(self, text: Any, units: Iterable[ChosenSpan] | None = None) -> Encoding:
-        parts = (text,) if isinstance(text, str) else text
-        if not (isinstance(parts, tuple) and len(parts) in (1, 2) and all(isinstance(part, str) for part in parts)):
-            if isinstance(parts, Mapping) and "role" in parts:
-                raise BadOption("The messages of a chat are explained by generate_and_explain(messages).")
-            kind = "" if isinstance(parts, tuple) else f", not {type(parts).__name__}"
-            raise BadOption(
-                f"A text is a str, or a (text, pair) tuple of two str{kind}; several of them come in a list."
-            )
-        encoding = self.text_model.encode(*parts)
+    def _read(self, text: Any, units: Iterable[ChosenSpan] | None = None, level: Level = "token") -> Encoding:
+        encoding = read_input(self.text_model, text, level)
         if encoding.cut:
             warnings.warn(
                 f"The text has {len(encoding) + encoding.cut} tokens, the model reads {self.text_model.reading.limit}:"
@@ -833,18 +834,6 @@ class Model:
                 stacklevel=3,
             )
         return encoding if units is None else encoding.with_spans(units)
-
-
-def _several(texts: Any) -> list[Any] | None:
-    """The texts of a list, a generator or a column; None where it is one text. A pair may be a list of two there."""
-    if isinstance(texts, str | tuple):
-        return None
-    if isinstance(texts, bytes | Mapping | Set) or hasattr(texts, "columns") or not isinstance(texts, Iterable):
-        raise BadOption(
-            "A text is a str, or a (text, pair) tuple of two str; several of them come in a list, a generator, a pandas"
-            f" Series or a numpy array, not in a {type(texts).__name__}."
-        )
-    return [tuple(text) if isinstance(text, list) else text for text in texts]
 
 
 def _chosen_level(level: Level, units: Iterable[ChosenSpan] | None) -> Level:
@@ -936,13 +925,13 @@ def load(
     )
 
 
-def flow(text: TextOrPair, *, model: Any = "embedded", method: str = "alti", **options: Any) -> Flow:
+def flow(text: ModelInput, *, model: Any = "embedded", method: str = "alti", **options: Any) -> Flow:
     """Load a model and follow one text through it: a shortcut."""
     return load(model).flow(text, method, **options)
 
 
 def explain(
-    text: TextOrPair,
+    text: ModelInput,
     *,
     model: Any = "embedded",
     method: str = AUTO,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from rich.console import Console
-from tiny_models import CHEAP, make_model, make_network, tokenizer
+from tiny_models import CHEAP, make_chat_model, make_model, make_network, tokenizer
 from tolerances import assert_close, tolerance_of
 from typer.testing import CliRunner
 
@@ -21,7 +21,6 @@ from wherefrom.cli.main import app
 from wherefrom.core.generation import Generation
 from wherefrom.errors import BadFile, BadOption, EmptyText, WrongModel
 from wherefrom.model.loading import quiet
-from wherefrom.model.text_model import TextModel
 from wherefrom.registry import all_methods, find_method
 from wherefrom.report.generation import print_generation
 
@@ -145,13 +144,7 @@ def test_erasure_of_every_step_against_single_explanations(model: Model) -> None
 
 
 def chat_model() -> Model:
-    network = make_network("llama", task="causal_lm", dtype=torch.float64)
-    reader = tokenizer.__wrapped__(0, "none")
-    reader.chat_template = (
-        "{% for m in messages %}the {{ m.role }} is : {{ m.content }} . {% endfor %}"
-        "{% if add_generation_prompt %}the film is{% endif %}"
-    )
-    return Model(TextModel.of(network, reader, task=make_model("llama", task="causal_lm").task))
+    return Model(make_chat_model())
 
 
 def test_a_chat_goes_through_the_template() -> None:

@@ -351,7 +351,7 @@ def test_mistakes_with_texts() -> None:
             wherefrom.Explanation.from_dict({**model.explain("a film").to_dict(), "text": "a fine dull film"})
         )
     with pytest.raises(BadOption, match="one text at a time"):
-        model.explain(["a film"], "attcat", ["LABEL_0"])  # type: ignore[call-overload]
+        model.explain(["a film"], "attcat", ["LABEL_0"])  # type: ignore[list-item]
     questions = Model(make_model("bert", task="question_answering"))
     with pytest.raises(WherefromError, match="needs a question and a context"):
         questions.compare(TEXT, ["attcat"], ["aopc"])

@@ -186,7 +186,8 @@ def test_what_is_no_text(text: object) -> None:
 
 
 def test_an_empty_list_gives_an_empty_list() -> None:
-    assert wherefrom.Model(tiny("bert")).explain([]) == []
+    nothing: list[str] = []
+    assert wherefrom.Model(tiny("bert")).explain(nothing) == []
 
 
 def test_slow_tokenizers_are_refused() -> None:

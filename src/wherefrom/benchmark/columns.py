@@ -53,6 +53,7 @@ EXPLANATION_COLUMNS = (
     StoredColumn("seconds", "real"),
     StoredColumn("forwards", "long"),
     StoredColumn("backwards", "long"),
+    StoredColumn("turns", "json", optional=True),
 )
 
 
@@ -104,7 +105,9 @@ def explanation_of(row: Mapping[str, Any]) -> Explanation:
 
 
 def _restored(column: StoredColumn, row: Mapping[str, Any]) -> Any:
-    value = row[column.name]
+    value: Any = row.get(column.name) if column.optional else row[column.name]
+    if column.name == "turns":
+        return tuple((role, start, end) for role, start, end in json.loads(value or "[]"))
     if column.type == "json":
         value = json.loads(value)
     if column.type == "spans":

@@ -70,6 +70,7 @@ FIELDS = {
     "explain": ("explain",),
     "foil": ("foil",),
     "mask_span": ("mask_span", "verb_span"),
+    "messages": ("messages",),
 }
 
 
@@ -251,9 +252,9 @@ class DataSet:
             fields["explain"] = fields["label"]
         if self.ignore_labels:
             fields["label"] = None
-        return fields | (
-            {} if fields["text"] is not None else dict.fromkeys(row)
-        )  # the names of its fields, for the error message
+        if fields["text"] is None and fields["messages"] is None:
+            return fields | dict.fromkeys(row)  # the names of its fields, for the error message
+        return fields
 
     @staticmethod
     def _sampled(everything: Iterator[Example], limit: int, seed: int) -> Iterator[Example]:

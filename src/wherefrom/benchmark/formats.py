@@ -83,7 +83,9 @@ def _cell(name: str, cell: str, where: str) -> Any:
         return None
     if name in ("label", "gold_label") and re.fullmatch(r"[+-]?\d{1,15}(\.\d*)?", cell.strip()):
         return float(cell) if "." in cell else int(cell)
-    if name in ("rationale", "rationale_a", "rationale_b", "pair_rationale") or (name == "answer" and cell[0] in "[{"):
+    if name in ("rationale", "rationale_a", "rationale_b", "pair_rationale", "messages") or (
+        name == "answer" and cell[0] in "[{"
+    ):
         try:
             return json.loads(cell)
         except (ValueError, RecursionError) as error:

@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from wherefrom.benchmark.storage import address_of
-from wherefrom.core.units import Level
+from wherefrom.core.units import LEVELS, Level
 from wherefrom.errors import BadFile, BadOption, UnknownName
 
 EngineName = Literal["local", "ray"]
 ENGINES: tuple[EngineName, ...] = ("local", "ray")
-LEVELS: tuple[Level, ...] = ("token", "word", "sentence")
 EXAMPLES_PER_PART = 16
 # What is explained of every example, unless it is a label's name: the likeliest label, every predicted label of a
 # multi-label model, or what the data set says.

@@ -22,7 +22,7 @@ from wherefrom.benchmark.plan import ALL_PREDICTED, LABELLED, PREDICTED, RunPlan
 from wherefrom.benchmark.stages import ALONE, ASKING, EXPLAINING, OnShare, Stages
 from wherefrom.case.asking import Asker
 from wherefrom.case.case import make_cases
-from wherefrom.case.door import check_target, is_output
+from wherefrom.case.door import check_target, is_output, read_input
 from wherefrom.case.explain import explain_texts
 from wherefrom.core.comparison import Comparison
 from wherefrom.core.encoding import Encoding
@@ -261,7 +261,7 @@ class Worker:
         """The queries about an example: one for each target."""
         try:
             asked = asked_about(example, self.model)
-            encoding = self.model.encode(*((asked.text,) if asked.pair is None else (asked.text, asked.pair)))
+            encoding = read_input(self.model, asked.asked, self.plan.level)
             targets = self._targets(asked, encoding)
             for target in targets:  # a token that a model does not have costs this example, and no other
                 for model in (self.model, *self.against):

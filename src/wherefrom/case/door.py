@@ -1,5 +1,7 @@
 """The one place that resolves an input and a target to the model, the encoding and the targets to explain.
 
+An input is a text, a text and its pair, or the messages of a chat; several of them come in a list.
+
 Most targets are components of the model's answer to the text as it is. A whole output is not: what a model with an
 encoder and a decoder writes, or a continuation of several tokens. For it the model is bound to the tokens of the
 output, which are appended to the text, and every one of them is a component of the target.
@@ -7,26 +9,86 @@ output, which are appended to the text, and every one of them is a component of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from wherefrom.core.encoding import Encoding, check_decoded
+from wherefrom.core.encoding import Encoding, check_decoded, check_turns
 from wherefrom.core.target import SavedTarget, Target, joint_probability
-from wherefrom.core.units import Span
-from wherefrom.errors import BadOption
+from wherefrom.core.units import Level, Span, Turn
+from wherefrom.errors import BadOption, WrongModel
 from wherefrom.model.generating import MOST_TOKENS, compared_tokens, continued, generate, tokens_of
 from wherefrom.model.hiding import fill_token
 from wherefrom.model.network import inputs_of
-from wherefrom.model.reading import token_ids
+from wherefrom.model.reading import read_chat, read_turns, token_ids
 from wherefrom.model.tasks.continuation import Continuation
 from wherefrom.model.tasks.next_token import NextToken
 from wherefrom.model.tasks.seq2seq import Seq2Seq, with_decoder_tokens
 from wherefrom.model.tasks.task import TargetSpec, has_classes, two_of
 from wherefrom.model.text_model import PassCount, TextModel
+
+
+def several_inputs(inputs: Any) -> list[Any] | None:
+    """The inputs of a list, a generator or a column; None where it is one text, pair or chat. A pair may be a list of
+    two texts there.
+    """
+    if isinstance(inputs, str | tuple) or is_chat(inputs):
+        return None
+    if isinstance(inputs, bytes | Mapping | Set) or hasattr(inputs, "columns") or not isinstance(inputs, Iterable):
+        raise BadOption(
+            "A text is a str, or a (text, pair) tuple of two str; several of them come in a list, a generator, a pandas"
+            f" Series or a numpy array, not in a {type(inputs).__name__}."
+        )
+    listed = [item.tolist() if hasattr(item, "tolist") else item for item in inputs]
+    return [tuple(item) if isinstance(item, list) and not is_chat(item) else item for item in listed]
+
+
+def is_chat(value: Any) -> bool:
+    """Whether a value is the messages of one chat: a list whose entries have roles, and are no texts or chats."""
+    return isinstance(value, list | tuple) and bool(value) and isinstance(value[0], Mapping)
+
+
+def read_input(model: TextModel, value: Any, level: Level = "token") -> Encoding:
+    """A text, a pair or a chat as the model reads it. Raises on anything else."""
+    parts = (value,) if isinstance(value, str) else value
+    if is_chat(parts):
+        return _read_messages(model, parts)
+    if not (isinstance(parts, tuple) and len(parts) in (1, 2) and all(isinstance(part, str) for part in parts)):
+        kind = "" if isinstance(parts, tuple) else f", not {type(parts).__name__}"
+        raise BadOption(
+            f"A text is a str, or a (text, pair) tuple of two str{kind}; a chat is a list of messages, each with a role"
+            " and a content; several of them come in a list."
+        )
+    if level == "turn":
+        check_turns(())
+    return model.encode(*parts)
+
+
+def _read_messages(model: TextModel, messages: Any) -> Encoding:
+    if isinstance(model.task, Seq2Seq):
+        raise BadOption(
+            "A model with an encoder and a decoder reads one text: give a str, and no pair or messages of a chat."
+        )
+    if not isinstance(model.task, NextToken):
+        raise WrongModel(
+            f"Only a causal language model reads the messages of a chat; this one was made for {model.task.name}."
+        )
+    encoding, limit = read_chat(model.reading, messages), model.reading.limit
+    if limit is not None and len(encoding) > limit:
+        raise BadOption(
+            f"The chat has {len(encoding)} tokens, the model reads {limit}: leave out or shorten some of its messages."
+        )
+    return encoding
+
+
+def read_again(model: TextModel, text: str, pair: str | None = None, turns: Sequence[Turn] = ()) -> Encoding:
+    """The text of an explanation, which may be a chat as its template rendered it."""
+    if turns:
+        return read_turns(model.reading, text, turns)
+    return model.encode(text) if pair is None else model.encode(text, pair)
 
 
 @dataclass(frozen=True, eq=False)

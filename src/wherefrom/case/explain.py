@@ -383,6 +383,7 @@ def explanation(
         backwards=cost[2],
         word_of=encoding.word_of,
         sentence_of=encoding.sentence_of,
+        turns=encoding.turns,
         task=task.name,
         independent=case.target.independent,
         standard_errors=None if by_unit else errors,

@@ -18,7 +18,6 @@ from wherefrom.case.passes import Passes
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.generation import Generation
 from wherefrom.core.target import GeneratedToken
-from wherefrom.model.chat import Turn
 from wherefrom.model.generating import continued
 from wherefrom.model.reading import token_text
 from wherefrom.model.tasks.continuation import Continuation
@@ -34,7 +33,6 @@ def explain_generation(
     versus: Sequence[int | None],
     method: Method,
     options: Mapping[str, Any],
-    turns: tuple[Turn, ...] = (),
 ) -> Generation:
     """What each of these tokens came from, by one method."""
     started = time.perf_counter()
@@ -67,7 +65,7 @@ def explain_generation(
         probabilities=tuple(chances),
         versus=tuple(None if other is None else token_text(model.reading, other) for other in versus),
         versus_ids=tuple(versus),
-        turns=turns,
+        turns=prompt.turns,
         method=method.name,
         params={**options, **first.params},
         signed=method.signed if first.signed is None else first.signed,

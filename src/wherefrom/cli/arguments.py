@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from rich.console import Console
 from rich.text import Text
 
 from wherefrom.cli.completion import complete_label, complete_level, complete_methods, complete_metrics
-from wherefrom.core.files import json_text
+from wherefrom.core.files import json_text, reading
 from wherefrom.errors import BadFile, BadOption, EmptyText
 
 if TYPE_CHECKING:
@@ -32,6 +33,13 @@ SETS = ("default", "fast", "all")  # each is short for several names
 problems = Console(stderr=True, highlight=False)
 
 TextArgument = Annotated[str | None, typer.Argument(help="The text to explain; '-' reads standard input.")]
+ChatOption = Annotated[
+    str | None,
+    typer.Option(
+        help="The messages of a chat instead of a text: a JSON file, '-' for standard input, or a JSON list.",
+        metavar="FILE",
+    ),
+]
 PairOption = Annotated[str | None, typer.Option(help="The second text, for models that read two.")]
 ModelOption = Annotated[str, typer.Option("--model", "-m", help="'embedded', a folder, or a hub id.")]
 AgainstOption = Annotated[
@@ -68,7 +76,9 @@ TargetOption = Annotated[
 VersusOption = Annotated[
     str | None, typer.Option(help="Another label or token: explain why the target rather than this.")
 ]
-LevelOption = Annotated[str, typer.Option(help="token, word or sentence.", autocompletion=complete_level)]
+LevelOption = Annotated[
+    str, typer.Option(help="token, word or sentence; of a chat, also turn.", autocompletion=complete_level)
+]
 DeviceOption = Annotated[str | None, typer.Option(help="cpu, cuda, mps, ...")]
 SpreadOption = Annotated[
     float | None,
@@ -141,9 +151,33 @@ def read_text(text: str | None) -> str:
         raise BadFile(f"Standard input is not UTF-8 text: {error.reason} at byte {error.start}.") from error
 
 
-def read_input(text: str | None, pair: str | None) -> str | tuple[str, str]:
-    """The text, with its pair where there is one."""
+def read_input(text: str | None, pair: str | None, chat: str | None = None) -> Any:
+    """The text, with its pair where there is one; or the messages of a chat."""
+    if chat is not None:
+        if text is not None or pair is not None:
+            raise BadOption("A text, or the messages of a chat with --chat: give one of them.")
+        return read_chat(chat)
     return read_text(text) if pair is None else (read_text(text), pair)
+
+
+def read_chat(chat: str) -> list[Any]:
+    """Messages from a file, from standard input, or as they are: a JSON list, or an object that has it as messages."""
+    written, place = chat, "--chat"
+    if chat == "-":
+        written, place = read_text(chat), "Standard input"
+    elif not chat.lstrip().startswith(("[", "{")):
+        place = chat
+        with reading(chat):
+            written = Path(chat).read_text(encoding="utf-8")
+    try:
+        messages = json.loads(written)
+    except (ValueError, RecursionError) as error:
+        raise BadFile(f"{place} is no JSON: {error}.") from error
+    if isinstance(messages, dict):
+        messages = messages.get("messages")
+    if not isinstance(messages, list) or not messages or not all(isinstance(message, dict) for message in messages):
+        raise BadFile(f"{place} has no list of messages, each an object with a role and a content.")
+    return messages
 
 
 def read_spans(name: str, option: str | None) -> list[tuple[int, int]] | None:

@@ -19,6 +19,7 @@ from wherefrom.cli import arguments as cli
 def compare(
     text: cli.TextArgument = None,
     pair: cli.PairOption = None,
+    chat: cli.ChatOption = None,
     model: cli.ModelOption = "embedded",
     methods: cli.MethodsOption = "default",
     metrics: cli.MetricsOption = "default",
@@ -47,7 +48,11 @@ def compare(
     device: cli.DeviceOption = None,
 ) -> None:
     """Explain one text by many methods, and measure how faithful each is."""
-    inputs, spans, aim = cli.read_input(text, pair), cli.read_spans("unit", units), cli.read_target(target, versus)
+    inputs, spans, aim = (
+        cli.read_input(text, pair, chat),
+        cli.read_spans("unit", units),
+        cli.read_target(target, versus),
+    )
     marked, marked_pair = cli.read_spans("rationale", rationale), cli.read_spans("rationale", rationale_pair)
     cli.check_open(html, open_page)
     cli.check_names("method", methods)

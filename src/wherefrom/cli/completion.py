@@ -11,8 +11,8 @@ from typing import Any
 import typer
 
 from wherefrom.catalogue import AUTO, Kind, catalogue
+from wherefrom.core.units import LEVELS
 
-LEVELS = ("token", "word", "sentence")
 BUILTIN = Path(__file__).parents[1] / "model" / "builtin" / "sentiment"
 
 

@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     epilog=cli.examples(
         'wherefrom explain "A gorgeous, witty film."',
         'wherefrom explain "A fine film." --method integrated_gradients -o steps=100 --level word --html page.html',
+        "wherefrom explain --chat chat.json --model MODEL --level turn",
     ),
 )
 def explain(
     text: cli.TextArgument = None,
     pair: cli.PairOption = None,
+    chat: cli.ChatOption = None,
     model: cli.ModelOption = "embedded",
     method: Annotated[
         str,
@@ -66,7 +68,7 @@ def explain(
     device: cli.DeviceOption = None,
 ) -> None:
     """Show which tokens made the model decide so."""
-    inputs: Any = cli.read_input(text, pair)
+    inputs: Any = cli.read_input(text, pair, chat)
     aim: Any = cli.read_target(target, versus)
     method, params = cli.method_and_options(method, option)
     options: Any = params

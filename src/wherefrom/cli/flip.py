@@ -19,6 +19,7 @@ from wherefrom.cli import arguments as cli
 def flip(
     text: cli.TextArgument = None,
     pair: cli.PairOption = None,
+    chat: cli.ChatOption = None,
     model: cli.ModelOption = "embedded",
     to: Annotated[
         str | None, typer.Option(help="The label or token that it should become.", show_default="any other")
@@ -42,7 +43,7 @@ def flip(
     device: cli.DeviceOption = None,
 ) -> None:
     """Find the smallest set of words whose hiding changes the decision."""
-    inputs, spans = cli.read_input(text, pair), cli.read_spans("unit", units)
+    inputs, spans = cli.read_input(text, pair, chat), cli.read_spans("unit", units)
     name, options = (None, cli.read_options(option or [])) if method is None else cli.method_and_options(method, option)
     cli.check_open(html, open_page)
     cli.check_names("method", name)

@@ -21,6 +21,7 @@ from wherefrom.errors import BadOption
 )
 def generate(
     prompt: Annotated[str | None, typer.Argument(help="The prompt; '-' reads standard input.")] = None,
+    chat: cli.ChatOption = None,
     model: Annotated[
         str | None, typer.Option("--model", "-m", help="A folder or hub id of a model that generates text.")
     ] = None,
@@ -45,7 +46,7 @@ def generate(
     device: cli.DeviceOption = None,
 ) -> None:
     """Let a language model continue or translate a text, and show what each generated token came from."""
-    words = cli.read_text(prompt)
+    words = cli.read_input(prompt, None, chat)
     name, options = cli.method_and_options(method, option)
     cli.check_open(html, open_page)
     cli.check_names("method", None if name == AUTO else name)

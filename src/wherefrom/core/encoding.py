@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, pairwise
 from typing import Any
 
-from wherefrom.core.units import Level, Span, sentences, unit_of, words
+from wherefrom.core.units import Level, Span, Turn, sentences, turn_of, unit_of, words
 from wherefrom.errors import BadOption
 
 TextOrPair = str | tuple[str, str]  # one text, or a text and its pair
+ModelInput = TextOrPair | Sequence[Mapping[str, Any]]  # or the messages of a chat
 ChosenSpan = tuple[int, int] | tuple[int, int, int]  # start and end characters; 1 behind them for the pair
 
 
@@ -34,6 +35,7 @@ class Encoding:
     segment: tuple[int, ...]
     cut: int = 0  # tokens that did not fit into the model
     spans: tuple[tuple[int, int, int], ...] = ()  # units that the caller chose: start, end and segment, in order
+    turns: tuple[Turn, ...] = ()  # of a chat: who says which characters
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -51,10 +53,26 @@ class Encoding:
     def sentence_of(self) -> tuple[int, ...]:
         return self._numbered("sentence")
 
+    @cached_property
+    def turn_of(self) -> tuple[int, ...]:
+        """Number of the turn of each token of a chat; -1 for special tokens."""
+        return tuple(turn_of(self.offsets, self.segment, self.turns))
+
     def _numbered(self, level: Level) -> tuple[int, ...]:
         """Number of the word or sentence of each token, counted on through the pair; -1 for special tokens."""
         split = words if level == "word" else sentences
         numbers, first = [-1] * len(self), 0
+        for turn, (_, start, end) in enumerate(self.turns):  # nothing reaches from one turn into another
+            text = self.text[start:end]
+            places, spans = [place for place, number in enumerate(self.turn_of) if number == turn], split(text)
+            inside = [(max(a, start) - start, min(b, end) - start) for a, b in (self.offsets[i] for i in places)]
+            reached = 0
+            for place, number in zip(places, unit_of(inside, spans, text), strict=True):
+                reached = number if number >= 0 else reached
+                numbers[place] = first + reached
+            first += len(spans)
+        if self.turns:
+            return tuple(numbers)
         for segment, text in enumerate((self.text, self.pair or "")):
             places = [i for i, part in enumerate(self.segment) if part == segment]
             spans = split(text)
@@ -74,10 +92,7 @@ class Encoding:
             return tuple((i,) for i in range(len(self)))
         if level == "span":
             return self._span_members()
-        groups: dict[int, list[int]] = {}
-        for place, number in enumerate(self.word_of if level == "word" else self.sentence_of):
-            groups.setdefault(number if number >= 0 else -1 - place, []).append(place)
-        return tuple(tuple(group) for group in groups.values())
+        return grouped({"word": self.word_of, "sentence": self.sentence_of, "turn": self.turn_of}[level])
 
     def part(self, places: Sequence[int]) -> Encoding:
         """The tokens at these places alone; the text stays as it is."""
@@ -143,6 +158,22 @@ class Encoding:
             for place, (number, word) in enumerate(zip(self._span_of_tokens(), self.word_of, strict=True))
         ]
         return tuple(tuple(group) for _, group in groupby(range(len(self)), key=keys.__getitem__))
+
+
+def check_turns(turns: Sequence[Turn]) -> None:
+    """Raise where there are no turns, so that nothing can be scored by turn."""
+    if not turns:
+        raise BadOption(
+            "The level turn is for the messages of a chat, and this is a text: take token, word or sentence."
+        )
+
+
+def grouped(numbers: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """The places of each number, in order of appearance; every place of a negative number is a group of its own."""
+    groups: dict[int, list[int]] = {}
+    for place, number in enumerate(numbers):
+        groups.setdefault(number if number >= 0 else -1 - place, []).append(place)
+    return tuple(tuple(group) for group in groups.values())
 
 
 def chosen_span(value: Any) -> tuple[int, int, int]:

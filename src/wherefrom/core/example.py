@@ -38,21 +38,29 @@ class Example:
     # What is explained of this row, by --target label: a label or token, or one rather than another (its foil).
     target: str | int | tuple[str | int, str | int] | None = None
     mask_span: tuple[int, int] | None = None  # the characters that a language model is asked for, as a verb's
+    messages: tuple[Mapping[str, Any], ...] | None = None  # of a chat; the text is then what they say
     question: bool = False  # whether the text is a question about its pair, and nothing says what class it is of
     where: str = ""  # the file and line it was read from, for messages
 
     @property
-    def asked(self) -> str | tuple[str, str]:
+    def asked(self) -> str | tuple[str, str] | tuple[Mapping[str, Any], ...]:
         """As `Model.explain` takes it."""
+        if self.messages is not None:
+            return self.messages
         return self.text if self.pair is None else (self.text, self.pair)
 
 
 def example_of(row: Mapping[str, Any], *, where: str, number: int) -> Example:
     """An example from a record with the fields id, text, pair, label, rationale, pair_rationale, answer, explain, foil,
-    mask_span and question; says what does not fit.
+    mask_span, messages and question; says what does not fit.
     """
+    messages = _messages(row.get("messages"), where)
     text, pair = row.get("text"), row.get("pair")
-    if not isinstance(text, str) or not text.strip():
+    if messages is not None:
+        if any(row.get(name) is not None for name in ("rationale", "pair_rationale", "answer", "mask_span")):
+            raise BadFile(f"{where}: a row with messages has no rationale, answer or mask_span.")
+        text, pair = "\n".join(str(message.get("content") or "") for message in messages), None
+    if not isinstance(text, str) or (messages is None and not text.strip()):
         fields = ", ".join(map(str, row)) or "none"
         if text is None:
             raise BadFile(f"{where}: there is no text (its fields: {fields}). Name its field: --columns text=NAME.")
@@ -77,9 +85,19 @@ def example_of(row: Mapping[str, Any], *, where: str, number: int) -> Example:
         answer=_answer(row.get("answer"), pair, where),
         target=_target(row.get("explain"), row.get("foil"), where),
         mask_span=_mask_span(row.get("mask_span"), text, where),
+        messages=messages,
         question=bool(row.get("question", False)),
         where=where,
     )
+
+
+def _messages(value: Any, where: str) -> tuple[Mapping[str, Any], ...] | None:
+    """The messages of a chat; what each has to be is checked when the model reads them."""
+    if value is None:
+        return None
+    if not isinstance(value, Sequence) or not value or not all(isinstance(message, Mapping) for message in value):
+        raise BadFile(f"{where}: messages must be a list of objects, each with a role and a content.")
+    return tuple(value)
 
 
 def _label(label: Any, where: str) -> str | int | tuple[str, ...] | None:

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from wherefrom.core.check import Check, HiddenUnits
+from wherefrom.core.encoding import check_turns, grouped
 from wherefrom.core.files import FilePath, json_text, reading, write_atomically
 from wherefrom.core.plain import from_plain
 from wherefrom.core.selection import selection_problems
 from wherefrom.core.target import SavedTarget
-from wherefrom.core.units import Level, Pool, pool
+from wherefrom.core.units import Level, Pool, Turn, pool, turn_of
 from wherefrom.errors import BadFile, MissingExtra, UnknownName, WherefromError
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class Explanation:
         prediction: what the model says: a label, a token, an answer; of a regression model its value in digits.
         method: the name of the method.
         pair: the second text, if there was one.
-        level: token, word or sentence; span, where the caller chose the units.
+        level: token, word or sentence; turn, of a chat; span, where the caller chose the units.
         signed: whether a negative score means "against".
         probabilities: the model's probability of every label.
         params: every option of the method, as it was settled.
@@ -86,6 +87,8 @@ class Explanation:
             where nothing had to be drawn.
         pooling: how the scores of words, sentences or spans were made of their tokens' scores: "sum", "mean" or "max";
             None by token, and where the method scored each unit as a whole.
+        turns: of a chat, (role, start, end): who says which characters of `text`, which is then the chat as its
+            template renders it. What is in no turn is the template's own, and special.
 
     Example:
         ```python
@@ -129,6 +132,7 @@ class Explanation:
     standard_errors: tuple[float, ...] | None = None  # one for each score
     value: float | None = None
     pooling: Pool | None = None
+    turns: tuple[Turn, ...] = ()
 
     @property
     def gap_stays(self) -> bool:
@@ -150,6 +154,16 @@ class Explanation:
     def special(self) -> tuple[bool, ...]:
         """True for tokens that the tokenizer added, such as [CLS]."""
         return tuple(part < 0 for part in self.segment)
+
+    @property
+    def turn_of(self) -> tuple[int, ...]:
+        """The number of the turn of every token of a chat; -1 for special tokens, and where there is no chat."""
+        return tuple(turn_of(self.offsets, self.segment, self.turns))
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Who says every token of a chat; empty for special tokens, and where there is no chat."""
+        return tuple(self.turns[number][0] if number >= 0 else "" for number in self.turn_of)
 
     def units(self, *, special: bool = False) -> list[Unit]:
         """Every token (or word, or sentence: what `level` says) with its score.
@@ -208,10 +222,10 @@ class Explanation:
         return sorted(self.units(), key=lambda unit: -abs(unit.score))[:count]
 
     def at(self, level: Level, how: Pool = "sum") -> Explanation:
-        """The same explanation by words or sentences.
+        """The same explanation by words or sentences, or by the turns of a chat.
 
         Args:
-            level: "word" or "sentence".
+            level: "word", "sentence" or "turn".
             how: how scores are pooled: "sum", "mean" or "max". Only sums add up to the same total at every level, so
                 that `gap` and `unassigned` are None for the other two.
 
@@ -225,17 +239,16 @@ class Explanation:
         """
         if level == self.level:
             return self
-        if level not in ("word", "sentence"):
-            raise WherefromError(f"An explanation is pooled into words or sentences, not into {level}s.")
+        if level not in ("word", "sentence", "turn"):
+            raise WherefromError(f"An explanation is pooled into words, sentences or turns, not into {level}s.")
+        if level == "turn":
+            check_turns(self.turns)
         if self.level != "token":
             raise WherefromError(
                 f"This explanation is by {self.level} already; only one by tokens can be pooled into {level}s."
             )
-        numbers = {"word": self.word_of, "sentence": self.sentence_of}[level]
-        groups: dict[int, list[int]] = {}
-        for place, number in enumerate(numbers):
-            groups.setdefault(number if number >= 0 else -1 - place, []).append(place)
-        return self.pooled(level, list(groups.values()), how)
+        numbers = {"word": self.word_of, "sentence": self.sentence_of, "turn": self.turn_of}[level]
+        return self.pooled(level, grouped(numbers), how)
 
     def pooled(
         self,
@@ -480,6 +493,9 @@ class Explanation:
         for name, numbers in (("words", self.word_of), ("sentences", self.sentence_of)):
             if len(numbers) not in (0, count):
                 yield f"it has not as many {name} as tokens"
+        edges = [edge for _, start, end in self.turns for edge in (start, end)]
+        if edges != sorted(edges) or any(not 0 <= edge <= len(self.text) for edge in edges):
+            yield "the turns of its chat are not in its text, or not in order"
         if any(len(layer) != count for layer in self.layers or ()):
             yield "a layer has not as many scores as there are tokens"
         if self.standard_errors is not None and len(self.standard_errors) != count:

@@ -10,9 +10,11 @@ from typing import Literal
 
 from wherefrom.errors import UnknownName
 
-Level = Literal["token", "word", "sentence", "span"]  # spans: those that the caller chose
+Level = Literal["token", "word", "sentence", "turn", "span"]  # turns: of a chat; spans: those that the caller chose
 Pool = Literal["sum", "mean", "max"]
 Span = tuple[int, int]
+Turn = tuple[str, int, int]  # a role, and the characters of its message
+LEVELS: tuple[Level, ...] = ("token", "word", "sentence", "turn")  # that a caller can name
 
 _IDEOGRAPH = (
     "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # scripts written without spaces: a character is a word
@@ -185,6 +187,14 @@ def _ends_sentence(text: str, stop: re.Match[str], all_small: bool) -> bool:
         standing_alone = text[stop.start() - 1 : stop.start()].isspace()  # tokenised text: "a fine film . it works ."
         return all_small or standing_alone or not following[0].islower()
     return all_small or not following[0].islower() or stop["mark"][-1] in "!?"
+
+
+def turn_of(offsets: Sequence[Span], segment: Sequence[int], turns: Sequence[Turn]) -> list[int]:
+    """For each token the number of the first turn that it shares a character with; -1 for special tokens."""
+    return [
+        next((number for number, (_, a, b) in enumerate(turns) if a < end and start < b), -1) if part >= 0 else -1
+        for (start, end), part in zip(offsets, segment, strict=True)
+    ]
 
 
 def unit_of(offsets: Sequence[Span], spans: Sequence[Span], text: str) -> list[int]:

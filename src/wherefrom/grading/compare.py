@@ -15,7 +15,7 @@ import torch
 from wherefrom.case.asking import Asker, Progress
 from wherefrom.case.case import Case
 from wherefrom.case.check import ToCheck
-from wherefrom.case.door import check_target, is_output, saved_subject, subject_of
+from wherefrom.case.door import check_target, is_output, read_again, saved_subject, subject_of
 from wherefrom.case.explain import ComponentCases, by_batches, cases_of, cases_toward, checked, explained
 from wherefrom.case.memory import is_out_of_memory
 from wherefrom.case.passes import Passes
@@ -534,7 +534,7 @@ class Comparer:
 def _read_by(model: TextModel, query: Query) -> Query:
     """The same query as another model reads it, with what only that model's explanations need."""
     encoding = query.encoding
-    again = model.encode(encoding.text) if encoding.pair is None else model.encode(encoding.text, encoding.pair)
+    again = read_again(model, encoding.text, encoding.pair, encoding.turns)
     return Query(again.with_spans(encoding.spans) if encoding.spans else again, query.target)
 
 
@@ -560,7 +560,7 @@ def _second(explanation: Explanation, name: str, elsewhere: Elsewhere) -> tuple[
 def _edits_of(model: TextModel, query: Query) -> Iterator[tuple[str, list[EditedText], Query]]:
     """Every small edit of a text, and of its pair at the same time, that changes what the model reads."""
     encoding = query.encoding
-    if encoding.spans:
+    if encoding.spans or encoding.turns:
         return
     texts = [encoding.text] if encoding.pair is None else [encoding.text, encoding.pair]
     for name, edit in EDITS.items():
@@ -576,6 +576,8 @@ def _edits_of(model: TextModel, query: Query) -> Iterator[tuple[str, list[Edited
 def _why_not_edited(query: Query) -> str:
     if query.encoding.spans:
         return "units of your own have no place in an edited text"
+    if query.encoding.turns:
+        return "an edit of a chat would change its template, too"
     return "no small edit (case, punctuation, white space, order of a list) changes what the model reads"
 
 

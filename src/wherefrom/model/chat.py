@@ -9,12 +9,11 @@ from typing import Any, cast
 
 from transformers import PreTrainedTokenizerBase
 
-from wherefrom.core.units import Span
+from wherefrom.core.units import Span, Turn
 from wherefrom.errors import BadOption
 from wherefrom.model.chat_template import render_chat
 
 ChatMessage = Mapping[str, Any]  # a role, and a content: text, a list of text parts, or None where nothing is said
-Turn = tuple[str, int, int]  # a role, and the characters of its message
 
 _CHAT = "A prompt is a str, or a list of messages, each with a role and a content; "
 

@@ -1,5 +1,5 @@
-"""How a causal language model continues, or what a model with an encoder and a decoder makes of a text: prompts,
-chats, outputs, and greedy generation.
+"""How a causal language model continues, or what a model with an encoder and a decoder makes of a text: outputs,
+and greedy generation.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ import torch
 
 from wherefrom.core.encoding import Encoding
 from wherefrom.errors import BadOption, WrongModel
-from wherefrom.model.chat import ChatMessage, Turn
 from wherefrom.model.network import NetworkCall, inputs_of
-from wherefrom.model.reading import continuation_ids, output_ids, read_chat, token_text
+from wherefrom.model.reading import continuation_ids, output_ids, token_text
 from wherefrom.model.tasks.continuation import Continuation, ContinuationByPrefix
 from wherefrom.model.tasks.next_token import NextToken
 from wherefrom.model.tasks.seq2seq import Seq2Seq, with_decoder_tokens
@@ -23,20 +22,13 @@ from wherefrom.model.text_model import TextModel
 MOST_TOKENS = 20  # are generated, unless a caller says how many
 
 
-def read_prompt(model: TextModel, prompt: str | Sequence[ChatMessage]) -> tuple[Encoding, tuple[Turn, ...]]:
-    """The prompt as the model reads it; of a chat also who says what, where the tokens of the template are special."""
+def check_generates(model: TextModel) -> None:
+    """Raise where a model generates no text."""
     if not isinstance(model.task, NextToken | Seq2Seq):
         raise WrongModel(
             "Only a causal language model, or one with an encoder and a decoder, generates text; this one was made for"
             f" {model.task.name}."
         )
-    if isinstance(prompt, str):
-        return model.encode(prompt), ()
-    if isinstance(model.task, Seq2Seq):
-        raise BadOption(
-            "A model with an encoder and a decoder reads one text: give a str, and no pair or messages of a chat."
-        )
-    return read_chat(model.reading, prompt)
 
 
 def tokens_of(model: TextModel, prompt: Encoding, text: str) -> tuple[int, ...]:

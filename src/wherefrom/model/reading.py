@@ -12,9 +12,9 @@ from torch import nn
 from transformers import PreTrainedTokenizerBase
 
 from wherefrom.core.encoding import Encoding, check_decoded
-from wherefrom.core.units import Span
+from wherefrom.core.units import Span, Turn
 from wherefrom.errors import EmptyText, WrongModel
-from wherefrom.model.chat import ChatMessage, Turn, rendered_turns
+from wherefrom.model.chat import ChatMessage, rendered_turns
 
 UNLIMITED = 100_000  # tokenizers without a limit of their own give something like 1e30
 
@@ -107,10 +107,9 @@ def limit_of(module: nn.Module, tokenizer: PreTrainedTokenizerBase) -> int | Non
     return min(known, default=None)
 
 
-def read_chat(reading: Reading, messages: Sequence[ChatMessage]) -> tuple[Encoding, tuple[Turn, ...]]:
-    """A chat as its template renders it, and the turns; tokens of the template are special."""
-    text, turns = rendered_turns(reading.tokenizer, messages)
-    return read_turns(reading, text, turns), turns
+def read_chat(reading: Reading, messages: Sequence[ChatMessage]) -> Encoding:
+    """A chat as its template renders it; tokens of the template are special."""
+    return read_turns(reading, *rendered_turns(reading.tokenizer, messages))
 
 
 def read_turns(reading: Reading, text: str, turns: Sequence[Turn]) -> Encoding:
@@ -131,6 +130,7 @@ def read_turns(reading: Reading, text: str, turns: Sequence[Turn]) -> Encoding:
         token_type_ids=None if types is None else tuple(types),
         offsets=offsets,
         segment=tuple(0 if said else -1 for said in inside),
+        turns=tuple(turns),
     )
 
 

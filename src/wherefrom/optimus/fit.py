@@ -9,10 +9,11 @@ from typing import Protocol
 import numpy as np
 
 from wherefrom.case.case import Case
+from wherefrom.case.door import read_input
 from wherefrom.case.explain import by_batches, cases_of
 from wherefrom.case.passes import Passes
 from wherefrom.core.arrays import Numbers
-from wherefrom.core.encoding import TextOrPair
+from wherefrom.core.encoding import ModelInput
 from wherefrom.core.units import Level
 from wherefrom.errors import BadOption, EmptyText
 from wherefrom.model.fingerprint import fingerprint, known_fingerprint
@@ -29,7 +30,7 @@ class Loaded(Protocol):
 
 def fit(
     model: Loaded,
-    texts: Sequence[TextOrPair],
+    texts: Sequence[ModelInput],
     *,
     raw: RawChoice = "A",
     metric: str = "rft",
@@ -45,7 +46,7 @@ def fit(
             "A combination is fitted on texts: give a list of at least one, and not those that it is tried on."
         )
     reader = model.text_model
-    encodings = [reader.encode(*((text,) if isinstance(text, str) else text)) for text in texts]
+    encodings = [read_input(reader, text, level) for text in texts]
     grader = faithfulness(metric)
 
     def work(places: Sequence[int]) -> dict[int, tuple[Search, tuple[int, int]]]:

@@ -12,7 +12,7 @@ from wherefrom.report.colour import ColourScale, Side, coloured, largest, scale_
 from wherefrom.report.document import render_fragment, render_page
 from wherefrom.report.effect import effect_of, loudness_of, moved_by, warning
 from wherefrom.report.marks import MARKED_BY_PEOPLE, NOTHING_MARKED, with_marks
-from wherefrom.report.pieces import Piece, TextRun, lines, pieces, visible
+from wherefrom.report.pieces import Piece, TextRun, line_extents, lines, pieces, visible
 from wherefrom.report.selection import CandidateTable, OperationMap, candidate_tables, operation_maps
 from wherefrom.report.wording import (
     Finding,
@@ -72,6 +72,13 @@ class MarkedStretches(NamedTuple):
     stretches: list[TextStretch]
 
 
+class TextLine(NamedTuple):
+    """A text, its pair, or a turn of a chat with the role that says it."""
+
+    role: str
+    parts: list[MarkedStretches]
+
+
 class Scale(NamedTuple):
     """How scores become colours, without special tokens and with them."""
 
@@ -110,16 +117,16 @@ class ExplanationView:
         return self.explanation.signed
 
     @property
-    def lines(self) -> list[list[MarkedStretches]]:
-        text_lines = lines(self.explanation, self.shown)
-        marks = (self.rationale or ((), ()))[: len(text_lines)]
-        return [
-            [
+    def lines(self) -> list[TextLine]:
+        result, marks = [], self.rationale or ((), ())
+        for extent, line in zip(line_extents(self.explanation), lines(self.explanation, self.shown), strict=True):
+            spans = [(start - extent.start, end - extent.start) for start, end in marks[extent.segment]]
+            parts = [
                 MarkedStretches(part.marked, [self._stretch(run) for run in part.runs])
                 for part in with_marks(line, spans)
             ]
-            for line, spans in zip(text_lines, marks, strict=True)
-        ]
+            result.append(TextLine(visible(extent.role), parts))
+        return result
 
     @property
     def marks(self) -> str:

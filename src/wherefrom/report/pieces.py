@@ -116,21 +116,36 @@ def _one_character(text: str, end: int, start: int) -> bool:
     return after in _FLAGS and run % 2 == 1
 
 
-def lines(explanation: Explanation, shown: list[Piece]) -> list[list[TextRun]]:
-    """The text, and its pair where there is one, in runs. Joined, the runs with text give the text back, every space of
-    it.
-    """
+class LineExtent(NamedTuple):
+    """Which characters a line shows: of the text, of its pair, or of one turn of a chat."""
+
+    segment: int
+    start: int
+    end: int
+    role: str = ""  # who says it, in a chat
+
+
+def line_extents(explanation: Explanation) -> list[LineExtent]:
+    """A line for the text, and one for its pair; of a chat one for every turn, without the template around it."""
+    if explanation.turns:
+        return [LineExtent(0, start, end, role) for role, start, end in explanation.turns]
     texts = [explanation.text] if explanation.pair is None else [explanation.text, explanation.pair]
-    runs: list[list[TextRun]] = [[] for _ in texts]
-    reached = [0] * len(texts)
+    return [LineExtent(segment, 0, len(text)) for segment, text in enumerate(texts)]
+
+
+def lines(explanation: Explanation, shown: list[Piece]) -> list[list[TextRun]]:
+    """Every line of `line_extents` in runs. Joined, the runs with text give the line back, every space of it."""
+    texts, extents = (explanation.text, explanation.pair or ""), line_extents(explanation)
+    runs: list[list[TextRun]] = [[] for _ in extents]
+    reached = [extent.start for extent in extents]
     here = 0  # a special token is shown in the line of the token before it
     for piece in shown:
-        here = min(max(piece.segment, 0), len(texts) - 1) if piece.segment >= 0 else here
         if not piece.text:
             runs[here].append(TextRun("", piece))
             continue
-        text, start = texts[here], max(piece.start, reached[here])
-        body = text[start : piece.end]
+        here = next((place for place, extent in enumerate(extents) if _is_in(piece, extent)), here)
+        text, start, end = texts[extents[here].segment], max(piece.start, reached[here]), extents[here].end
+        body = text[start : min(piece.end, end)]
         head = (
             len(body) - len(body.lstrip()) if body.strip() else 0
         )  # " film" is coloured from its f on, a single space as a whole
@@ -140,7 +155,11 @@ def lines(explanation: Explanation, shown: list[Piece]) -> list[list[TextRun]]:
             TextRun(body[head:tail], piece),
             TextRun(body[tail:]),
         ]
-        reached[here] = max(piece.end, reached[here])
-    for line, text, end in zip(runs, texts, reached, strict=True):
-        line.append(TextRun(text[end:], unread=explanation.cut > 0))
+        reached[here] = max(min(piece.end, end), reached[here])
+    for line, extent, start in zip(runs, extents, reached, strict=True):
+        line.append(TextRun(texts[extent.segment][start : extent.end], unread=explanation.cut > 0))
     return [[run for run in line if run.text or run.piece] for line in runs]
+
+
+def _is_in(piece: Piece, extent: LineExtent) -> bool:
+    return piece.segment == extent.segment and piece.start < extent.end and extent.start < piece.end

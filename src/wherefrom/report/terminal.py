@@ -16,7 +16,7 @@ from rich.text import Text
 from wherefrom.core.explanation import Explanation, Theme
 from wherefrom.report.colour import DARK, LIGHT, Colour, ColourScale, Shade, blend, coloured, largest, scale_of, shade
 from wherefrom.report.effect import effect_of, loudness_of, moved_by, warning
-from wherefrom.report.pieces import Piece, TextRun, lines, pieces, visible
+from wherefrom.report.pieces import Piece, TextRun, line_extents, lines, pieces, visible
 from wherefrom.report.selection import CandidateTable, candidate_tables
 from wherefrom.report.wording import (
     doubts,
@@ -154,10 +154,11 @@ def print_explanation(
     if warned:
         console.print(terminal.text(warned, "bold"))
     console.print()
-    for place, line in enumerate(lines(explanation, shown)):
-        if place:  # the second text of a pair, which would look like another line of the first
+    for extent, line in zip(line_extents(explanation), lines(explanation, shown), strict=True):
+        if extent.segment:  # the second text of a pair, which would look like another line of the first
             console.print(terminal.text(terminal.characters.rule * DIVIDER, "dim"))
-        console.print(Text.assemble(*(_run(run, scale, terminal) for run in line)), overflow="fold")
+        role = [terminal.text(f"{extent.role}: ", "bold")] if extent.role else []
+        console.print(Text.assemble(*role, *(_run(run, scale, terminal) for run in line)), overflow="fold")
     console.print()
     if scale.full:
         console.print(_table(shown, unassigned(explanation), terminal))

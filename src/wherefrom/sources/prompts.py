@@ -59,8 +59,8 @@ class ChatForm:
     def build(self, model: TextModel, passages: Sequence[Passage]) -> BuiltPrompt:
         *before, last = self.messages
         content, spans = _with_question(passages, str(last["content"]))
-        encoding, turns = read_chat(model.reading, [*before, {**last, "content": content}])
-        start = turns[-1][1]
+        encoding = read_chat(model.reading, [*before, {**last, "content": content}])
+        start = encoding.turns[-1][1]
         return BuiltPrompt(encoding, {number: (start + a, start + b) for number, (a, b) in spans.items()})
 
 

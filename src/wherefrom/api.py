@@ -306,7 +306,7 @@ class Model:
 
     @overload
     def predict(
-        self, text: TextOrPair, *, target: TargetSpec = ..., without: Iterable[Without] = ..., fill: str = ...
+        self, text: ModelInput, *, target: TargetSpec = ..., without: Iterable[Without] = ..., fill: str = ...
     ) -> Prediction: ...
     @overload
     def predict(
@@ -314,7 +314,7 @@ class Model:
     ) -> list[Prediction]: ...
     def predict(
         self,
-        text: TextOrPair | Texts,
+        text: ModelInput | Texts,
         *,
         target: TargetSpec = None,
         without: Iterable[Without] = (),
@@ -343,8 +343,8 @@ class Model:
         """
         if fill not in FILLS:
             raise UnknownName.among("fill", fill, FILLS)
-        texts, hidden = _several(text), check_without(without)
-        encodings = [self._read(text)] if texts is None else self._read_all(texts)
+        texts, hidden = several_inputs(text), check_without(without)
+        encodings = [self._read(text)] if texts is None else self._read_all(texts, "token")
         predictions = predict_texts(self.text_model, encodings, target, hidden, fill)
         return predictions[0] if texts is None else predictions
 

@@ -66,7 +66,8 @@ def test_texts_in_a_batch_are_what_they_are_alone(model: Model) -> None:
         alone = model.predict(text, without=words, target="LABEL_0")
         assert prediction.probability == pytest.approx(alone.probability, rel=1e-4)
         assert prediction.hidden == alone.hidden
-    assert model.predict([]) == []
+    nothing: list[str] = []
+    assert model.predict(nothing) == []
 
 
 def test_characters_instead_of_words(model: Model) -> None:

@@ -272,10 +272,12 @@ def test_every_view_calls_a_token_by_the_same_name(byte_level: Model) -> None:
     assert generation_names(byte_level.generate_and_explain(text, "random", tokens=1))[: len(named)] == named
 
 
-def test_words_of_a_decoder_are_hidden_by_its_control_token(byte_level: Model) -> None:
-    """As docs/models.md argues; deleting, which moves the later words, is another question."""
+def test_words_are_deleted_from_a_decoder_that_generates_and_replaced_in_one_that_classifies(byte_level: Model) -> None:
+    """As docs/models.md measures: deleting is right for prompts, the control token for sentiment."""
     text = "one film, Paris"
     usual = byte_level.explain(text, "occlusion")
     by_control_token, deleted = (byte_level.explain(text, "occlusion", fill=fill) for fill in ("eos", "delete"))
-    assert usual.scores == by_control_token.scores
-    assert max(abs(a - b) for a, b in zip(usual.scores, deleted.scores, strict=True)) > 1e-3
+    assert usual.scores == deleted.scores
+    assert max(abs(a - b) for a, b in zip(usual.scores, by_control_token.scores, strict=True)) > 1e-3
+    classifier = Model(make_model("gpt2"))
+    assert classifier.explain("the film was bad", "occlusion").params["fill"] == "unk"

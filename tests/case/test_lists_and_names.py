@@ -86,7 +86,11 @@ def test_a_list_is_asked_together_and_neither_its_order_nor_its_batches_change_a
         assert two.scores == pytest.approx(one.scores, rel=1e-9, abs=1e-12)
         assert three.scores == pytest.approx(one.scores, rel=1e-9, abs=1e-12)
         assert (one.tokens, one.target, one.params) == (two.tokens, two.target, two.params)
-    assert [one.forwards for one in alone[:3]] == [one.forwards for one in together[:3]]
+    # Deleting words can make one row of two texts, and a row is run once.
+    assert [one.forwards for one in alone[:3]] == [
+        two.forwards if family == "bert" else max(two.forwards, one.forwards)
+        for one, two in zip(alone[:3], together[:3], strict=True)
+    ]
     assert together[3].forwards <= 1  # the same text once more: no question is put twice
     assert passes < passes_alone
 

@@ -263,7 +263,8 @@ def test_no_module_of_another_command_is_imported() -> None:
 
 
 def test_every_module_of_a_command_is_known_and_registers_it() -> None:
-    folder, others = Path(cli.__file__).parent, {"__init__", "arguments", "completion", "listing", "main"}
+    folder = Path(cli.__file__).parent
+    others = {"__init__", "arguments", "completion", "listing", "main", "source_rows"}
     assert {path.stem for path in folder.glob("*.py")} - others == set(cli.MODULES.values())
     cli.register_commands()
     root: Any = typer.main.get_command(cli.app)

@@ -7,6 +7,7 @@ import io
 import json
 import re
 import sys
+from dataclasses import replace
 from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
@@ -25,7 +26,7 @@ from wherefrom.cli import main as cli
 from wherefrom.cli import run as command_module
 from wherefrom.core.statistics import Interval
 from wherefrom.errors import WherefromError
-from wherefrom.report.benchmark import report_page
+from wherefrom.report.benchmark import _view, main_metrics, report_page
 from wherefrom.report.leaderboard_files import as_csv, as_latex, latex, metric_title
 from wherefrom.report.page_table import number
 
@@ -242,6 +243,32 @@ def test_the_page_recommends_first_and_says_how_sure_that_is(summary: Summary) -
     assert words.index("Take good.") < words.index("Leaderboard")
     assert "CO2e are left out" in words
     assert "g CO2e" not in words
+
+
+def test_the_page_opens_with_the_picture_and_ends_with_the_bookkeeping(summary: Summary) -> None:
+    page = report_page([summary]).split("<main>")[1]
+    places = [page.index(part) for part in ("Take good.", "<svg", "<table", "About this run", 'class="headline"')]
+    assert places == sorted(places)
+
+
+def test_the_first_table_has_three_metrics_and_the_rest_is_behind_a_disclosure(summary: Summary) -> None:
+    names = ["comprehensiveness", "sufficiency", "aopc", "rft", "entropy"]
+    several = replace(
+        summary,
+        boards=dict.fromkeys(names, summary.boards["aopc"]),
+        better=dict.fromkeys(names, "higher"),
+        curves={},
+    )
+    # One for each question that metrics put to the model, then others; entropy only describes scores.
+    assert main_metrics(several) == ["comprehensiveness", "sufficiency", "rft"]
+    assert main_metrics(summary) == list(summary.boards)
+    view = _view(several, None, {})
+    assert [title.split()[0] for title, _ in view.board.columns] == ["rank", "comprehensiveness", "sufficiency", "RFT"]
+    assert view.whole_board is not None
+    assert len(view.whole_board.columns) == 6
+    page = report_page([several])
+    assert "<summary>All 5 metrics</summary>" in page
+    assert "<summary>All" not in report_page([summary])
 
 
 def test_energy_is_told_where_the_power_is_known(tmp_path: Path) -> None:

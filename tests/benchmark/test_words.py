@@ -10,6 +10,7 @@ import pytest
 
 from wherefrom.benchmark.words import ENGLISH, SHOWN, WordChoice, list_words, summarise_words
 from wherefrom.core.units import words
+from wherefrom.report.words import words_view
 
 
 def row(example: str, text: str, scores: list[float], target: str = "good") -> dict[str, Any]:
@@ -83,6 +84,18 @@ def test_large_totals_and_large_means_are_both_listed() -> None:
     listed = [one.word for one in found.heaviest]
     assert listed[:2] == ["often", "rare"]
     assert SHOWN <= len(listed) <= 2 * SHOWN
+
+
+def test_words_of_grammar_are_apart_and_do_not_fill_the_list() -> None:
+    grammar = sorted(ENGLISH - {"it's", "that's"})[: 3 * SHOWN]
+    text = " ".join([*grammar, "gorgeous"])
+    rows = [row(f"t{i}", text, [*[5.0] * len(grammar), 1.0]) for i in range(3)]
+    (listed,) = list_words(rows, WordChoice())
+    assert "gorgeous" in [word.word for word in listed.heaviest]
+    view = words_view(listed)
+    assert [name for name, _ in view.heaviest.rows] == ["gorgeous"]
+    assert view.grammar is not None
+    assert SHOWN <= len(view.grammar.rows) <= 2 * SHOWN
 
 
 def test_scores_of_whole_sentences_are_no_scores_of_words() -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import itertools
+import json
+import re
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -260,6 +263,19 @@ def test_the_views_show_the_whole_matrix(tmp_path: Path) -> None:
         (tmp_path / "bad.json").write_text(content, encoding="utf-8")
         with pytest.raises(BadFile, match=r"bad\.json"):
             Generation.load(tmp_path / "bad.json")
+
+
+def test_every_column_has_its_own_scale_and_special_tokens_are_apart() -> None:
+    """The first token's largest score is 2, the second's 4: both are shown in full."""
+    for html in (by_hand().to_html(), by_hand()._repr_html_()):
+        grid, template = html.split("<details>", 1)
+        full = re.findall(r'data-step="(\d)" style="--s:1.000" title="([^"]*)"', grid)
+        assert [(step, f"{float(tip.split()[-1]):+.3f}") for step, tip in full] == [("0", "-2.000"), ("1", "+4.000")]
+        assert "[CLS]" not in grid.split('class="matrix"')[1]
+        assert "[CLS]" in template
+    scores = json.loads(unescape(re.search(r'data-scores="([^"]*)"', by_hand().to_html())[1]))  # type: ignore[index]
+    assert scores[0][1:3] == [0.5, -1.0]
+    assert scores[1][2:4] == [0.125, 1.0]
 
 
 def test_the_command(tmp_path: Path) -> None:

@@ -29,6 +29,11 @@ _GRAMMAR = (
 ENGLISH = frozenset(_GRAMMAR.split())
 
 
+def is_grammar(word: str) -> bool:
+    """Whether a word carries grammar and little else, in English."""
+    return word.lower() in ENGLISH
+
+
 class WordSummary(NamedTuple):
     """One word in the explanations of one class by one method.
 
@@ -81,7 +86,8 @@ class ClassWords(NamedTuple):
         method: the method.
         signed: whether the method's scores say for and against.
         texts: how many explanations of this class there are.
-        heaviest: the words with the largest totals, and those with the largest means; the largest total first.
+        heaviest: the words with the largest totals, and those with the largest means; the largest total first. Words
+            of grammar (`ENGLISH`), which occur so often that they would fill the list, are chosen apart.
         changing: the words that speak for the class here and against it there; those that do it most often first.
     """
 
@@ -177,7 +183,10 @@ def list_words(rows: Iterable[Mapping[str, Any]], choice: WordChoice) -> list[Cl
 def _listed(key: tuple[str, str], signed: bool, texts: int, found: Sequence[WordSummary]) -> ClassWords:
     by_total = sorted(found, key=lambda one: (-abs(one.total), one.word))
     by_mean = sorted(found, key=lambda one: (-abs(one.mean), one.word))
-    chosen = {*by_total[:SHOWN], *by_mean[:SHOWN]}
+    chosen = set[WordSummary]()
+    for grammar in (False, True):
+        for ordered in (by_total, by_mean):
+            chosen.update([word for word in ordered if is_grammar(word.word) == grammar][:SHOWN])
     changing = [one for one in by_total if one.changes_sign]
     changing.sort(key=lambda one: -min(one.positive, one.negative) * one.occurrences)
     return ClassWords(

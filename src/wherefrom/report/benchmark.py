@@ -52,6 +52,9 @@ class DisputedView:
     views: list[tuple[str, ExplanationView]]
 
 
+SHOWN_METRICS = 3  # in the first table
+
+
 @dataclass(frozen=True)
 class RunView:
     """One run, ready for the template, which only lays out."""
@@ -59,7 +62,8 @@ class RunView:
     summary: Summary
     title: str
     facts: list[tuple[str, str]]
-    board: PageTable
+    board: PageTable  # by a few metrics, one for each question that metrics put
+    whole_board: PageTable | None  # by all metrics, where there are more
     details: list[tuple[str, str, PageTable]]  # metric, whether higher or lower is better, its table
     intervals: str  # svg
     curves: str | None
@@ -169,7 +173,8 @@ def _view(summary: Summary, energy: Energy | None, colours: Mapping[str, str]) -
         summary=summary,
         title=visible(summary.name),
         facts=_facts(summary),
-        board=_board(summary, order),
+        board=_board(summary, order, main_metrics(summary)),
+        whole_board=_board(summary, order, list(summary.boards)) if len(summary.boards) > SHOWN_METRICS else None,
         details=[
             (metric_title(metric), summary.better[metric], _detail(standings))
             for metric, standings in summary.boards.items()
@@ -244,15 +249,24 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
     return facts
 
 
-def _board(summary: Summary, order: Sequence[str]) -> PageTable:
+def main_metrics(summary: Summary) -> list[str]:
+    """The metrics of the first table: the first of each question that metrics put to the model, then others in their
+    order, and last those that only describe scores.
+    """
+    questions = {metric: question_of(metric) for metric in summary.boards}
+    first = {question: metric for metric, question in reversed(questions.items())}
+    later = {metric: 2 if question is None else first[question] != metric for metric, question in questions.items()}
+    chosen = sorted(questions, key=lambda metric: later[metric])[:SHOWN_METRICS]
+    return [metric for metric in summary.boards if metric in chosen]
+
+
+def _board(summary: Summary, order: Sequence[str], metrics: Sequence[str]) -> PageTable:
     columns = [("rank", "mean of the ranks by all metrics")]
     columns += [
         (f"{metric_title(metric)} {ARROWS[summary.better[metric]]}", f"{summary.better[metric]} is better")
-        for metric in summary.boards
+        for metric in metrics
     ]
-    boards = {
-        metric: {standing.method: standing for standing in standings} for metric, standings in summary.boards.items()
-    }
+    boards = {metric: {standing.method: standing for standing in summary.boards[metric]} for metric in metrics}
     overall = dict(zip(summary.ranks.methods, summary.ranks.overall, strict=True))
     rows = []
     for method in order:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from rich.console import Console
@@ -99,11 +100,14 @@ def _cost(generation: Generation) -> str:
     return ", ".join(parts)
 
 
-def _full(generation: Generation) -> float:
-    """The largest score of a token that is no special one: what is shown at full strength."""
+def _full(generation: Generation, step: int | None = None) -> float:
+    """The largest score of a token that is no special one: what is shown at full strength. step: of one generated
+    token, which may have much smaller scores than others.
+    """
     plain = [place for place, part in enumerate(generation.segment) if part >= 0]
     behind = range(len(generation.tokens), len(generation.tokens) + len(generation.generated))
-    return largest(row[place] for row in generation.scores for place in (*plain, *behind))
+    rows = generation.scores if step is None else generation.scores[step : step + 1]
+    return largest(row[place] for row in rows for place in (*plain, *behind))
 
 
 def page(generation: Generation) -> str:
@@ -123,7 +127,8 @@ def fragment(generation: Generation) -> str:
 
 
 def _values(generation: Generation) -> dict[str, Any]:
-    full = _full(generation)
+    full = [_full(generation, step) for step in range(len(generation.generated))]
+    rows = [_row(generation, place, full) for place in _sources(generation, special=True)]
     facts = [
         ("method", generation.method),
         ("options", options(generation.params)),
@@ -139,15 +144,22 @@ def _values(generation: Generation) -> dict[str, Any]:
                 generation.generated, generation.probabilities, generation.versus, strict=True
             )
         ],
-        "rows": [_row(generation, place, full) for place in _sources(generation, special=True)],
+        "rows": [row for row in rows if not row.special],
+        "template_rows": [row for row in rows if row.special],
         "prompt": _stretches(generation),
         "signed": generation.signed,
-        "scores": json.dumps([[round(score / full, 4) if full else 0 for score in row] for row in generation.scores]),
+        "scores": json.dumps(
+            [
+                [round(score / most, 4) if most else 0 for score in row]
+                for row, most in zip(generation.scores, full, strict=True)
+            ]
+        ),
         "facts": visible_rows(facts),
     }
 
 
-def _row(generation: Generation, place: int, full: float) -> GridRow:
+def _row(generation: Generation, place: int, full: Sequence[float]) -> GridRow:
+    """A token's score for every generated one. full: of every generated token, the score with the full colour."""
     name, is_new = names(generation)[place], place >= len(generation.tokens)
     cells: list[GridCell | None] = []
     for step, token in enumerate(generation.generated):
@@ -155,8 +167,8 @@ def _row(generation: Generation, place: int, full: float) -> GridRow:
             cells.append(None)
             continue
         score = generation.scores[step][place]
-        colour: Shade = shade(score, full, signed=generation.signed)
-        figure = number(score, full, signed=generation.signed)
+        colour: Shade = shade(score, full[step], signed=generation.signed)
+        figure = number(score, full[step], signed=generation.signed)
         tip = f"{name} → {token_label(token)}  {figure}"
         cells.append(GridCell(colour.side, f"{colour.strength:.3f}", figure, tip))
     role = "" if is_new else visible(generation.role_of(place))

@@ -17,6 +17,7 @@ ZERO_WIDTH_JOINER = "\u200d"
 _JOINING = frozenset((ZERO_WIDTH_JOINER, *map(chr, range(0x1F3FB, 0x1F400))))  # the others: colours of skin
 _FLAGS = "".join(map(chr, range(0x1F1E6, 0x1F200)))  # letters of flags
 _SPACES = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥"})
+_BYTES = str.maketrans({"Ġ": "␣", "▁": "␣", "Ċ": "↵", "ĉ": "⇥"})  # as tokenizers write a space, a line break, a tab
 
 
 class Piece(NamedTuple):
@@ -58,9 +59,10 @@ def visible(text: str) -> str:
 
 def token_label(text: str, token: str = "") -> str:
     """What every view calls a token, a word or a sentence: as it stands in the text, without the spaces around it; a
-    space alone as a sign for it; where nothing of it stands in the text, as the tokenizer writes it.
+    space alone as a sign for it; where nothing of it stands in the text, as the tokenizer writes it, but
+    for its signs for spaces.
     """
-    return " ".join(visible(text).split()) or visible(text.translate(_SPACES) or token)
+    return " ".join(visible(text).split()) or visible(text.translate(_SPACES) or token.translate(_BYTES))
 
 
 def token_labels(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.text import Text
 
-from wherefrom.benchmark.words import ClassWords, WordSummary
+from wherefrom.benchmark.words import ClassWords, WordSummary, is_grammar
 from wherefrom.report.columns import TerminalColumn, print_columns
 from wherefrom.report.page_table import EMPTY, PageTable, ScoreCell, number
 from wherefrom.report.pieces import visible
@@ -26,16 +26,19 @@ class WordsView:
     texts: int
     signed: bool
     heaviest: PageTable
+    grammar: PageTable | None  # words such as "the" and "and", apart
     changing: PageTable | None
 
 
 def words_view(words: ClassWords) -> WordsView:
+    grammar = [word for word in words.heaviest if is_grammar(word.word)]
     return WordsView(
         visible(words.target),
         visible(words.method),
         words.texts,
         words.signed,
-        _table(words.heaviest, signed=words.signed),
+        _table([word for word in words.heaviest if not is_grammar(word.word)], signed=words.signed),
+        _table(grammar, signed=words.signed) if grammar else None,
         _table(words.changing, signed=words.signed) if words.changing else None,
     )
 
@@ -82,8 +85,9 @@ def print_words(console: Console, classes: Sequence[ClassWords]) -> None:
         console.print(
             Text(f"{visible(words.target)}: words by {visible(words.method)}, {words.texts} {texts}", "italic")
         )
-        _print_table(console, words.heaviest, signed=words.signed)
-        for word in words.heaviest[:EXAMPLES]:
+        listed = sorted(words.heaviest, key=lambda word: is_grammar(word.word))  # words of grammar last
+        _print_table(console, listed, signed=words.signed)
+        for word in listed[:EXAMPLES]:
             if word.examples:
                 console.print(Text.assemble((f"{visible(word.word)}: ", "bold"), visible(word.examples[0])))
         if words.changing:

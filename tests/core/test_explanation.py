@@ -90,10 +90,15 @@ def test_json_gives_back_the_same(tmp_path: Path) -> None:
     ("content", "message"),
     [
         ("", "cut short"),
-        ('{"wherefrom": 1, "text": "a', "cut short"),
-        ("[1, 2]", "no explanation"),
-        ('{"text": "a"}', "not an explanation"),
-        ('{"wherefrom": 1, "text": "a"}', "tokens is missing"),
+        ('{"wherefrom": 2, "text": "a', "cut short"),
+        ("[1, 2]", "not a saved explanation"),
+        ('{"text": "a"}', "not a saved explanation: it has no field 'wherefrom'"),
+        ('{"wherefrom": 2, "text": "a"}', "tokens is missing"),
+        # format 1 called the components of a target its aims
+        (
+            json.dumps({**example().to_dict(), "wherefrom": 1, "aims": []}),
+            "saved by another version .*format 1;.*format 2",
+        ),
         (example(scores=(1.0,)).to_json(), "damaged"),
         (b"\xff\xfe", "is not UTF-8"),
     ],

@@ -4,14 +4,14 @@ torch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from wherefrom.catalogue import floor_method
 from wherefrom.core.explanation import Explanation
-from wherefrom.core.files import FilePath, json_text, read_json, write_atomically
 from wherefrom.core.plain import from_plain
+from wherefrom.core.saved import Format, Saved
 from wherefrom.core.units import Span
 from wherefrom.errors import BadFile, MissingExtra
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
 
-FORMAT = 1
 Rationale = tuple[tuple[Span, ...], tuple[Span, ...]]  # characters that people marked in the text, and in its pair
 SHAPE = "shape"  # metrics of this group describe scores and ask nothing of the model: no mean rank counts them
 ASKING = ("erasure", "one at a time")  # groups of metrics that ask the model whether the scores are true
@@ -100,7 +99,7 @@ def printed(value: float) -> str:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Saved):
     """Several explanations of one text, each with a grade by every metric.
 
     Attributes:
@@ -120,6 +119,8 @@ class Comparison:
         print(found.grade("attcat", "aopc").value, found.best("rft").method)
         ```
     """
+
+    FORMAT: ClassVar[Format] = Format("comparison", "wherefrom_comparison")
 
     explanations: tuple[Explanation, ...]
     grades: tuple[tuple[Grade, ...], ...]  # (explanation, metric)
@@ -317,52 +318,28 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything in plain Python, as `to_json` writes it."""
-        return {
-            "wherefrom_comparison": FORMAT,
-            **asdict(self),
-            "explanations": [explanation.to_dict() for explanation in self.explanations],
-        }
-
-    def to_json(self, *, indent: int | None = None) -> str:
-        """The comparison as JSON."""
-        return json_text(self.to_dict(), indent=indent)
-
-    def save(self, path: FilePath) -> None:
-        """Write JSON: wholly, or not at all."""
-        write_atomically(path, self.to_json(), "comparison")
+        return {**super().to_dict(), "explanations": [explanation.to_dict() for explanation in self.explanations]}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Comparison:
-        """The comparison that `to_dict` wrote."""
-        if data.get("wherefrom_comparison") != FORMAT:
-            raise BadFile(
-                "This is not a comparison saved by this version of Wherefrom (its field"
-                " 'wherefrom_comparison' is missing or another)."
-            )
-        # Explanations look at themselves; the rest is plain.
+    def _from_plain(cls, data: Mapping[str, Any]) -> Comparison:
+        """Explanations check their own format; the rest is plain."""
         inner = data.get("explanations")
         rest = from_plain(cls, {**data, "explanations": []}, "comparison", finite=False)
-        if not isinstance(inner, (list, tuple)) or not all(isinstance(plain, Mapping) for plain in inner):
-            raise BadFile("This comparison is damaged: its explanations are not a list of explanations.")
-        comparison = replace(rest, explanations=tuple(Explanation.from_dict(plain) for plain in inner))
-        if not len(comparison.explanations) == len(comparison.grades) == len(comparison.names):
-            raise BadFile("This comparison is damaged: it does not have as many grades and names as explanations.")
-        metrics = {tuple((grade.metric, grade.better) for grade in grades) for grades in comparison.grades}
-        if len(metrics) > 1:
-            raise BadFile("This comparison is damaged: its explanations are not all graded by the same metrics.")
-        _check_rationale(comparison)
-        return comparison
+        if not isinstance(inner, (list, tuple)):
+            raise BadFile("This comparison is damaged: its explanations are not a list.")
+        return replace(rest, explanations=tuple(map(Explanation.from_dict, inner)))
 
-    @classmethod
-    def load(cls, path: FilePath) -> Comparison:
-        """Read a comparison that was saved; needs neither a model nor torch."""
-        data = read_json(path)
-        if not isinstance(data, dict):
-            raise BadFile(f"{path} holds no comparison.")
-        try:
-            return cls.from_dict(data)
-        except BadFile as error:
-            raise BadFile(f"{path}: {error}") from error
+    def _problems(self) -> Iterator[str]:
+        if not len(self.explanations) == len(self.grades) == len(self.names):
+            yield "it does not have as many grades and names as explanations"
+        if len({tuple((grade.metric, grade.better) for grade in grades) for grades in self.grades}) > 1:
+            yield "its explanations are not all graded by the same metrics"
+        if self.rationale is None or not self.explanations:
+            return
+        explanation = self.explanations[0]
+        for spans, text in zip(self.rationale, (explanation.text, explanation.pair or ""), strict=True):
+            if any(not 0 <= start < end <= len(text) for start, end in spans):
+                yield f"its rationale has a span outside the text, which has {len(text)} characters"
 
     # Views, as an explanation has them.
 
@@ -406,20 +383,6 @@ class Comparison:
         from wherefrom.report.comparison import fragment
 
         return fragment(self)
-
-
-def _check_rationale(comparison: Comparison) -> None:
-    """Raise where a span of a comparison that was read lies outside of its text."""
-    if comparison.rationale is None or not comparison.explanations:
-        return
-    explanation = comparison.explanations[0]
-    for spans, text in zip(comparison.rationale, (explanation.text, explanation.pair or ""), strict=True):
-        for start, end in spans:
-            if not 0 <= start < end <= len(text):
-                raise BadFile(
-                    f"This comparison is damaged: its rationale has a span that lies outside of the text, which has"
-                    f" {len(text)} characters."
-                )
 
 
 def _sign(grade: Grade) -> int:

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from wherefrom.core.check import Check, HiddenUnits
 from wherefrom.core.encoding import check_turns, grouped
-from wherefrom.core.files import FilePath, json_text, reading, write_atomically
-from wherefrom.core.plain import from_plain
+from wherefrom.core.saved import Format, Saved
 from wherefrom.core.selection import selection_problems
 from wherefrom.core.target import SavedTarget
 from wherefrom.core.units import Level, Pool, Turn, pool, turn_of
-from wherefrom.errors import BadFile, MissingExtra, UnknownName, WherefromError
+from wherefrom.errors import MissingExtra, UnknownName, WherefromError
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
 
-FORMAT = 1
 MINUS = " - "  # between the names of two methods whose scores are subtracted
 SMALL_GAP = 0.05  # of what the scores move
 Theme = Literal["auto", "light", "dark", "none"]  # of a terminal
@@ -46,7 +42,7 @@ class Unit(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(Saved):
     """How much each token spoke for (positive) or against (negative) the target.
 
     `tokens`, `scores`, `offsets` and `special` have one entry for every token the model saw; at level "word" or
@@ -96,6 +92,8 @@ class Explanation:
         print(e.target, e.probability, [unit.text for unit in e.top(3)])
         ```
     """
+
+    FORMAT: ClassVar[Format] = Format("explanation", "wherefrom", version=2)
 
     text: str
     tokens: tuple[str, ...]
@@ -446,38 +444,7 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything in plain Python, as `to_json` writes it."""
-        return {"wherefrom": FORMAT, **asdict(self), "special": self.special}
-
-    def to_json(self, *, indent: int | None = None) -> str:
-        """The explanation as JSON; `Explanation.from_json` reads it back."""
-        return json_text(self.to_dict(), indent=indent)
-
-    def save(self, path: FilePath) -> None:
-        """Write JSON to a file: wholly, or not at all.
-
-        Args:
-            path: the file.
-
-        Example:
-            ```python
-            e.save("explanation.json")
-            again = wherefrom.Explanation.load("explanation.json")
-            ```
-        """
-        write_atomically(path, self.to_json(), "explanation")
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Explanation:
-        """What `to_dict` gave, read back; raises `BadFile` where something is missing or damaged."""
-        if data.get("wherefrom") != FORMAT:
-            raise BadFile(
-                "This is not an explanation saved by this version of Wherefrom (its"
-                " field 'wherefrom' is missing or another)."
-            )
-        explanation = from_plain(cls, data, "explanation")
-        for problem in explanation._problems():
-            raise BadFile(f"This explanation is damaged: {problem}.")
-        return explanation
+        return {**super().to_dict(), "special": self.special}
 
     def _problems(self) -> Iterator[str]:
         """What does not fit together, where it comes from a file."""
@@ -505,36 +472,6 @@ class Explanation:
             yield "its check names units that it does not have"
         for chosen in self.selection:
             yield from selection_problems(chosen)
-
-    @classmethod
-    def from_json(cls, text: str) -> Explanation:
-        """What `to_json` gave, read back."""
-        try:
-            data = json.loads(text)
-        except ValueError as error:
-            raise BadFile(f"This is not JSON, or it was cut short: {error}.") from error
-        except RecursionError as error:
-            raise BadFile("This JSON is nested too deeply to be read.") from error
-        if not isinstance(data, dict):
-            raise BadFile("This JSON holds no explanation.")
-        return cls.from_dict(data)
-
-    @classmethod
-    def load(cls, path: FilePath) -> Explanation:
-        """An explanation that was saved to a file; needs no model and no torch.
-
-        Args:
-            path: the file.
-
-        Returns:
-            The explanation as it was.
-        """
-        with reading(path):
-            text = Path(path).read_text(encoding="utf-8")
-        try:
-            return cls.from_json(text)
-        except BadFile as error:
-            raise BadFile(f"{path}: {error}") from error
 
 
 class ExplanationList(list[Explanation]):

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
-from wherefrom.core.files import FilePath, json_text, write_atomically
-from wherefrom.core.plain import load_plain
+from wherefrom.core.saved import Format, Saved
 from wherefrom.core.units import Level, Span
-from wherefrom.errors import BadFile
-
-FORMAT = 1
 
 
 @dataclass(frozen=True)
@@ -25,7 +21,7 @@ class HiddenUnit:
 
 
 @dataclass(frozen=True)
-class Flip:
+class Flip(Saved):
     """The smallest set of units that was found whose hiding changes the decision.
 
     Attributes:
@@ -53,6 +49,8 @@ class Flip:
         print(found.decision, "becomes", found.becomes, "without", [unit.text for unit in found.hidden])
         ```
     """
+
+    FORMAT: ClassVar[Format] = Format("flip", "wherefrom_flip")
 
     text: str
     decision: str
@@ -108,38 +106,9 @@ class Flip:
 
         return fragment(self)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything in plain Python, as `to_json` writes it."""
-        return {"wherefrom_flip": FORMAT, **asdict(self)}
-
-    def to_json(self, *, indent: int | None = None) -> str:
-        """The flip as JSON."""
-        return json_text(self.to_dict(), indent=indent)
-
-    def save(self, path: FilePath) -> None:
-        """Write JSON to a file: wholly, or not at all.
-
-        Args:
-            path: the file.
-        """
-        write_atomically(path, self.to_json(), "flip")
-
-    @classmethod
-    def load(cls, path: FilePath) -> Flip:
-        """A flip that was saved to a file; needs no model and no torch.
-
-        Args:
-            path: the file.
-
-        Returns:
-            The flip as it was.
-        """
-        flip = load_plain(cls, path, "flip", FORMAT)
-        texts = {0: flip.text, 1: flip.pair}
-        for unit in flip.hidden:
+    def _problems(self) -> Iterator[str]:
+        texts = {0: self.text, 1: self.pair}
+        for unit in self.hidden:
             text = texts.get(unit.segment)
             if text is None or not 0 <= unit.start <= unit.end <= len(text):
-                raise BadFile(
-                    f"{path} is damaged: its text {unit.segment} has no characters {unit.start} to {unit.end}."
-                )
-        return flip
+                yield f"its text {unit.segment} has no characters {unit.start} to {unit.end}"

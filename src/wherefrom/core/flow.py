@@ -4,23 +4,22 @@ model.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
 
 import numpy as np
 
 from wherefrom.core.arrays import Numbers
-from wherefrom.core.files import FilePath, json_text, write_atomically
-from wherefrom.core.plain import load_plain
+from wherefrom.core.plain import from_plain
+from wherefrom.core.saved import Format, Saved
 from wherefrom.errors import BadFile
 
-FORMAT = 1
 DIGITS = 8  # of a share, in a file
 
 
 @dataclass(frozen=True, eq=False)
-class Flow:
+class Flow(Saved):
     """How much each position holds of every other, layer by layer.
 
     Attributes:
@@ -45,6 +44,8 @@ class Flow:
         print(dict(zip(flow.tokens, flow.scores.round(3))))
         ```
     """
+
+    FORMAT: ClassVar[Format] = Format("flow", "wherefrom_flow")
 
     text: str
     tokens: tuple[str, ...]
@@ -106,41 +107,27 @@ class Flow:
         return page(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything in plain Python, as `save` writes it."""
-        plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return {"wherefrom_flow": FORMAT, **plain, "layers": self.layers.round(DIGITS).tolist()}
-
-    def save(self, path: FilePath) -> None:
-        """Write JSON to a file: wholly, or not at all.
-
-        Args:
-            path: the file.
-        """
-        write_atomically(path, json_text(self.to_dict()), "flow")
+        """Everything in plain Python, as `save` writes it: shares rounded to eight digits."""
+        plain = {field.name: getattr(self, field.name) for field in fields(self)}
+        layers = self.layers.round(DIGITS).tolist()
+        return {self.FORMAT.field: self.FORMAT.version, **plain, "layers": layers}
 
     @classmethod
-    def load(cls, path: FilePath) -> Flow:
-        """A flow that was saved to a file; needs no model and no torch.
-
-        Args:
-            path: the file.
-
-        Returns:
-            The flow, its shares rounded to eight digits.
-        """
-        plain = load_plain(_PlainFlow, path, "flow", FORMAT)
-        count = len(plain.tokens)
+    def _from_plain(cls, data: Mapping[str, Any]) -> Flow:
+        plain = from_plain(_PlainFlow, data, "flow")
         sizes = {len(plain.offsets), len(plain.segment), len(plain.read)}
         sizes |= {len(layer) for layer in plain.layers} | {len(row) for layer in plain.layers for row in layer}
-        if sizes != {count} or not plain.layers:
-            raise BadFile(f"{path} is damaged: its tokens and contributions are not equally many.")
-        texts = {-1: "", 0: plain.text, 1: plain.pair}
-        for (start, end), part in zip(plain.offsets, plain.segment, strict=True):
+        if sizes != {len(plain.tokens)} or not plain.layers:
+            raise BadFile("This flow is damaged: its tokens and contributions are not equally many.")
+        values = {field.name: getattr(plain, field.name) for field in fields(cls)}
+        return cls(**values | {"layers": np.asarray(plain.layers, dtype=np.float64)})
+
+    def _problems(self) -> Iterator[str]:
+        texts = {-1: "", 0: self.text, 1: self.pair}
+        for (start, end), part in zip(self.offsets, self.segment, strict=True):
             text = texts.get(part)
             if text is None or (part >= 0 and not 0 <= start <= end <= len(text)):
-                raise BadFile(f"{path} is damaged: its text {part} has no characters {start} to {end}.")
-        known = {name: getattr(plain, name) for name in cls.__dataclass_fields__}
-        return cls(**known | {"layers": np.asarray(plain.layers, dtype=np.float64)})
+                yield f"its text {part} has no characters {start} to {end}"
 
 
 @dataclass(frozen=True)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from math import exp, log
-from typing import Any
+from typing import Any, ClassVar
 
 from wherefrom.core.explanation import Explanation
-from wherefrom.core.files import FilePath, json_text, write_atomically
-from wherefrom.core.plain import load_plain
+from wherefrom.core.saved import Format, Saved
 from wherefrom.core.target import SavedTarget
 from wherefrom.core.units import Span
-from wherefrom.errors import BadFile, BadOption
-
-FORMAT = 1
+from wherefrom.errors import BadOption
 
 
 def summed_note(count: int) -> str:
@@ -26,7 +23,7 @@ def summed_note(count: int) -> str:
 
 
 @dataclass(frozen=True)
-class Generation:
+class Generation(Saved):
     """How much each token of the prompt, and each that was generated before, spoke for every generated token.
 
     Attributes:
@@ -57,6 +54,8 @@ class Generation:
         print(found.continuation, found.step(0).top(3))
         ```
     """
+
+    FORMAT: ClassVar[Format] = Format("generation", "wherefrom_generation")
 
     text: str
     tokens: tuple[str, ...]
@@ -177,44 +176,15 @@ class Generation:
 
         return fragment(self)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything in plain Python, as `to_json` writes it."""
-        return {"wherefrom_generation": FORMAT, **asdict(self)}
-
-    def to_json(self, *, indent: int | None = None) -> str:
-        """The generation as JSON."""
-        return json_text(self.to_dict(), indent=indent)
-
-    def save(self, path: FilePath) -> None:
-        """Write JSON to a file: wholly, or not at all.
-
-        Args:
-            path: the file.
-        """
-        write_atomically(path, self.to_json(), "generation")
-
-    @classmethod
-    def load(cls, path: FilePath) -> Generation:
-        """A generation that was saved to a file; needs no model and no torch.
-
-        Args:
-            path: the file.
-
-        Returns:
-            The generation as it was.
-        """
-        generation = load_plain(cls, path, "generation", FORMAT)
-        prompt, count = len(generation.tokens), len(generation.generated)
-        of_prompt = {len(generation.offsets), len(generation.segment)}
-        of_each = {
-            len(part) for part in (generation.token_ids, generation.scores, generation.probabilities, generation.versus)
-        }
-        widths = {len(row) for row in generation.scores}
+    def _problems(self) -> Iterator[str]:
+        prompt, count = len(self.tokens), len(self.generated)
+        of_prompt = {len(self.offsets), len(self.segment)}
+        of_each = {len(part) for part in (self.token_ids, self.scores, self.probabilities, self.versus)}
+        widths = {len(row) for row in self.scores}
         if of_prompt != {prompt} or of_each != {count} or not widths <= {prompt + count}:
-            raise BadFile(f"{path} is damaged: its tokens and scores are not equally many.")
-        if generation.versus_ids and len(generation.versus_ids) != count:
-            raise BadFile(f"{path} is damaged: its tokens and those they are compared with are not equally many.")
-        for start, end in generation.offsets:
-            if not 0 <= start <= end <= len(generation.text):
-                raise BadFile(f"{path} is damaged: its text has no characters {start} to {end}.")
-        return generation
+            yield "its tokens and scores are not equally many"
+        if self.versus_ids and len(self.versus_ids) != count:
+            yield "its tokens and those they are compared with are not equally many"
+        for start, end in self.offsets:
+            if not 0 <= start <= end <= len(self.text):
+                yield f"its text has no characters {start} to {end}"

@@ -13,7 +13,6 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from wherefrom.core.files import FilePath, read_json
 from wherefrom.errors import BadFile
 
 Made = TypeVar("Made")
@@ -32,20 +31,6 @@ def from_plain(kind: type[Made], data: object, what: str, *, finite: bool = True
     except _Unfit as unfit:
         raise BadFile(f"This {what} is damaged: {unfit}.") from unfit
     return made
-
-
-def load_plain(kind: type[Made], path: FilePath, what: str, version: int) -> Made:
-    """An instance of a dataclass from a file that says in its field wherefrom_WHAT which version wrote it."""
-    data = read_json(path)
-    if not isinstance(data, dict) or data.get(f"wherefrom_{what}") != version:
-        raise BadFile(
-            f"{path} is not a {what} saved by this version of Wherefrom (its field 'wherefrom_{what}' is missing or"
-            " another)."
-        )
-    try:
-        return from_plain(kind, data, what)
-    except BadFile as error:
-        raise BadFile(f"{path}: {error}") from error
 
 
 class _Unfit(Exception):

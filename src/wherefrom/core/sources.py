@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from wherefrom.core.files import FilePath, json_text, write_atomically
-from wherefrom.core.plain import load_plain
-from wherefrom.errors import BadFile, BadOption, MissingExtra
+from wherefrom.core.saved import Format, Saved
+from wherefrom.errors import BadOption, MissingExtra
 
 if TYPE_CHECKING:
     import pandas
 
-FORMAT = 1
 Division = Literal["sentence", "paragraph", "document"]
 SourcesVerdict = Literal["supported", "weak", "not supported"]
 
@@ -132,7 +130,7 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class Sources:
+class Sources(Saved):
     """Which sources made a language model give an answer; `Model.sources` makes one.
 
     Attributes:
@@ -157,6 +155,8 @@ class Sources:
         print(r.answer, r.top(3))
         ```
     """
+
+    FORMAT: ClassVar[Format] = Format("set of sources", "wherefrom_sources")
 
     question: str
     answer: str
@@ -267,49 +267,23 @@ class Sources:
         ]
         return pandas.DataFrame(rows)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything in plain Python, as `to_json` writes it."""
-        return {"wherefrom_sources": FORMAT, **asdict(self)}
-
-    def to_json(self, *, indent: int | None = None) -> str:
-        """The sources as JSON."""
-        return json_text(self.to_dict(), indent=indent)
-
-    def save(self, path: FilePath) -> None:
-        """Write JSON to a file: wholly, or not at all.
-
-        Args:
-            path: the file.
-        """
-        write_atomically(path, self.to_json(), "sources")
-
-    @classmethod
-    def load(cls, path: FilePath) -> Sources:
-        """Sources that were saved to a file; needs no model and no torch.
-
-        Args:
-            path: the file.
-
-        Returns:
-            The sources as they were.
-        """
-        loaded = load_plain(cls, path, "sources", FORMAT)
-        if not loaded.statements:
-            raise BadFile(f"{path} is damaged: it has no statements.")
-        places = {(source.document, source.number) for source in loaded.statements[0].sources}
-        for statement in loaded.statements:
+    def _problems(self) -> Iterator[str]:
+        if not self.statements:
+            yield "it has no statements"
+            return
+        places = {(source.document, source.number) for source in self.statements[0].sources}
+        for statement in self.statements:
             here = [(source.document, source.number) for source in statement.sources]
             if set(here) != places or len(here) != len(places):
-                raise BadFile(f"{path} is damaged: its statements have different sources.")
-            if not 0 <= statement.start <= statement.end <= len(loaded.answer):
-                raise BadFile(f"{path} is damaged: its answer has no characters {statement.start} to {statement.end}.")
+                yield "its statements have different sources"
+            if not 0 <= statement.start <= statement.end <= len(self.answer):
+                yield f"its answer has no characters {statement.start} to {statement.end}"
             for source in statement.sources:
-                inside = 0 <= source.document < len(loaded.documents)
-                if not inside or not 0 <= source.start <= source.end <= len(loaded.documents[source.document].text):
-                    raise BadFile(f"{path} is damaged: a source lies outside of its passage.")
+                inside = 0 <= source.document < len(self.documents)
+                if not inside or not 0 <= source.start <= source.end <= len(self.documents[source.document].text):
+                    yield "a source is outside its passage"
             if statement.test and not all(0 <= number < len(here) for number in statement.test.sources):
-                raise BadFile(f"{path} is damaged: a test names a source that there is not.")
-        return loaded
+                yield "a test names a source that does not exist"
 
 
 def _top(sources: Sequence[Source], count: int) -> list[Source]:

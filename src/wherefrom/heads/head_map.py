@@ -4,15 +4,13 @@ masks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
 
-from wherefrom.core.files import FilePath, json_text, read_json, write_atomically
-from wherefrom.core.plain import from_plain
-from wherefrom.errors import BadFile, BadOption
+from wherefrom.core.saved import Format, Saved
+from wherefrom.errors import BadOption
 
-FORMAT = 1
 HeadCounts = Literal["capped", "sum"]
 HeadKind = Literal["all", "positional", "syntactic"]
 ByHead = tuple[tuple[float, ...], ...]  # one number for every head: (layer, head)
@@ -30,8 +28,12 @@ class Relation:
 
 
 @dataclass(frozen=True)
-class HeadMap:
+class HeadMap(Saved):
     """How often every head attends to one distance, and how often to the governor of a syntactic relation."""
+
+    FORMAT: ClassVar[Format] = Format(
+        "head map", "wherefrom_heads", advice="Head maps are written by 'wherefrom heads'.", indent=1
+    )
 
     model: str
     fingerprint: str
@@ -76,30 +78,14 @@ class HeadMap:
 
         return [[kind(i, j) for j in range(len(row))] for i, row in enumerate(self.frequency)]
 
-    def save(self, path: FilePath) -> None:
-        """Write JSON: wholly, or not at all."""
-        data = {"wherefrom_heads": FORMAT, **asdict(self), "mask": self.mask(), "kinds": self.kinds()}
-        write_atomically(path, json_text(data, indent=1), "head map")
+    def to_dict(self) -> dict[str, Any]:
+        """Everything in plain Python, with the mask and the kinds of heads that follow from it."""
+        return {**super().to_dict(), "mask": self.mask(), "kinds": self.kinds()}
 
-    @classmethod
-    def load(cls, path: FilePath) -> HeadMap:
-        try:
-            data = read_json(path)
-        except BadFile as error:
-            raise BadFile(f"{error} Head maps are written by 'wherefrom heads'.") from error
-        if not isinstance(data, dict) or data.get("wherefrom_heads") != FORMAT:
-            raise BadFile(f"{path} is not a head map of this version of Wherefrom. Write one with 'wherefrom heads'.")
-        try:
-            head_map = from_plain(cls, data, "head map")
-        except BadFile as error:
-            raise BadFile(f"{path}: {error} Write it again with 'wherefrom heads'.") from error
-        tables = (head_map.offset, head_map.frequency, *(relation.follows for relation in head_map.relations.values()))
-        if len({tuple(map(len, table)) for table in tables}) > 1 or len(set(map(len, head_map.frequency))) != 1:
-            raise BadFile(
-                f"{path}: this head map is damaged: its tables are not all of one number for every layer and head."
-                " Write it again with 'wherefrom heads'."
-            )
-        return head_map
+    def _problems(self) -> Iterator[str]:
+        tables = (self.offset, self.frequency, *(relation.follows for relation in self.relations.values()))
+        if len({tuple(map(len, table)) for table in tables}) > 1 or len(set(map(len, self.frequency))) != 1:
+            yield "its tables are not all of one number for every layer and head"
 
 
 def by_head(rows: Any) -> ByHead:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
 
-from wherefrom.core.files import FilePath, json_text, read_json, write_atomically
-from wherefrom.core.plain import load_plain
+from wherefrom.core.files import FilePath, read_json
+from wherefrom.core.saved import Format, Saved
 from wherefrom.errors import BadFile
 from wherefrom.heads.head_map import ByHead, HeadMap
 
-FORMAT = 1
-WHAT = "searched_heads"  # what its files are called by
-
 
 @dataclass(frozen=True)
-class SearchedHeads:
+class SearchedHeads(Saved):
     """The heads that were chosen, and what they are worth on texts that they were not chosen by."""
+
+    FORMAT: ClassVar[Format] = Format("head mask", "wherefrom_searched_heads", indent=1)
 
     model: str
     fingerprint: str
@@ -32,16 +33,9 @@ class SearchedHeads:
     def heads(self) -> int:
         return sum(1 for row in self.mask for weight in row if weight)
 
-    def save(self, path: FilePath) -> None:
-        """Write JSON: wholly, or not at all."""
-        write_atomically(path, json_text({f"wherefrom_{WHAT}": FORMAT, **asdict(self)}, indent=1), "head mask")
-
-    @classmethod
-    def load(cls, path: FilePath) -> SearchedHeads:
-        heads = load_plain(cls, path, WHAT, FORMAT)
-        if len({len(row) for row in heads.mask}) != 1:
-            raise BadFile(f"{path}: this head mask is damaged: it has not one number for every layer and head.")
-        return heads
+    def _problems(self) -> Iterator[str]:
+        if len({len(row) for row in self.mask}) != 1:
+            yield "it has not one number for every layer and head"
 
 
 def load_heads(path: FilePath) -> HeadMap | SearchedHeads:
@@ -50,5 +44,5 @@ def load_heads(path: FilePath) -> HeadMap | SearchedHeads:
         data = read_json(path)
     except BadFile:
         data = None  # a head map says what is wrong with it
-    searched = isinstance(data, dict) and f"wherefrom_{WHAT}" in data
+    searched = isinstance(data, dict) and SearchedHeads.FORMAT.field in data
     return SearchedHeads.load(path) if searched else HeadMap.load(path)

@@ -5,16 +5,14 @@ file.
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
-from os import PathLike
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
-from wherefrom.core.files import json_text, read_json, write_atomically
-from wherefrom.core.plain import from_plain
-from wherefrom.errors import BadFile, BadOption
+from wherefrom.core.saved import Format, Saved
+from wherefrom.errors import BadOption
 
-FORMAT = 1
 Raw = Literal["A", "A*"]
 Reduction = Literal["mean", "multi"] | int  # over heads or layers; a number takes that one alone, counted from 0
 MatrixOperation = Literal["from", "to", "mean_columns", "max_columns"]
@@ -93,8 +91,12 @@ def combinations(raw: Raw, layers: int, heads: int) -> tuple[Combination, ...]:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class Fitted(Saved):
     """The combination that was best over a set of texts (Optimus Batch), and how it was found."""
+
+    FORMAT: ClassVar[Format] = Format(
+        "combination", "wherefrom_optimus", advice="Combinations are written by 'wherefrom optimus'.", indent=1
+    )
 
     combination: Combination
     score: float  # its mean score over the texts
@@ -107,26 +109,8 @@ class Fitted:
     model: str = ""
     fingerprint: str = ""  # of the model it was fitted on; others of the same shape may use it, and are told so
 
-    def save(self, path: str | PathLike[str]) -> None:
-        write_atomically(path, json_text({"wherefrom_optimus": FORMAT, **asdict(self)}, indent=1), "combination")
-
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> Fitted:
+    def _problems(self) -> Iterator[str]:
         try:
-            data = read_json(path)
-        except BadFile as error:
-            raise BadFile(f"{error} Combinations are written by 'wherefrom optimus'.") from error
-        if not isinstance(data, dict) or data.get("wherefrom_optimus") != FORMAT:
-            raise BadFile(
-                f"{path} is not a combination saved by this version of Wherefrom. Write one with 'wherefrom optimus'."
-            )
-        try:
-            fitted = from_plain(cls, data, "combination")
-            fitted.combination.check(fitted.layers, fitted.heads)
-        except BadFile as error:
-            raise BadFile(f"{path}: {error} Write it again with 'wherefrom optimus'.") from error
+            self.combination.check(self.layers, self.heads)
         except BadOption as error:
-            raise BadFile(
-                f"{path}: this combination is damaged: {error} Write it again with 'wherefrom optimus'."
-            ) from error
-        return fitted
+            yield str(error).rstrip(".")

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from wherefrom.core.files import FilePath, json_text, write_atomically
-from wherefrom.core.plain import load_plain
+from wherefrom.core.saved import Format, Saved
 from wherefrom.core.sources import Division, Document, Grounding, Source, SourcesVerdict
-from wherefrom.errors import BadFile, MissingExtra
+from wherefrom.errors import MissingExtra
 
 if TYPE_CHECKING:
     import pandas
 
-FORMAT = 1
 GOLD_RECALL_AT = 3  # sources: how many of the highest are searched for those that contain the answer
 
 
@@ -57,7 +55,7 @@ SOURCE_METRICS = ("gold_at_1", "gold_recall", "top_1_drop", "top_3_drop", "top_5
 
 
 @dataclass(frozen=True)
-class SourcesComparison:
+class SourcesComparison(Saved):
     """Methods for sources, graded on one answer; `Model.compare_sources` makes one.
 
     Attributes:
@@ -80,6 +78,8 @@ class SourcesComparison:
         c.show()
         ```
     """
+
+    FORMAT: ClassVar[Format] = Format("comparison of sources", "wherefrom_sources_comparison")
 
     question: str
     answer: str
@@ -109,33 +109,6 @@ class SourcesComparison:
 
         return pandas.DataFrame([asdict(grade) for grade in self.grades])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything in plain Python, as `to_json` writes it."""
-        return {"wherefrom_sources_comparison": FORMAT, **asdict(self)}
-
-    def to_json(self, *, indent: int | None = None) -> str:
-        """The comparison as JSON."""
-        return json_text(self.to_dict(), indent=indent)
-
-    def save(self, path: FilePath) -> None:
-        """Write JSON to a file: wholly, or not at all.
-
-        Args:
-            path: the file.
-        """
-        write_atomically(path, self.to_json(), "comparison")
-
-    @classmethod
-    def load(cls, path: FilePath) -> SourcesComparison:
-        """A comparison that was saved to a file; needs no model and no torch.
-
-        Args:
-            path: the file.
-
-        Returns:
-            The comparison as it was.
-        """
-        loaded = load_plain(cls, path, "sources_comparison", FORMAT)
-        if any(len(grade.scores) != len(loaded.sources) for grade in loaded.grades):
-            raise BadFile(f"{path} is damaged: a method has other sources.")
-        return loaded
+    def _problems(self) -> Iterator[str]:
+        if any(len(grade.scores) != len(self.sources) for grade in self.grades):
+            yield "a method has other sources"

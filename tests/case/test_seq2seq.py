@@ -516,7 +516,7 @@ def test_what_is_refused(model: Model) -> None:
     with pytest.raises(BadOption, match="no pair or messages"):
         model.generate_and_explain([{"role": "user", "content": "film"}])
     chat: Any = [{"role": "user", "content": "film"}]
-    with pytest.raises(BadOption, match="by generate_and_explain"):
+    with pytest.raises(BadOption, match="no pair or messages"):
         model.explain(chat, "saliency")
     with pytest.raises(EmptyText, match="output is empty"):
         model.generate_and_explain(SOURCE, continuation="")

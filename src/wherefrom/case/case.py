@@ -15,7 +15,7 @@ from wherefrom.case.asking import Asker
 from wherefrom.case.kinds import not_for_two_stacks
 from wherefrom.case.passes import Passes, Shared
 from wherefrom.case.sublayers import Sublayer, stack_tokens, sublayers_of
-from wherefrom.case.targeted import Capture, RelevancePlace, TargetedPasses
+from wherefrom.case.targeted import Capture, RelevancePlace, TargetedPasses, clear_when_overwritten
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.masks import unit_masks
 from wherefrom.core.target import Target
@@ -367,7 +367,8 @@ class Case:
         leaf, logits = self.passes.along(embeddings, self._repeated(len(embeddings)), self.own_count)
         scores = self.target.score(logits)
         self.own_count.backwards += len(embeddings)
-        slope = torch.autograd.grad(scores.sum(), leaf, retain_graph=self.passes.keeps_path)[0]
+        with clear_when_overwritten():
+            slope = torch.autograd.grad(scores.sum(), leaf, retain_graph=self.passes.keeps_path)[0]
         return scores.detach(), slope
 
     def ask(self, keep: Tensor, fill: str) -> Tensor:

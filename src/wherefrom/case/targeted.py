@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -25,6 +25,20 @@ if TYPE_CHECKING:
 
 # Where relevance is read: see `Case.relevance`.
 RelevancePlace = Literal["words", "blocks", "attention", "top", "contexts"]
+
+
+@contextmanager
+def clear_when_overwritten() -> Iterator[None]:
+    """Turn autograd's error about an operation in place within the block into one that says what to do."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "modified by an inplace operation" not in str(error):
+            raise
+        raise NotSeen(
+            "This model overwrites what its gradient needs (an operation in place), so that it has none for this text."
+            f" Take a method that only queries it: {join_names(methods_reading('answers'), 'or')}."
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -215,13 +229,5 @@ class TargetedPasses:
     def _backward(self, logits: Tensor, leaves: list[Tensor], *, may_be_nothing: bool = False) -> tuple[Tensor, ...]:
         self.passes.count.backwards += len(self.targets)
         score = torch.stack([target.score(logits[i : i + 1])[0] for i, target in enumerate(self.targets)]).sum()
-        with clear_when_memory_ends(max(map(len, self.passes.encodings))):
-            try:
-                return torch.autograd.grad(score, leaves, retain_graph=True, allow_unused=may_be_nothing)
-            except RuntimeError as error:
-                if "modified by an inplace operation" not in str(error):
-                    raise
-                raise NotSeen(
-                    "This model overwrites what its gradient needs (an operation in place), so that it has none for"
-                    f" this text. Take a method that only queries it: {join_names(methods_reading('answers'), 'or')}."
-                ) from error
+        with clear_when_memory_ends(max(map(len, self.passes.encodings))), clear_when_overwritten():
+            return torch.autograd.grad(score, leaves, retain_graph=True, allow_unused=may_be_nothing)

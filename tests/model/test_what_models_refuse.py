@@ -31,6 +31,8 @@ def test_a_model_that_overwrites_what_its_gradient_needs() -> None:
             model.explain(text, "saliency")
         with pytest.raises(NotSeen, match="only queries it"):
             model.generate_and_explain(text, method="saliency", tokens=1)
+        with pytest.raises(NotSeen, match="only queries it"):
+            model.explain(text, "integrated_gradients")
         assert len(model.explain(text, "occlusion").scores) == len(text.split())
     with pytest.warns(wherefrom.TextWasCut, match="the model reads 16"):
         assert model.predicted("film " * 100)

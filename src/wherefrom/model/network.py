@@ -169,7 +169,7 @@ class ModuleNetwork:
         return lengths
 
     def _run_apart(self, call: NetworkCall, lengths: Sequence[int]) -> Any:
-        """Each row in a pass of its own; answers at its positions are filled up with zeros, which nobody reads."""
+        """Each row in a pass of its own; answers at its positions are filled up with zeros, which are never used."""
         outputs = []
         for row, length in enumerate(lengths):
             own = {name: tensor[row : row + 1, :length] for name, tensor in call.arguments.items()}

@@ -1,6 +1,8 @@
 """Make the pictures of docs/pictures anew, from the pages that the commands write: `make pictures`.
 
-Chromium takes them; where there is none, install Debian's package `chromium`.
+Chromium takes them; where there is none, install Debian's package `chromium`. The picture of the tab "Answer" needs a
+causal language model, which is not part of the package: `python tools/pictures.py FOLDER` makes that picture alone,
+with the model in this folder (SmolLM2-135M-Instruct in docs/pictures).
 """
 
 from __future__ import annotations
@@ -81,7 +83,38 @@ def explorer(run: Path) -> None:
     server.stop()
 
 
+def answer(model: str) -> None:
+    """The explorer's tab "Answer": a statement chosen, a passage unticked, all methods."""
+    from playwright.sync_api import sync_playwright
+
+    from wherefrom.explorer.serve import ExplorerServer
+
+    server = ExplorerServer([model], port=0)
+    server.start()
+    with sync_playwright() as playwright:
+        chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+        browser = playwright.chromium.launch(executable_path=chromium, args=EXPLORER_FLAGS)
+        page = browser.new_page(viewport={"width": 1100, "height": 900}, color_scheme="light")
+        page.set_default_timeout(WAIT)
+        page.goto(server.address)
+        page.wait_for_selector("body[data-ready]")
+        page.locator("#choose-answer").click()
+        page.locator("#answer").click()
+        page.locator("[data-row='kernel_shap'] td").nth(5).wait_for()
+        page.locator("[data-statement='1']").click()
+        page.locator("[data-passage='1']").uncheck()
+        page.locator("#without q").wait_for()
+        page.mouse.move(5, 5)
+        page.evaluate("document.activeElement.blur()")
+        page.locator("#answer-tab").screenshot(path=PICTURES / "explorer-answer.png")
+        browser.close()
+    server.stop()
+
+
 def main() -> None:
+    if len(sys.argv) > 1:
+        answer(sys.argv[1])
+        return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         wherefrom("explain", SENTENCE, "--html", str(folder / "explain.html"))

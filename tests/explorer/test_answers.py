@@ -137,7 +137,10 @@ GRADES = {"metrics": ["aopc", "rft"], "better": ["higher", "lower"]}
 def test_ties_and_metrics_that_disagree_name_no_winner(
     grades: dict[str, list[float | None]], first: list[str], words: str
 ) -> None:
-    explanation = film(selection=(GRADES | {"grades": grades},))
+    """Which methods are equally good is what `best` says: the rule is written there alone."""
+    chosen, *others = grades
+    report = {"chosen": chosen, "runner_up": others[0], "equals": others if "equally" in words else []}
+    explanation = film(selection=(GRADES | report | {"grades": grades},))
     found = best_data(explanation)
     assert found["first"] == first
     assert found["words"].startswith(words)

@@ -98,6 +98,11 @@ def test_fields_that_are_wrong(client: Client, wrong: dict[str, Any]) -> None:
             assert found.json().keys() == {"error"}
 
 
+def test_a_head_that_the_model_does_not_have(client: Client) -> None:
+    found = post(client, "heads", json.dumps({"text": TEXT, "off": [[0, 7]]}).encode())
+    assert (found.status_code, found.json()) == (400, {"error": "Layer 1 has 4 heads; there is no head 8."})
+
+
 @pytest.mark.parametrize("path", ["/nothing", "/api/nothing", "/api/read/more", "/a/b/c", "/api/", "/%00", "/..%2f.."])
 def test_unknown_addresses_have_the_form_of_all_errors(client: Client, path: str) -> None:
     for method in ("GET", "POST"):

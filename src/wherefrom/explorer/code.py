@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.prediction import Without, spans_without
+from wherefrom.errors import BadOption
 from wherefrom.explorer.answers import CachingAsker
 from wherefrom.explorer.hiding import TargetQuery, check_places
 from wherefrom.explorer.questions import CodeQuestion
@@ -21,8 +23,10 @@ def code(service: ModelService, question: CodeQuestion, source: str) -> Prepare:
 
     def prepare(asker: CachingAsker) -> Finish:
         query = TargetQuery(service, question, asker)
-        encoding, loading = service.encode(question.text, question.pair), service.model.task.loading
+        encoding, loading = service.read(question), service.model.task.loading
         check_places(PageUnits(encoding, question.level), question, service.limits)
+        if question.begun:
+            raise BadOption("A token within the answer has no call of its own: see Model.generate_and_explain.")
 
         def finish() -> PlainData:
             target = question.spec
@@ -30,7 +34,7 @@ def code(service: ModelService, question: CodeQuestion, source: str) -> Prepare:
                 target = query.answer()[1][0].label
             lines = [
                 "import wherefrom",
-                f"model = wherefrom.load({', '.join([repr(source), *_arguments(loading)])})",
+                load_line(service, source),
                 *_seen(service, question, encoding, target),
             ]
             return {"python": "\n".join(lines) + "\n", "command": as_command(question, source, loading)}
@@ -40,19 +44,24 @@ def code(service: ModelService, question: CodeQuestion, source: str) -> Prepare:
     return prepare
 
 
+def load_line(service: ModelService, source: str) -> str:
+    """The line that loads the model. source: what it is loaded by."""
+    return f"model = wherefrom.load({', '.join([repr(source), *as_arguments(service.model.task.loading)])})"
+
+
 def _seen(service: ModelService, question: CodeQuestion, encoding: Encoding, target: TargetSpec) -> list[str]:
     """The comparison of the methods, and what the model predicts with words hidden or replaced."""
     lines, units = [], PageUnits(encoding, question.level)
     if question.methods:
-        arguments = [_text(units.texts), repr(question.methods)]
-        arguments += _arguments({"target": question.spec, "level": question.level})
+        arguments = [_input(question, units.texts), repr(question.methods)]
+        arguments += as_arguments({"target": question.spec, "level": question.level})
         lines.append(f"model.compare({', '.join(arguments)}).show()")
     if question.hidden or question.replaced or not question.methods:
         texts, spans = units.replaced(question.replaced) if question.replaced else (units.texts, units.raw_spans)
         changed = service.encode(texts[0], texts[1] if len(texts) > 1 else None) if question.replaced else encoding
         hidden = [_written(changed, span) for place in sorted(question.hidden) if (span := spans[place]) is not None]
-        options = _arguments({"target": target, "without": hidden or None, "fill": question.fill if hidden else None})
-        lines.append(f"print(model.predict({', '.join([_text(texts), *options])}))")
+        options = as_arguments({"target": target, "without": hidden or None, "fill": question.fill if hidden else None})
+        lines.append(f"print(model.predict({', '.join([_input(question, texts), *options])}))")
     return lines
 
 
@@ -66,11 +75,14 @@ def _written(encoding: Encoding, span: tuple[int, int, int]) -> Without:
     return span if segment else (start, end)
 
 
-def _text(texts: Sequence[str]) -> str:
+def _input(question: CodeQuestion, texts: Sequence[str]) -> str:
+    if question.messages is not None:
+        return repr(question.chat)
     return repr(texts[0]) if len(texts) == 1 else repr(tuple(texts))
 
 
-def _arguments(options: Mapping[str, Any]) -> list[str]:
+def as_arguments(options: Mapping[str, Any]) -> list[str]:
+    """Keyword arguments as they are written, without those that are None."""
     return [f"{name}={value!r}" for name, value in options.items() if value is not None]
 
 
@@ -92,4 +104,6 @@ def as_command(question: CodeQuestion, source: str, loading: Mapping[str, Any]) 
     for option, value in (("--target", question.target), ("--versus", question.versus)):
         if value is not None:
             words += [option, str(value)]
+    if question.messages is not None:
+        return shlex.join([*words, "--chat", json.dumps(question.chat, ensure_ascii=False)])
     return shlex.join([*words, "--", question.text])

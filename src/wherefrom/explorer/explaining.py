@@ -80,7 +80,7 @@ class Explainer:
 
     def __init__(self, service: ModelService, question: TextQuestion) -> None:
         self.service, self.question = service, question
-        self.subject = service.subject(question.text, question.pair, question.spec)
+        self.subject = service.subject(question)
         self.encoding = self.subject.encoding
         self.units = PageUnits(self.encoding, question.level)
         self.passes = Passes(self.subject.model, [self.encoding], service.asker(self.subject.model))
@@ -88,10 +88,12 @@ class Explainer:
 
     def _key(self, spec: str) -> object:
         question = self.question
-        return question.text, question.pair, question.level, question.spec, spec
+        encoding = self.encoding
+        return encoding.text, encoding.pair, encoding.turns, question.level, question.spec, spec
 
     def known(self, spec: str) -> Explanation | None:
-        return self.service.kept.get(self._key(spec))
+        explanation: Explanation | None = self.service.recall(self._key(spec))
+        return explanation
 
     def announce(self, choices: Sequence[Configured[Method]]) -> None:
         """Announce the methods that follow, so that one pass serves them all."""
@@ -114,10 +116,7 @@ class Explainer:
             explanation = explained({0: self.cases}, choice.row, choice.options)[0]
             if check:
                 (explanation,) = checked([ToCheck.of(explanation, self.cases)], self.passes.asker)
-            kept = self.service.kept
-            kept[self._key(choice.asked)] = explanation
-            while len(kept) > self.service.limits.explanations:
-                kept.popitem(last=False)
+            self.service.keep(self._key(choice.asked), explanation)
         return explanation
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import torch
 
+from wherefrom.core.encoding import Encoding
 from wherefrom.errors import BadOption
 from wherefrom.explorer.questions import GeneratingQuestion
 from wherefrom.explorer.service import ModelService, PlainData
@@ -22,11 +23,12 @@ def generate_steps(service: ModelService, question: GeneratingQuestion) -> Itera
     model = service.model
     if model.task.name != GENERATES:
         raise BadOption("Only a causal language model goes on with a text.")
-    encoding = service.encode(question.text, None)
+    encoding = service.read(question)
     if encoding.cut:
         raise BadOption(f"The text is longer than the {model.reading.limit} tokens that the model reads.")
     ids = list(encoding.input_ids)
-    start, before = model.reading.decode(ids), question.text
+    start = model.reading.decode(ids)
+    given = before = question.text if question.messages is None else question.begun
     for _ in range(min(question.count, service.limits.generated)):
         if model.reading.limit is not None and len(ids) >= model.reading.limit:
             return
@@ -37,7 +39,7 @@ def generate_steps(service: ModelService, question: GeneratingQuestion) -> Itera
             yield {"end": True}
             return
         ids.append(token)
-        after = question.text + model.reading.decode(ids)[len(start) :]
+        after = given + model.reading.decode(ids)[len(start) :]
         yield {
             "token": {
                 "id": token,
@@ -45,7 +47,13 @@ def generate_steps(service: ModelService, question: GeneratingQuestion) -> Itera
                 "probability": float(logits.double().softmax(-1)[token]),
                 "before": before,
                 # A text that is cut into other tokens than those that were generated is another question.
-                "exact": service.encode(before, None).input_ids == tuple(ids[:-1]),
+                "exact": _read_again(service, question, before).input_ids == tuple(ids[:-1]),
             }
         }
         before = after
+
+
+def _read_again(service: ModelService, question: GeneratingQuestion, before: str) -> Encoding:
+    """The text up to a token, or the chat with the answer up to it."""
+    changed = {"text": before} if question.messages is None else {"begun": before}
+    return service.read(question.model_copy(update=changed))

@@ -92,7 +92,7 @@ class TargetQuery:
 
     def __init__(self, service: ModelService, question: TextQuestion, shared: CachingAsker) -> None:
         self.service = service
-        self.subject = service.subject(question.text, question.pair, question.spec)
+        self.subject = service.subject(question)
         self.asker = shared if self.subject.model is service.model else service.asker(self.subject.model)
         self._pending = _whole(self.asker, self.subject.encoding)
 
@@ -148,6 +148,8 @@ def _changed(
     check_places(units, question, service.limits)
     if not question.replaced:
         return units.encoding, units.tokens(question.hidden)
+    if question.messages is not None:
+        raise BadOption("Words of a chat can be hidden, not replaced: change the message instead.")
     texts, spans = units.replaced(question.replaced)
     service.limits.check_text(*texts)
     changed = subject.extended(service.encode(texts[0], texts[1] if len(texts) > 1 else None))

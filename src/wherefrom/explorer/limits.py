@@ -20,6 +20,7 @@ class Limits:
     body: int = 262_144  # bytes of a request
     patience: float = 20.0  # seconds in which a request must have arrived
     characters: int = 10_000  # of a text, and of its pair
+    passages: int = 60_000  # characters of a question, its passages and its answer together
     methods: int = 12  # explained by one request
     hidden: int = 2_000  # units or replaced words named in one request
     clicks: int = 64  # quick questions that wait
@@ -37,6 +38,13 @@ class Limits:
                     f"The text has {len(text):,} characters; the explorer takes {self.characters:,}."
                     " The command line takes longer ones: wherefrom explain - < text.txt"
                 )
+
+    def check_passages(self, characters: int) -> None:
+        if characters > self.passages:
+            raise TooMuch(
+                f"Question, passages and answer have {characters:,} characters; the explorer takes {self.passages:,}."
+                " The command line takes more: wherefrom sources QUESTION --context FILE"
+            )
 
     def check_methods(self, methods: int) -> None:
         if methods > self.methods:

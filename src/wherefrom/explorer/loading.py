@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from wherefrom import __version__
 from wherefrom.errors import WherefromError
 from wherefrom.explorer.limits import Limits
+from wherefrom.explorer.questions import SOURCE_METHODS
 from wherefrom.registry import listed
 from wherefrom.samples import sample_path
 
@@ -25,6 +26,18 @@ if TYPE_CHECKING:  # these bring torch, which the first page need not wait for
 FIRST_METHODS = ("attn_lrp", "integrated_gradients", "occlusion", "gae", "random")
 FILLS = ("mask", "unk", "pad", "eos")
 EXAMPLES = 6  # of every kind
+# A question to begin with, and the passages that it is answered from.
+ASKED = {
+    "question": "Tell me about the library of Elmsford.",
+    "passages": [
+        {
+            "name": "library",
+            "text": "The town library of Elmsford opened in 1962. It was designed by Clara Voss, who also built the"
+            " station. It has two floors and a reading room.",
+        },
+        {"name": "town", "text": "Elmsford lies on the river Tarn. The town has 4,000 inhabitants."},
+    ],
+}
 
 
 class NotReady(WherefromError):
@@ -120,10 +133,12 @@ class Shelf:
             "models": [{"name": model.name, "ready": model.service is not None} | model.facts for model in self.models],
             "methods": self._methods or [{"name": row.name, "family": row.get("family")} for row in listed("method")],
             "first_methods": list(FIRST_METHODS),
+            "source_methods": list(SOURCE_METHODS),
             "runs": [run.name for run in self.runs],
             "limits": {
                 "characters": self.limits.characters,
                 "methods": self.limits.methods,
+                "passages": self.limits.passages,
                 "generated": self.limits.generated,
             },
         }
@@ -150,6 +165,8 @@ def model_facts(model: TextModel) -> dict[str, Any]:
         "mask": tokenizer.mask_token,
         "fills": ["delete", *(kind for kind in FILLS if getattr(tokenizer, f"{kind}_token_id", None) is not None)],
         "examples": examples_for(task.name, tokenizer.mask_token),
+        "asked": ASKED if task.name == "causal_lm" else None,
+        "chats": task.name == "causal_lm" and bool(tokenizer.chat_template),
     }
 
 

@@ -18,8 +18,10 @@ from wherefrom.explorer.questions import (
     GeneratingQuestion,
     HeadsQuestion,
     HidingQuestion,
+    SourcesQuestion,
     TextQuestion,
     ValidationError,
+    WithoutQuestion,
 )
 
 if TYPE_CHECKING:
@@ -31,8 +33,17 @@ def add_routes(app: FastAPI, shelf: Shelf) -> None:
 
     def service_for(question: TextQuestion) -> ModelService:
         """The service of the model that a question is about. Raises where the text is too long."""
-        limits.check_text(question.text, question.pair)
+        limits.check_text(question.said, question.pair)
         return shelf.service(question.model)
+
+    def service_for_sources(question: SourcesQuestion) -> ModelService:
+        texts = [question.question, question.answer or "", *(passage.text for passage in question.passages)]
+        limits.check_passages(sum(map(len, texts)))
+        return shelf.service(question.model)
+
+    def source_of(model: int) -> str:
+        source = shelf.models[model].source
+        return source if isinstance(source, str) else "MODEL"
 
     @app.post("/api/read")
     async def _read(question: TextQuestion) -> Response:
@@ -84,8 +95,7 @@ def add_routes(app: FastAPI, shelf: Shelf) -> None:
         service = service_for(question)
         from wherefrom.explorer.code import code
 
-        source = shelf.models[question.model].source
-        return await answered(service, code(service, question, source if isinstance(source, str) else "MODEL"))
+        return await answered(service, code(service, question, source_of(question.model)))
 
     @app.post("/api/inside")
     async def _inside(request: Request, question: TextQuestion) -> Response:
@@ -107,6 +117,34 @@ def add_routes(app: FastAPI, shelf: Shelf) -> None:
         from wherefrom.explorer.generating import generate_steps
 
         return streamed(request, service, generate_steps(service, question))
+
+    @app.post("/api/sources")
+    async def _sources(request: Request, question: SourcesQuestion) -> Response:
+        service = service_for_sources(question)
+        from wherefrom.explorer.sources import sources_steps
+
+        return streamed(request, service, sources_steps(service, question))
+
+    @app.post("/api/sources/without")
+    async def _without(question: WithoutQuestion) -> Response:
+        service = service_for_sources(question)
+        from wherefrom.explorer.sources import without
+
+        return await answered(service, without(service, question))
+
+    @app.post("/api/sources/page")
+    async def _sources_page(request: Request, question: SourcesQuestion) -> Response:
+        service = service_for_sources(question)
+        from wherefrom.explorer.sources import page_steps
+
+        return streamed(request, service, page_steps(service, question))
+
+    @app.post("/api/sources/code")
+    async def _sources_code(question: WithoutQuestion) -> Response:
+        service = service_for_sources(question)
+        from wherefrom.explorer.sources import code
+
+        return await answered(service, code(service, question, source_of(question.model)))
 
     @app.get("/api/runs/{number}")
     async def _run(number: int) -> Response:

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from wherefrom.case.door import Subject, subject_of
-from wherefrom.core.encoding import Encoding
+from wherefrom.case.door import Subject, continued_chat, read_input, subject_of
+from wherefrom.core.encoding import Encoding, check_turns
 from wherefrom.explorer.answers import AnswerCache, CachingAsker
 from wherefrom.explorer.limits import Limits, TooBusy
+from wherefrom.explorer.questions import TextQuestion
 from wherefrom.explorer.turns import BATCH_TOKENS, Stopped, TurnTakingNetwork
 from wherefrom.model.device import trim_heap
-from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
 
 PlainData = dict[str, Any]  # values of JSON
@@ -52,8 +52,9 @@ class ModelService:
         self.network = TurnTakingNetwork(model.network)
         self.model = replace(model, network=self.network, batch_tokens=min(model.batch_tokens, BATCH_TOKENS))
         self.answers = AnswerCache(limits.cache)
-        self.kept: OrderedDict[object, Any] = OrderedDict()  # explanations by request
-        self._texts: OrderedDict[tuple[str, str | None], Encoding] = OrderedDict()
+        self._kept: OrderedDict[object, Any] = OrderedDict()  # results by request
+        self._keeping = threading.Lock()
+        self._texts: OrderedDict[object, Encoding] = OrderedDict()
         self._subjects: OrderedDict[object, Subject] = OrderedDict()
         self._clicks: SimpleQueue[tuple[Prepare, Future[PlainData]] | None] = SimpleQueue()
         self._changed = threading.Condition()
@@ -78,21 +79,50 @@ class ModelService:
         for thread in self._threads:
             thread.join(timeout=30)
 
+    # Keeping
+
+    def recall(self, key: object) -> Any:
+        """A result that was kept; None where it was not, or is gone."""
+        with self._keeping:
+            return self._kept.get(key)
+
+    def keep(self, key: object, result: object) -> None:
+        """Keep a result for later requests; the oldest go."""
+        with self._keeping:
+            self._kept[key] = result
+            while len(self._kept) > self.limits.explanations:
+                self._kept.popitem(last=False)
+
     # Reading
 
     def encode(self, text: str, pair: str | None) -> Encoding:
         """A text as the model reads it. Kept, because every click is about the same one."""
-        key = (text, pair)
+        return self._encoded((text, pair), lambda: self.model.encode(text, pair))
+
+    def _encoded(self, key: object, make: Callable[[], Encoding]) -> Encoding:
         with self.model.reading.lock:
-            encoding = self._texts.pop(key, None) or self.model.encode(text, pair)
+            encoding = self._texts.pop(key, None) or make()
             self._texts[key] = encoding
             while len(self._texts) > TEXTS:
                 self._texts.popitem(last=False)
         return encoding
 
-    def subject(self, text: str, pair: str | None, spec: TargetSpec) -> Subject:
+    def read(self, question: TextQuestion) -> Encoding:
+        """The text or the chat of a question as the model reads it."""
+        if question.messages is None:
+            if question.level == "turn":
+                check_turns(())
+            return self.encode(question.text, question.pair)
+        messages = tuple((message.role, message.content) for message in question.messages)
+        chat = self._encoded((messages, ""), lambda: read_input(self.model, question.chat))
+        if not question.begun:
+            return chat
+        return self._encoded((messages, question.begun), lambda: continued_chat(self.model, chat, question.begun))
+
+    def subject(self, question: TextQuestion) -> Subject:
         """What is explained about a text. Kept, because an output that is not given has to be generated."""
-        key, encoding = (text, pair, repr(spec)), self.encode(text, pair)
+        spec, encoding = question.spec, self.read(question)
+        key = (encoding.text, encoding.pair, encoding.turns, repr(spec))
         with self.model.reading.lock:
             subject = self._subjects.pop(key, None) or subject_of(self.model, encoding, spec)
             self._subjects[key] = subject

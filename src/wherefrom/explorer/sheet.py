@@ -8,9 +8,10 @@ from functools import cached_property
 from typing import Any
 
 from wherefrom.catalogue import floor_method
-from wherefrom.core.comparison import Comparison
+from wherefrom.core.comparison import Comparison, printed
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.explanation import Explanation
+from wherefrom.core.names import join_names
 from wherefrom.core.units import Level
 from wherefrom.report.colour import scale_of
 from wherefrom.report.comparison_sheet import in_words
@@ -90,12 +91,14 @@ class PageUnits:
 
     @property
     def lines(self) -> list[list[PlainRun]]:
-        """Every part of the text in runs: its text, the number of its stretch, whether the model did not read it."""
+        """Every part of the text, or every turn of a chat, in runs: its text, the number of its stretch, whether the
+        model did not read it.
+        """
         lines = []
-        for part, text in enumerate(self.texts):
-            reached, runs = 0, list[PlainRun]()
+        for part, first, last in self._extents:
+            reached, runs, text = first, list[PlainRun](), self.texts[part][:last]
             for number, (home, start, end) in enumerate(self.spans):
-                if home != part:
+                if home != part or end <= first or last <= start:
                     continue
                 start = max(start, reached)
                 runs += [(visible(text[reached:start]), None, False), (visible(text[start:end]), number, False)]
@@ -103,6 +106,15 @@ class PageUnits:
             runs.append((visible(text[reached:]), None, self.encoding.cut > 0))
             lines.append([run for run in runs if run[0]])
         return lines
+
+    @property
+    def _extents(self) -> list[tuple[int, int, int]]:
+        """What each line shows: a part of the text, its first character, and the end (exclusive). The template of a
+        chat is not shown.
+        """
+        if self.encoding.turns:
+            return [(0, start, end) for _, start, end in self.encoding.turns]
+        return [(part, 0, len(text)) for part, text in enumerate(self.texts)]
 
     def replaced(self, replacements: Mapping[int, str]) -> tuple[list[str], list[tuple[int, int, int] | None]]:
         """The texts with other words in the place of some stretches, and where every stretch is then, as (start, end,
@@ -128,6 +140,7 @@ def text_data(units: PageUnits) -> dict[str, Any]:
     encoding = units.encoding
     return {
         "lines": units.lines,
+        "roles": [visible(role) for role, _, _ in encoding.turns],
         "units": [token_label(units.texts[part][start:end]) or "·" for part, start, end in units.spans],
         "tokens": len(encoding),
         "cut": encoding.cut,
@@ -200,13 +213,12 @@ def best_data(explanation: Explanation | None) -> dict[str, Any]:
         return {"words": "Add a second method to see which one is more faithful here.", "first": []}
     report = explanation.selection[0]
     metrics, better, grades = report["metrics"], report["better"], report["grades"]
-    names = list(grades)
-    first, *ties = [name for name in names if _figure(grades[name][0]) == _figure(grades[names[0]][0])]
+    first, ties = report["chosen"], report["equals"]
     by = f"{metrics[0]} ({better[0]} is better)"
     if ties:
-        words = f"{_joined([first, *ties])} are equally faithful here: {_figure(grades[first][0])} by {by}."
+        words = f"{join_names([first, *ties])} are equally faithful here: {_figure(grades[first][0])} by {by}."
         return {"words": words, "first": [first, *ties]}
-    second = names[1]
+    second = report["runner_up"]
     compared = [
         (metric, side, grades[first][place], grades[second][place])
         for place, (metric, side) in enumerate(zip(metrics, better, strict=True))
@@ -231,9 +243,4 @@ def best_data(explanation: Explanation | None) -> dict[str, Any]:
 
 
 def _figure(value: float | None) -> str:
-    """A score as it is shown: what reads alike is a tie."""
-    return "–" if value is None else f"{value:.3f}"
-
-
-def _joined(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:-1])} and {names[-1]}"
+    return "–" if value is None else printed(value)

@@ -6,13 +6,17 @@ import { question, state } from "./state.js";
 
 const root = $("generation");
 let going = null;
-let made = null;
+let made = null, go = null;
 
-export function startGeneration(facts, open) {
+function name() { if (!going) go.textContent = state.messages ? "Answer the chat" : "Go on from the text"; }
+
+export function startGeneration(facts, open, openAnswer) {
   root.hidden = facts().task !== "causal_lm";
-  if (root.hidden || made) return;
+  if (root.hidden) return;
+  if (made) { name(); return; }
   const count = el("input", { id: "generate-count", type: "number", min: 1, max: 60, value: 20, "aria-label": "How many tokens" });
-  const go = el("button", { type: "button", id: "generate" }, "Go on from the text");
+  go = el("button", { type: "button", id: "generate" });
+  name();
   const text = el("p", { id: "generated", class: "words", role: "group", "aria-label": "Generated tokens; press one to explain it" });
   const told = el("p", { class: "note", role: "status", "aria-live": "polite" });
   made = el("div", {}, el("div", { class: "bar" }, el("h2", {}, "Generate"), el("span", { class: "hint" }, "Then click a token to see why it came."),
@@ -21,9 +25,9 @@ export function startGeneration(facts, open) {
   fill(root, made);
   go.addEventListener("click", async () => {
     if (going) { going.abort(); return; }
-    const mine = going = new AbortController(), prompt = state.text;
+    const mine = going = new AbortController(), chat = state.messages !== null;
     go.textContent = "Stop";
-    fill(text, el("span", { class: "name" }, prompt));
+    fill(text, el("span", { class: "name" }, chat ? state.begun : state.text));
     told.textContent = "";
     try {
       await stream("/api/generate", { ...question(), pair: null, target: null, versus: null, count: Number(count.value) || 20 }, mine.signal, ({ token, end, waiting }) => {
@@ -35,7 +39,8 @@ export function startGeneration(facts, open) {
         const explain = () => {
           for (const other of text.querySelectorAll("[aria-pressed]")) other.removeAttribute("aria-pressed");
           one.setAttribute("aria-current", "true");
-          open(token.before, null, token.id);
+          if (chat) openAnswer(token.before, token.id);
+          else open(token.before, null, token.id);
           told.textContent = `“${token.text.trim()}” had ${percent(token.probability)}. It is explained with the text before it.`;
         };
         one.addEventListener("click", explain);
@@ -46,7 +51,7 @@ export function startGeneration(facts, open) {
       if (error instanceof Refused) told.textContent = error.message;
     } finally {
       going = null;
-      go.textContent = "Go on from the text";
+      name();
     }
   });
 }

@@ -1,5 +1,6 @@
 // The explorer's page: what is typed, hidden and chosen goes to the server, and what it answers is shown.
 
+import * as answers from "./answer.js";
 import { get, onConnection, post, Refused, stream } from "./api.js";
 import { $, either, el, fill, listed, number, options, output, percent, points, showValues } from "./dom.js";
 import { startGeneration } from "./generate.js";
@@ -18,6 +19,7 @@ let inside = null;
 let undone = [];           // what was hidden and replaced before
 let reading = null, hidingNow = null, explaining = null;   // so that a newer request ends an older one
 let typing = 0, resting = 0;
+let asked = false;         // whether the address that the page was opened with has been answered
 
 const facts = (model = state.model) => known.models[model] ?? known.models[0];
 // The model that can be beside the chosen one: a classifier and a language model answer different questions.
@@ -43,6 +45,7 @@ function chooseModel(model) {
   const before = facts().task;
   Object.assign(state, { model, target: null, versus: null, pinned: false });
   forget();
+  if (!facts().chats) Object.assign(state, { messages: null, begun: "", level: state.level === "turn" ? "word" : state.level });
   if (facts().task !== before && facts().examples?.length) ({ text: state.text, pair: state.pair } = facts().examples[0]);
   drawControls();
   textChanged(0);
@@ -62,7 +65,9 @@ function drawControls() {
   $("pair-name").textContent = asks ? "Context" : "Second text";
   options($("examples"), [["", "choose …"], ...(model.examples ?? []).map((one, place) => [String(place), short(one.text)])], "");
   drawHistory();
-  either($("level"), "level", [["word", "words"], ["token", "tokens"], ["sentence", "sentences"]], state.level, value => {
+  drawMessages();
+  const levels = [["word", "words"], ["token", "tokens"], ["sentence", "sentences"], ...(state.messages ? [["turn", "turns"]] : [])];
+  either($("level"), "level", levels, state.level, value => {
     state.level = value; forget(); textChanged(0);
   });
   either($("scale"), "scale", [["own", "own scale", "Every method's largest score has its full colour"],
@@ -73,8 +78,67 @@ function drawControls() {
   drawTargets();
   $("version").textContent = `Wherefrom ${known.version}.`;
   drawChips();
-  startGeneration(facts, open);
+  startGeneration(facts, open, openAnswer);
+  drawTabs();
   $("decision-name").textContent = ready ? (shownModels().length > 1 ? `${model.name} predicts` : "Model predicts") : "The model is loading …";
+}
+
+// The messages of a chat, a row each; and what the model has answered so far, where a token of its answer is explained.
+function drawMessages() {
+  const chat = state.messages;
+  $("as-chat").hidden = !facts().chats;
+  $("as-chat").textContent = chat ? "Plain text" : "Chat";
+  $("text-field").hidden = chat !== null;
+  $("messages").hidden = $("add-message").hidden = chat === null;
+  for (const id of ["examples", "history"]) $(id).parentElement.hidden = chat !== null;
+  document.querySelector(".try-head .hint").textContent = chat ? "Click a word to hide it, shift-click for several. Keys: arrows, Enter, Shift+Enter."
+    : "Click a word to hide it, shift-click for several, double-click to replace it. Keys: arrows, Enter, Shift+Enter, F2.";
+  const edited = () => { state.begun = ""; newText(); };
+  fill($("messages"), (chat ?? []).map((message, place) => el("div", { class: "message" },
+    el("select", { "aria-label": `Role of message ${place + 1}`, onchange: event => { message.role = event.target.value; edited(); drawMessages(); textChanged(); } },
+      [...new Set(["system", "user", "assistant", "tool", message.role])].map(role => el("option", { value: role, selected: role === message.role }, role))),
+    el("textarea", { rows: 1, spellcheck: false, value: message.content, "aria-label": `Message ${place + 1}`,
+      oninput: event => { message.content = event.target.value; edited(); textChanged(); } }),
+    el("button", { type: "button", class: "quiet", "aria-label": `Remove message ${place + 1}`, disabled: chat.length < 2,
+      onclick: () => { chat.splice(place, 1); edited(); drawMessages(); textChanged(0); } }, "×"))),
+  chat && state.begun ? el("div", { class: "message" }, el("span", { class: "role" }, "answer so far"), el("p", { id: "begun" }, state.begun),
+    el("button", { type: "button", class: "quiet", "aria-label": "Remove the answer so far", onclick: () => { edited(); drawMessages(); textChanged(0); } }, "×")) : null);
+}
+
+function switchChat() {
+  if (state.messages) Object.assign(state, { text: state.messages.at(-1).content || state.text, messages: null, level: state.level === "turn" ? "word" : state.level });
+  else Object.assign(state, { messages: [{ role: "user", content: state.text }], pair: null });
+  state.begun = "";
+  newText();
+  drawControls();
+  textChanged(0);
+}
+
+// A language model also answers questions from passages, in a tab of its own.
+function drawTabs() {
+  const model = facts(), answering = model.task === "causal_lm";
+  if (answering && model.ready) answers.startAnswers(model, known);
+  $("tabs").hidden = !answering;
+  fill($("tabs"), [["text", "Text"], ["answer", "Answer"]].map(([tab, name]) => el("button", { type: "button", role: "tab", id: `choose-${tab}`,
+    "aria-controls": `${tab}-tab`, "aria-selected": String(state.tab === tab), onclick: () => chooseTab(tab),
+    onkeydown: event => { if (["ArrowLeft", "ArrowRight"].includes(event.key)) { chooseTab(tab === "text" ? "answer" : "text"); $(`choose-${state.tab}`).focus(); } } }, name)));
+  const here = answering && state.tab === "answer";
+  for (const tab of ["text", "answer"]) {
+    $(`${tab}-tab`).hidden = (tab === "answer") !== here;
+    $(`${tab}-tab`).setAttribute("role", answering ? "tabpanel" : "group");
+  }
+  $("copy-command").hidden = here;
+}
+
+const onAnswer = () => state.tab === "answer" && facts().task === "causal_lm";
+
+function chooseTab(tab) {
+  if (state.tab === tab) return;
+  state.tab = tab;
+  drawTabs();
+  writeAddress();
+  if (tab === "text") textChanged(0);
+  else explaining?.abort();
 }
 
 function drawTargets() {
@@ -107,6 +171,7 @@ function past() {
 }
 
 function remember() {
+  if (state.messages) return;
   const now = { text: state.text, pair: state.pair };
   const others = past().filter(one => one.text !== now.text || one.pair !== now.pair);
   try { localStorage.setItem(HISTORY, JSON.stringify([now, ...others].slice(0, 30))); } catch { /* private window */ }
@@ -244,7 +309,7 @@ function drawPanels() {
 }
 
 async function explain() {
-  if (!panels.length || !read.length) return;
+  if (!panels.length || !read.length || onAnswer()) return;
   explaining?.abort();
   if (!state.methods.length) { for (const one of panels) one.drop(); say("Choose a method."); return; }
   const mine = explaining = new AbortController();
@@ -388,7 +453,7 @@ async function copied(text, what) {
 
 async function code(kind) {
   try {
-    const found = await post("/api/code", { ...hiding(), methods: state.methods });
+    const found = onAnswer() ? await answers.code() : await post("/api/code", { ...hiding(), methods: state.methods });
     await copied(found[kind], kind === "python" ? "The Python" : "The command");
   } catch (error) {
     if (error instanceof Refused) $("shared").textContent = error.message;
@@ -397,14 +462,15 @@ async function code(kind) {
 
 async function savePage() {
   $("shared").textContent = "Making the page …";
+  const take = html => {
+    const address = URL.createObjectURL(new Blob([html], { type: "text/html" }));
+    el("a", { href: address, download: "wherefrom.html" }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 10000);
+    $("shared").textContent = "Saved: wherefrom.html needs nothing else.";
+  };
   try {
-    await stream("/api/page", { ...question(), methods: state.methods }, undefined, found => {
-      if (!found.html) return;
-      const address = URL.createObjectURL(new Blob([found.html], { type: "text/html" }));
-      el("a", { href: address, download: "wherefrom.html" }).click();
-      setTimeout(() => URL.revokeObjectURL(address), 10000);
-      $("shared").textContent = "Saved: wherefrom.html needs nothing else.";
-    });
+    if (onAnswer()) await answers.savePage(take);
+    else await stream("/api/page", { ...question(), methods: state.methods }, undefined, found => { if (found.html) take(found.html); });
   } catch (error) {
     if (error instanceof Refused) $("shared").textContent = error.message;
   }
@@ -412,8 +478,17 @@ async function savePage() {
 
 // Starting
 
+// A token of the model's answer to a chat, explained with the answer before it.
+function openAnswer(begun, target) {
+  newText();
+  Object.assign(state, { begun, target, versus: null });
+  drawControls();
+  textChanged(0);
+  writeAddress({ replace: false });
+}
+
 export function open(text, pair = null, target = null) {
-  Object.assign(state, { text, pair });
+  Object.assign(state, { text, pair, messages: null, begun: "", level: state.level === "turn" ? "word" : state.level });
   newText();
   if (target !== null) Object.assign(state, { target, versus: null });
   drawControls();
@@ -431,6 +506,14 @@ function listen() {
     drawControls();
     if (state.pair === null) textChanged(0);
     else $("pair").focus();
+  });
+  $("as-chat").addEventListener("click", switchChat);
+  $("add-message").addEventListener("click", () => {
+    state.messages.push({ role: state.messages.at(-1).role === "user" ? "assistant" : "user", content: "" });
+    state.begun = "";
+    newText();
+    drawMessages();
+    $("messages").querySelector(`[aria-label="Message ${state.messages.length}"]`).focus();
   });
   $("examples").addEventListener("change", event => {
     const one = facts().examples[Number(event.target.value)];
@@ -461,7 +544,7 @@ function listen() {
     hideThese(state.hidden, replaced);
   });
   outline($("words"));
-  addEventListener("hashchange", () => { if (readAddress(location.hash)) { if (!state.methods.length) state.methods = known.first_methods; undone = []; drawControls(); textChanged(0); } });
+  addEventListener("hashchange", () => { if (readAddress(location.hash)) { if (!state.methods.length) state.methods = known.first_methods; undone = []; drawControls(); textChanged(0); if (onAnswer()) answers.ask(); } });
   addEventListener("keydown", event => {
     if ((event.ctrlKey || event.metaKey) && event.key === "z" && !/^(INPUT|TEXTAREA)$/.test(document.activeElement.tagName)) { event.preventDefault(); $("undo").click(); }
     if ((event.ctrlKey || event.metaKey) && event.key === "Enter") { clearTimeout(typing); readText(); }
@@ -498,6 +581,8 @@ async function begin() {
   inside ??= new Inside(() => panels[0], () => read[0]);
   document.body.dataset.ready = "true";
   textChanged(0);
+  if (onAnswer() && !asked) answers.ask();
+  asked = true;
   readRest();
 }
 

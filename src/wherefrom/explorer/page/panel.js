@@ -4,10 +4,10 @@ import { Refused, stream } from "./api.js";
 import { curve } from "./curve.js";
 import { el, fill, listed, number, output, points, tips } from "./dom.js";
 import { question, state } from "./state.js";
-import { outline } from "./words.js";
+import { outline, roleOf } from "./words.js";
 
-const SIGNS = { supported: "✓ supported", weak: "~ weak", "not supported": "✗ not supported", "too short": "· too short" };
-const CLASSES = { supported: "supported", weak: "weak", "not supported": "not", "too short": "short" };
+export const SIGNS = { supported: "✓ supported", weak: "~ weak", "not supported": "✗ not supported", "too short": "· too short" };
+export const BADGES = { supported: "supported", weak: "weak", "not supported": "not", "too short": "short" };
 
 export class Panel {
   constructor(model, name) {
@@ -119,7 +119,7 @@ export class Panel {
   }
 
   highlights(row, gone = new Set()) {
-    return el("div", { class: "text" }, this.text.lines.map(runs => el("p", {}, runs.map(([written, place, unread]) => {
+    return el("div", { class: "text" }, this.text.lines.map((runs, line) => el("p", {}, roleOf(this.text, line), runs.map(([written, place, unread]) => {
       if (place === null) return unread ? el("span", { class: "unread" }, written) : written;
       const score = row.scores[place], strength = this.strength(row, score);
       const side = row.signed ? (score < 0 ? "against" : "for") : "only";
@@ -139,7 +139,7 @@ export class Panel {
     const holder = el("div", {}, this.highlights(row));
     const element = el("div", { class: "row" },
       el("div", { class: "row-head" }, el("b", {}, asked),
-        row.verdict ? el("span", { class: `badge ${CLASSES[row.verdict]}` }, SIGNS[row.verdict]) : null,
+        row.verdict ? el("span", { class: `badge ${BADGES[row.verdict]}` }, SIGNS[row.verdict]) : null,
         el("span", { class: "cost", title: "Rows through the model, without what other methods had computed already" }, cost)),
       row.warning ? el("p", { class: "warning" }, row.warning) : null,
       holder,

@@ -2,23 +2,29 @@
 
 export const state = {
   text: "", pair: null, level: "word", target: null, versus: null, methods: [], hidden: [], replaced: {},
-  fill: "delete", scale: "own", model: 0, both: false, pinned: false,
+  fill: "delete", scale: "own", model: 0, both: false, pinned: false, messages: null, begun: "",
+  tab: "text", question: "", passages: [], answer: "", by: "sentence", source_method: "auto", removed: [], statement: 0,
 };
 
 const KEYS = { t: "text", p: "pair", l: "level", x: "target", v: "versus", m: "methods", h: "hidden", r: "replaced",
-  f: "fill", s: "scale", n: "model", b: "both", k: "pinned" };
-const USUAL = { level: "word", fill: "delete", scale: "own", model: 0, both: false, pinned: false };
+  f: "fill", s: "scale", n: "model", b: "both", k: "pinned", j: "messages", y: "begun", w: "tab", q: "question", c: "passages", a: "answer", d: "by",
+  g: "source_method", o: "removed", i: "statement" };
+const USUAL = { level: "word", fill: "delete", scale: "own", model: 0, both: false, pinned: false, tab: "text",
+  begun: "", question: "", answer: "", by: "sentence", source_method: "auto", statement: 0 };
+const OF_ANSWER = new Set(["question", "passages", "answer", "by", "source_method", "removed", "statement"]);
 
 export function address() {
   const found = new URLSearchParams();
   for (const [key, name] of Object.entries(KEYS)) {
     const value = state[name];
-    if (value === null || value === USUAL[name]) continue;
+    if (value === null || value === USUAL[name] || (OF_ANSWER.has(name) && state.tab !== "answer")) continue;
     if (name === "methods") { if (value.length) found.set(key, value.join(",")); }
-    else if (name === "hidden") { if (value.length) found.set(key, value.join(".")); }
+    else if (name === "messages") found.set(key, JSON.stringify(value.map(one => [one.role, one.content])));
+    else if (name === "passages") found.set(key, JSON.stringify(value.map(one => [one.name, one.text])));
+    else if (name === "hidden" || name === "removed") { if (value.length) found.set(key, value.join(".")); }
     else if (name === "replaced") { if (Object.keys(value).length) found.set(key, JSON.stringify(value)); }
     else if (name === "both" || name === "pinned") found.set(key, "1");
-    else if (typeof value === "number" && name !== "model") found.set(key, `#${value}`);
+    else if (typeof value === "number" && (name === "target" || name === "versus")) found.set(key, `#${value}`);
     else found.set(key, String(value));
   }
   return `#${found}`;
@@ -28,12 +34,22 @@ export function address() {
 const target = value => value !== null && /^#\d+$/.test(value) ? Number(value.slice(1)) : value;
 const places = value => (value ?? "").split(".").filter(part => /^\d+$/.test(part)).map(Number);
 
+// Pairs of a name, or a role, and a text.
+function rows(value) {
+  try {
+    return JSON.parse(value ?? "[]").filter(one => typeof one?.[1] === "string").slice(0, 100);
+  } catch { return []; }  // an address that somebody cut
+}
+
 export function readAddress(hash) {
   const given = new URLSearchParams(hash.replace(/^#/, ""));
-  if (!given.has("t")) return false;
-  state.text = given.get("t");
+  if (!given.has("t") && !given.has("q")) return false;
+  state.text = given.get("t") ?? "";
   state.pair = given.get("p");
-  state.level = ["token", "word", "sentence"].includes(given.get("l")) ? given.get("l") : "word";
+  state.messages = given.has("j") ? rows(given.get("j")).map(([role, content]) => ({ role: String(role ?? "user"), content })) : null;
+  if (!state.messages?.length) state.messages = null;
+  state.begun = state.messages ? given.get("y") ?? "" : "";
+  state.level = ["token", "word", "sentence", ...(state.messages ? ["turn"] : [])].includes(given.get("l")) ? given.get("l") : "word";
   state.target = target(given.get("x"));
   state.versus = target(given.get("v"));
   state.methods = (given.get("m") ?? "").split(",").filter(Boolean).slice(0, 12);
@@ -49,6 +65,16 @@ export function readAddress(hash) {
   state.model = /^\d+$/.test(given.get("n") ?? "") ? Number(given.get("n")) : 0;
   state.both = given.get("b") === "1";
   state.pinned = given.get("k") === "1" && state.target !== null;
+  state.tab = given.get("w") === "answer" ? "answer" : "text";
+  if (given.has("q")) {
+    state.question = given.get("q");
+    state.passages = rows(given.get("c")).map(([name, text]) => ({ name: typeof name === "string" && name ? name : null, text }));
+    state.answer = given.get("a") ?? "";
+    state.by = ["paragraph", "document"].includes(given.get("d")) ? given.get("d") : "sentence";
+    state.source_method = given.get("g") ?? "auto";
+    state.removed = places(given.get("o"));
+    state.statement = /^\d+$/.test(given.get("i") ?? "") ? Number(given.get("i")) : 0;
+  }
   return true;
 }
 
@@ -63,6 +89,12 @@ export function writeAddress({ replace = true } = {}) {
 // What every request about the text carries.
 export const question = (model = state.model) => ({
   model, text: state.text, pair: state.pair, level: state.level, target: state.target, versus: state.versus,
+  messages: state.messages, begun: state.begun,
+});
+// What every request about an answer carries.
+export const asking = () => ({
+  model: state.model, question: state.question, passages: state.passages.map(({ name, text }) => ({ name, text })),
+  answer: state.answer.trim() ? state.answer : null, by: state.by, method: state.source_method,
 });
 export const hiding = (model = state.model) => ({
   ...question(model), hidden: state.hidden, replaced: state.replaced, fill: state.fill,

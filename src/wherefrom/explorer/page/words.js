@@ -12,11 +12,14 @@ let replace = () => {};
 
 export function onWords(onChange, onReplace) { changed = onChange; replace = onReplace; }
 
+// Who says a line, in a chat.
+export const roleOf = (text, line) => text.roles?.[line] === undefined ? null : el("span", { class: "role" }, text.roles[line]);
+
 export function drawWords(text) {
   words = [];
   now = Math.min(now, Math.max(0, text.units.length - 1));
   last = null;
-  fill(root, text.lines.map(runs => el("p", {}, runs.map(([written, place, unread]) => {
+  fill(root, text.lines.map((runs, line) => el("p", {}, roleOf(text, line), runs.map(([written, place, unread]) => {
     if (place === null) return unread ? el("span", { class: "unread", title: "The model did not read this." }, written) : written;
     const word = el("span", { class: "w", role: "button", "data-unit": place, "data-word": written,
       tabindex: place === now ? "0" : "-1", "aria-pressed": "false" }, written);
@@ -105,7 +108,7 @@ root.addEventListener("click", event => {
 root.addEventListener("mousedown", event => { if (event.shiftKey) event.preventDefault(); });
 root.addEventListener("dblclick", event => {
   const place = placeOf(event);
-  if (place !== null && event.target.tagName !== "INPUT") { event.preventDefault(); edit(place); }
+  if (place !== null && event.target.tagName !== "INPUT" && !state.messages) { event.preventDefault(); edit(place); }
 });
 root.addEventListener("keydown", event => {
   const place = placeOf(event);
@@ -113,7 +116,7 @@ root.addEventListener("keydown", event => {
   const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: 5, ArrowUp: -5, Home: -1e6, End: 1e6 }[event.key];
   if (step !== undefined) moveTo(place + step);
   else if (event.key === "Enter" || event.key === " ") toggle(place, event.shiftKey);
-  else if (event.key === "F2") edit(place);
+  else if (event.key === "F2" && !state.messages) edit(place);
   else return;
   event.preventDefault();
 });

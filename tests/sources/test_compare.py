@@ -78,6 +78,29 @@ def test_a_method_that_has_used_all_removals_has_no_lds() -> None:
     assert [grade.lds for grade in c.grades] == [None, None]  # eight choices of three sources in all
 
 
+def test_without_the_test_there_is_no_verdict_and_everything_else_is_the_same() -> None:
+    sentences, asked, _, gold = question(random.Random(3), 4)
+    with_test, without = (
+        copying_model().compare_sources(asked, " ".join(sentences), gold=[(0, gold)], tokens=1, test=test)
+        for test in (True, False)
+    )
+    assert all(grade.verdict for grade in with_test.grades if max(grade.scores) > 0)
+    for tested, grade in zip(with_test.grades, without.grades, strict=True):
+        assert grade.verdict is None
+        assert grade.top_3_drop == pytest.approx(tested.top_3_drop, abs=1e-6)
+        assert grade.lds == pytest.approx(tested.lds, abs=1e-6)
+        assert grade.gold_at_1 == tested.gold_at_1
+
+
+def test_the_answer_is_the_one_that_sources_explains() -> None:
+    sentences, asked, answer, _ = question(random.Random(5), 4)
+    context = " ".join(sentences)
+    assert copying_model().answer(asked, context, tokens=1).strip() == answer
+    assert (
+        copying_model().answer(asked, [context], tokens=2) == copying_model().sources(asked, context, tokens=2).answer
+    )
+
+
 def test_gold_may_be_given_in_characters() -> None:
     text = "ann has saw. bob has fig."
     c = copying_model().compare_sources("Which fruit?", [text], gold=[(0, 21, 24)], methods=["random"], tokens=1)

@@ -31,7 +31,7 @@ class SourceGrade:
             there were too few such removals.
         gold_at_1: 1.0 where the highest source contains the answer, else 0.0; None where no gold sources were given.
         gold_recall: the share of the gold sources among the three highest; None where none were given.
-        verdict: of the top sources, as in `SourceTest`; None where no source has a positive score.
+        verdict: of the top sources, as in `SourceTest`; None where no source has a positive score, or without the test.
         params: every option of the method.
         forwards: how many rows the method sends through the model.
         backwards: how many of them it differentiates.

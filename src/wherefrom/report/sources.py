@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from rich.console import Console
@@ -131,15 +131,17 @@ def _values(sources: Sources) -> dict[str, Any]:
     ]
     return {
         "question": visible(sources.question),
-        "statements": [_statement(sources, statement) for statement in sources.statements],
+        "statements": [shown_statement(sources, statement) for statement in sources.statements],
         "passages": [
-            (visible(document.name), _stretches(sources, number)) for number, document in enumerate(sources.documents)
+            (visible(document.name), stretches_of(document.text, number, sources.statements[0].sources))
+            for number, document in enumerate(sources.documents)
         ],
         "facts": [(name, visible(value)) for name, value in facts if value],
     }
 
 
-def _statement(sources: Sources, statement: Statement) -> ShownStatement:
+def shown_statement(sources: Sources, statement: Statement) -> ShownStatement:
+    """A statement in words, with its strongest sources."""
     full = largest(source.score or 0.0 for source in statement.sources)
     numbered = sorted(enumerate(statement.sources), key=lambda pair: -(pair[1].score or 0.0))
     test = statement.test
@@ -162,9 +164,10 @@ def _row(sources: Sources, place: int, source: Source, full: float) -> tuple[str
     return visible(sources.name_of(source)), visible(source.text), score, drop, place
 
 
-def _stretches(sources: Sources, document: int) -> list[Stretch]:
-    text, found, reached = sources.documents[document].text, list[Stretch](), 0
-    for place, source in enumerate(sources.statements[0].sources):
+def stretches_of(text: str, document: int, sources: Sequence[Source]) -> list[Stretch]:
+    """A passage in parts: its sources, and what is between them. document: its number; sources: those of all."""
+    found, reached = list[Stretch](), 0
+    for place, source in enumerate(sources):
         if source.document == document:
             found += [Stretch(text[reached : source.start], -1), Stretch(text[source.start : source.end], place)]
             reached = source.end

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy.stats import spearmanr
@@ -21,7 +22,6 @@ from wherefrom.sources.explain import (
     alternatives,
     checked_options,
     grounding_of,
-    question_text,
     read_answer,
     scores_of,
     top_sources,
@@ -50,6 +50,7 @@ def compare_sources(
     methods: Sequence[str],
     gold: Sequence[Sequence[int]],
     tokens: int,
+    test: bool = True,
 ) -> SourcesComparison:
     """See `Model.compare_sources`."""
     started = time.perf_counter()
@@ -60,28 +61,32 @@ def compare_sources(
     read = read_answer(model, question, context, answer, prompt, context_spans, by, tokens)
     shared = read.case(model, [(0, len(read.answer.text))])
     golden = gold_sources(gold, read.prompt.sources)
-    grades = []
-    for name in names:
-        case = replace(shared, used=set())
-        before = replace(shared.removals.count)
-        scored = scores_of(case, name, options[name])
-        cost = _cost(case, name, before)
-        grades.append(_grade(shared, case.used, name, scored.scores[0], golden, cost, {**scored.params}))
+    grades = [grade_method(shared, name, options[name], golden, test=test) for name in names]
     nothing = shared.drops(np.ones((1, shared.count), dtype=bool))[0]
     return SourcesComparison(
-        question=question_text(question),
+        question=read.question,
         answer=read.answer.text,
-        generated=answer is None,
+        generated=read.generated,
         documents=read.prompt.documents,
         sources=read.prompt.sources,
         grounding=grounding_of(model, shared, nothing)[0],
         log_probability=float(shared.whole()[0]),
         gold=golden,
         grades=tuple(grades),
-        by=by,
+        by=read.by,
         model=model.name,
         seconds=time.perf_counter() - started,
     )
+
+
+def grade_method(
+    shared: SourceCase, name: str, options: Mapping[str, Any], gold: Sequence[int] = (), *, test: bool = True
+) -> SourceGrade:
+    """The grade of one method. The case of the whole answer is shared, so that no removal is computed twice."""
+    case, before = replace(shared, used=set()), replace(shared.removals.count)
+    scored = scores_of(case, name, options)
+    cost = _cost(case, name, before)
+    return _grade(shared, case.used, name, scored.scores[0], gold, cost, {**scored.params}, test)
 
 
 def gold_sources(gold: Sequence[Sequence[int]], sources: Sequence[Source]) -> tuple[int, ...]:
@@ -131,13 +136,14 @@ def _grade(
     gold: Sequence[int],
     cost: tuple[int, int],
     params: dict[str, object],
+    test: bool,
 ) -> SourceGrade:
     order = np.argsort(-scores, kind="stable").tolist()
     top = top_sources(scores)
     chosen = np.stack([_removed(order[:count], case.count) for count in (1, 3, 5)])
     drops = case.drops(chosen)[:, 0]
     verdict = None
-    if top:
+    if top and test:
         others = case.drops(alternatives(case.count, top))[:, 0]
         verdict = verdict_of(float(case.drops(_removed(top, case.count)[None])[0, 0]), others, case.count)
     first = order[:GOLD_RECALL_AT]

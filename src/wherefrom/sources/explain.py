@@ -70,24 +70,45 @@ def explain_sources(
     name = AUTO if method == "auto" else method
     chosen = checked_options(name, options or {})
     read = read_answer(model, question, context, answer, prompt, context_spans, by, tokens)
-    spans = _statement_spans(read.answer.text, statements)
-    case = read.case(model, spans)
-    scored = scores_of(case, name, chosen)
-    judged = _judged(model, case, scored, name, spans, read.answer.text, regenerate, tokens)
+    spans = statement_spans(read.answer.text, statements)
+    result = judged_sources(model, read, read.case(model, spans), spans, name, chosen)
+    if regenerate:
+        answered = tuple(answered_without(model, read.prompt, statement, tokens) for statement in result.statements)
+        result = replace(result, statements=answered)
+    return replace(result, seconds=time.perf_counter() - started)
+
+
+def judged_sources(
+    model: TextModel,
+    read: AnsweredPrompt,
+    case: SourceCase,
+    spans: Sequence[Span],
+    name: str,
+    options: Mapping[str, Any],
+    groundings: Sequence[Grounding] | None = None,
+) -> Sources:
+    """What a method finds, and its test, without new answers. Removals that the case knows already cost nothing.
+
+    groundings: of the statements, where another method needed them before.
+    """
+    started, before = time.perf_counter(), replace(case.removals.count)
+    scored = scores_of(case, name, options)
+    statements = _judged(model, case, scored, name, spans, read.answer.text, groundings)
+    count = case.removals.count
     return Sources(
-        question=question_text(question),
+        question=read.question,
         answer=read.answer.text,
-        generated=answer is None,
+        generated=read.generated,
         documents=read.prompt.documents,
-        statements=tuple(judged),
+        statements=tuple(statements),
         prompt=read.whole.encoding.text,
-        by=by,
+        by=read.by,
         method=name,
         params={**scored.params},
         notes=(*read.notes, *scored.notes),
         model=model.name,
-        forwards=case.removals.count.forwards,
-        backwards=case.removals.count.backwards,
+        forwards=count.forwards - before.forwards,
+        backwards=count.backwards - before.backwards,
         seconds=time.perf_counter() - started,
     )
 
@@ -112,7 +133,7 @@ def read_answer(
     _check_length(model, built, whole, 1)
     read = _generated_answer(model, whole, tokens) if answer is None else _given_answer(model, whole, answer)
     _check_length(model, built, whole, len(read.tokens))
-    return AnsweredPrompt(built, whole, read, notes)
+    return AnsweredPrompt(question_text(question), by, built, whole, read, answer is None, notes)
 
 
 def checked_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -162,9 +183,12 @@ class Answer:
 class AnsweredPrompt:
     """A prompt with all its passages, and the answer to it."""
 
+    question: str
+    by: Division
     prompt: Prompt
     whole: BuiltPrompt
     answer: Answer
+    generated: bool  # whether the model wrote the answer itself
     notes: tuple[str, ...]
 
     def case(self, model: TextModel, spans: Sequence[Span]) -> SourceCase:
@@ -187,7 +211,7 @@ def _generated_answer(model: TextModel, whole: BuiltPrompt, most: int) -> Answer
     return Answer(model.reading.decode(tokens), tokens, tuple(pairwise(ends)))
 
 
-def _statement_spans(answer: str, chosen: Iterable[Span] | None) -> list[Span]:
+def statement_spans(answer: str, chosen: Iterable[Span] | None) -> list[Span]:
     if chosen is None:
         return sentences(answer) or [(0, len(answer))]
     spans = []
@@ -211,8 +235,7 @@ def _judged(
     method: str,
     spans: Sequence[Span],
     answer: str,
-    regenerate: bool,
-    tokens: int,
+    groundings: Sequence[Grounding] | None,
 ) -> list[Statement]:
     """The statements with their scores, grounding and test."""
     count, removals = case.count, case.removals
@@ -225,7 +248,7 @@ def _judged(
         chosen[0, list(top)] = True
         removed += [chosen, ~chosen, others]
     drops = case.drops(np.concatenate(removed))  # (choice, statement)
-    whole, groundings = case.whole(), grounding_of(model, case, drops[0])
+    whole, groundings = case.whole(), groundings or grounding_of(model, case, drops[0])
     single = _single_drops(case) if method == "leave_one_out" else None
     judged, place = [], 1
     for number, (top, others, (start, end)) in enumerate(zip(tops, choices, spans, strict=True)):
@@ -241,14 +264,12 @@ def _judged(
         )
         test = None
         if top:
-            written = _answer_without(model, removals.prompt, top, tokens) if regenerate else None
             test = SourceTest(
                 sources=top,
                 drop=float(column[0]),
                 others=tuple(column[2:].tolist()),
                 kept_only=float(column[1]),
                 verdict=verdict_of(float(column[0]), column[2:], count),
-                answer=written,
             )
         judged.append(
             Statement(
@@ -337,7 +358,16 @@ def _unrelated_drops(model: TextModel, case: SourceCase) -> Numbers:
     return drops
 
 
-def _answer_without(model: TextModel, prompt: Prompt, removed: Sequence[int], tokens: int) -> str:
+def answered_without(model: TextModel, prompt: Prompt, statement: Statement, tokens: int) -> Statement:
+    """The same with what the model answers without the top sources, where there are some."""
+    if statement.test is None:
+        return statement
+    written = answer_without(model, prompt, statement.test.sources, tokens)
+    return replace(statement, test=replace(statement.test, answer=written))
+
+
+def answer_without(model: TextModel, prompt: Prompt, removed: Sequence[int], tokens: int) -> str:
+    """What the model answers without these sources."""
     kept = [place not in removed for place in range(len(prompt.sources))]
     return model.reading.decode(generate(model, prompt.build(model, kept).encoding, tokens))
 

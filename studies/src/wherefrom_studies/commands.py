@@ -289,6 +289,60 @@ def methods(
     _run(STUDY, bench, *_wanted(bases, datasets or usual, DATASETS))
 
 
+@study.command(
+    epilog=examples(
+        "wherefrom study sources --data-dir data --out study --model ./smollm2 --quick",
+        "wherefrom study sources --data-dir data --out study --model ./smollm2 --questions 4=200",
+        "wherefrom study sources --out study",
+    )
+)
+def sources(
+    out: Annotated[Path, typer.Option(help="Where records and the page are kept. A study that was stopped resumes.")],
+    data_dir: DataFolder = Path(),
+    model: Annotated[
+        str | None,
+        typer.Option("--model", "-m", help="A causal language model.", show_default="none: the page of what is there"),
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(help="Where it computes: cpu, cuda, cuda:1, mps.", show_default="where it is loaded")
+    ] = None,
+    questions: Annotated[
+        str | None,
+        typer.Option(
+            help="How many questions with how many passages, such as 1=200,4=50.",
+            show_default="1=200,4=200,10=50; with --quick 1=20",
+        ),
+    ] = None,
+    grounding: Annotated[
+        int | None,
+        typer.Option(help="How many answerable and as many unanswerable questions.", show_default="100; quick 10"),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="20 questions with one passage, and 10 for grounding.")
+    ] = False,
+) -> None:
+    """Which method finds the passage an answer came from? (SQuAD, a causal language model)"""
+    from wherefrom_studies.sources.study import SIZES, sources_study
+
+    usual, usual_grounding = SIZES["quick" if quick else "standard"]
+    sizes = usual if questions is None else _sizes(questions)
+    if grounding is not None and grounding < 0:
+        raise BadOption(f"--grounding must be at least 0, not {grounding}.")
+    bench = _bench(out, data_dir, False, False, None, None, 1)
+    _run(sources_study(model, device, sizes, usual_grounding if grounding is None else grounding), bench)
+
+
+def _sizes(text: str) -> dict[int, int]:
+    """Questions by the number of passages: 1=200,4=50."""
+    sizes = {}
+    for part in _names(text):
+        documents, _, count = part.partition("=")
+        if not (documents.isdecimal() and count.isdecimal() and int(documents) > 0):
+            raise BadOption(f"--questions is PASSAGES=QUESTIONS with commas, such as 1=200,4=50, not {part!r}.")
+        sizes[int(documents)] = int(count)
+    return sizes
+
+
 def _bench(
     out: Path, data_dir: Path, quick: bool, full: bool, texts: int | None, tokens: int | None, workers: int
 ) -> StudyBench:

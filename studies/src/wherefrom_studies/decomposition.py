@@ -14,9 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wherefrom import Attribution, Case, Explanation
+from wherefrom import Case, Explanation
 from wherefrom.errors import WherefromError
-from wherefrom.registry import check_options, find_method
 from wherefrom.statistics import jaccard, spearman
 from wherefrom.typing import Numbers
 
@@ -50,14 +49,6 @@ def _pairs(sums: Tensor, counts: Tensor) -> float:
     many = counts.to(sums.device) > 1
     n = counts.to(sums)[many]
     return ((sums[many].square().sum(-1) - n) / (n * (n - 1))).mean().item()
-
-
-def scores_of(case: Case, method: str, **options: object) -> Tensor:
-    """A method's scores, layers added up. (token,)"""
-    row = find_method(method)
-    given = row(case, **check_options(method, row.function, options))
-    scores: Tensor = given.scores if isinstance(given, Attribution) else given
-    return scores.sum(0) if scores.ndim == 2 else scores
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,14 +15,9 @@ import numpy as np
 import torch
 from scipy.stats import rankdata
 
-from wherefrom import Attribution, Explanation, Model
-from wherefrom.case.explain import explanation as explanation_of
+from wherefrom import Explanation, Model, find_method
 from wherefrom.errors import BadOption, EmptyText, WherefromError
-from wherefrom.grading.evidence import marked
-from wherefrom.grading.grade import ConfiguredMetric
-from wherefrom.optimus import Combination
-from wherefrom.optimus.search import RawChoice, all_candidates, scores_of, searched
-from wherefrom.registry import find_method
+from wherefrom.optimus import Combination, RawChoice, grade_combinations
 from wherefrom.statistics import Energy
 from wherefrom.typing import Level, Numbers, Span, Target, TextOrPair
 from wherefrom_studies.claims import Estimate, Statistic, estimate
@@ -117,38 +112,36 @@ def combination_grades(
             these by label. By label, every predicted label that somebody marked is explained on its own, and a text
             counts once, by their mean; a text without such a label is left out.
         metrics: each one's value for every text and combination.
-        raw: attention behind the softmax (A), before it (A*), or both.
+        raw: attention after the softmax (A), before it (A*), or both.
         level: token, word or sentence.
     """
     reader = model.text_model
-    asked: list[tuple[int, Target | None, tuple[Sequence[Span], Sequence[Span]]]] = []
+    queries: list[tuple[int, Target | None, tuple[Sequence[Span], Sequence[Span]]]] = []
     for place, (text, marks) in enumerate(texts):
         if isinstance(marks, Mapping):
-            asked += [
+            queries += [
                 (place, reader.target(label), _two(text, marks[label]))
                 for label in model.predicted(text)
                 if marks.get(label)
             ]
         else:
-            asked.append((place, None, _two(text, marks)))
-    both = [texts[place][0] for place, _, _ in asked]
+            queries.append((place, None, _two(text, marks)))
+    both = [texts[place][0] for place, _, _ in queries]
     values: dict[str, dict[int, list[Numbers]]] = {metric: defaultdict(list) for metric in metrics}
     names: list[str] = []
     with torch.inference_mode(False):
         reads = find_method("optimus").needs({"raw": raw})
-        for at, case in model.cases(both, [target for _, target, _ in asked], level=level, reads=reads):
-            place, target, spans = asked[at]
-            found = all_candidates(case, raw)
-            names = [str(one) for one in found.combinations]
-            shown = explanation_of([case], find_method("optimus"), {}, [Attribution(found.weights[0])])
-            flags = marked(shown, spans)
-            targets = searched(case, "prime" if target is None else "label")
+        for at, case in model.cases(both, [target for _, target, _ in queries], level=level, reads=reads):
+            place, target, spans = queries[at]
+            combinations, grades = grade_combinations(
+                case, metrics, raw=raw, all_labels=target is None, rationale=spans
+            )
+            names = [str(combination) for combination in combinations]
             for metric in metrics:
-                configured = ConfiguredMetric.read(metric)
-                values[metric][place].append(scores_of(case, found.weights, targets, configured, rationale=flags))
+                values[metric][place].append(grades[metric])
     if not names:
         raise EmptyText("There is nothing to grade: give at least one text, with the spans that people marked.")
-    order = sorted({place for place, _, _ in asked})
+    order = sorted({place for place, _, _ in queries})
     return CombinationGrades(
         names, {metric: np.array([np.mean(rows[place], 0) for place in order]) for metric, rows in values.items()}
     )

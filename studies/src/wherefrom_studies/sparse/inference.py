@@ -18,10 +18,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wherefrom import Case, Model
+from wherefrom import Attribution, Case, Model, find_method
 from wherefrom.errors import BadFile, BadOption
 from wherefrom_studies.bench import StudyBench, make_folder, provenance, read_measured, write_measured
-from wherefrom_studies.decomposition import scores_of
 from wherefrom_studies.progress import Watch, unwatched, watched
 from wherefrom_studies.sparse.data import by_length, labelled_texts
 from wherefrom_studies.sparse.measures import agreement, normalised_entropy
@@ -164,6 +163,13 @@ def examine(case: Case) -> dict[str, float | None]:
     gradient = importances["g(x)"]
     found["entropy of g(x)"] = number(normalised_entropy(gradient / gradient.sum()).item())
     return found
+
+
+def scores_of(case: Case, method: str) -> Tensor:
+    """A method's scores, layers added up. (token,)"""
+    attribution = find_method(method)(case)
+    scores: Tensor = attribution.scores if isinstance(attribution, Attribution) else attribution
+    return scores.sum(0) if scores.ndim == 2 else scores
 
 
 def left_out(case: Case) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import socket
 import subprocess
 import sys
 import time
@@ -57,7 +58,7 @@ def start(address: str | None = None) -> None:
     [
         (Exception(TOO_SLOW), None, ClusterNotStarted, r"could not start on this machine: .*timed out.*--engine local"),
         (ConnectionError(""), None, ClusterNotStarted, r"could not start on this machine: ConnectionError"),
-        (RuntimeError("No reply.\nat x"), "10.0.0.1:6379", ClusterNotStarted, r"no Ray cluster at 10.0.0.1:6379: No"),
+        (RuntimeError("No reply.\nat x"), "auto", ClusterNotStarted, r"no Ray cluster at auto: No reply\. Start one"),
         (KeyboardInterrupt(), None, KeyboardInterrupt, "^$"),
     ],
 )
@@ -83,6 +84,30 @@ def test_a_start_that_fails_leaves_no_process(
             if process.is_running():
                 process.kill()
         started[0].wait()
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:{}", "[::1]:{}", "host.invalid:{}", "127.0.0.1:99999"])
+def test_an_address_where_nobody_answers(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray itself would try for minutes."""
+    monkeypatch.setattr(ray, "init", lambda **_: pytest.fail("Ray was started"))
+    with socket.socket() as closed:  # bound, and nobody listens
+        closed.bind(("127.0.0.1", 0))
+        with pytest.raises(ClusterNotStarted, match=r"There is no Ray cluster at .*: .*\. Start one by") as raised:
+            start(address.format(closed.getsockname()[1]))
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:{}", "localhost:{}"])
+def test_an_address_where_somebody_answers(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def init(**_: Any) -> None:
+        raise RuntimeError("This is another server")
+
+    monkeypatch.setattr(ray, "init", init)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        pytest.raises(ClusterNotStarted, match=r"This is another server\. Start one"),
+    ):
+        start(address.format(server.getsockname()[1]))
 
 
 @pytest.mark.slow

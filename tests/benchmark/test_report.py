@@ -26,7 +26,7 @@ from wherefrom.cli import main as cli
 from wherefrom.cli import run as command_module
 from wherefrom.core.statistics import Interval
 from wherefrom.errors import WherefromError
-from wherefrom.report.benchmark import _view, main_metrics, report_page
+from wherefrom.report.benchmark import _view, report_page, shown_metrics
 from wherefrom.report.leaderboard_files import as_csv, as_latex, latex, metric_title
 from wherefrom.report.page_table import number
 
@@ -260,8 +260,8 @@ def test_the_first_table_has_three_metrics_and_the_rest_is_behind_a_disclosure(s
         curves={},
     )
     # One for each question that metrics put to the model, then others; entropy only describes scores.
-    assert main_metrics(several) == ["comprehensiveness", "sufficiency", "rft"]
-    assert main_metrics(summary) == list(summary.boards)
+    assert shown_metrics(several) == ["comprehensiveness", "sufficiency", "rft"]
+    assert shown_metrics(summary) == list(summary.boards)
     view = _view(several, None, {})
     assert [title.split()[0] for title, _ in view.board.columns] == ["rank", "comprehensiveness", "sufficiency", "RFT"]
     assert view.whole_board is not None
@@ -445,6 +445,22 @@ def test_runs_inside_of_a_folder_are_named(command: Any, tmp_path: Path) -> None
     done = command("report", str(tmp_path / "runs"))
     assert done.code == 1
     assert f"contains 2: {tmp_path / 'runs' / 'a'}, {tmp_path / 'runs' / 'b'}." in done.err
+
+
+def test_the_table_in_the_terminal_has_three_metrics_unless_all_are_wanted(
+    summary: Summary, capsys: pytest.CaptureFixture[str]
+) -> None:
+    metrics = ("comprehensiveness", "sufficiency", "rft", "aopc", "log_odds")
+    board = summary.boards["aopc"]
+    several = replace(summary, boards=dict.fromkeys(metrics, board), better=dict.fromkeys(metrics, "higher"))
+    command_module._show([several], words=False)
+    short = capsys.readouterr().out
+    assert "2 more metrics: --all" in short
+    assert "AOPC" not in short
+    command_module._show([several], words=False, everything=True)
+    whole = capsys.readouterr().out
+    assert "AOPC" in whole
+    assert "more metrics" not in whole
 
 
 @pytest.mark.parametrize("width", [50, 80, 149])

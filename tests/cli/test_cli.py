@@ -111,6 +111,21 @@ def test_explain_shows_the_text_and_its_scores(wherefrom: Run, folder: Path) -> 
     assert done.stderr == ""
 
 
+def test_one_text_is_shown_by_word_unless_a_level_is_named(wherefrom: Run) -> None:
+    """As in the explorer: the embedded model reads "drags" as two tokens."""
+    text = "The plot drags."
+    words = json.loads(wherefrom("explain", text, "--json", "--no-check").stdout)
+    assert (words["level"], words["tokens"][1:-1]) == ("word", ["The", "plot", "drags", "."])
+    tokens = json.loads(wherefrom("explain", text, "--json", "--no-check", "--level", "token").stdout)
+    assert tokens["level"] == "token"
+    assert len(tokens["tokens"]) > len(words["tokens"])
+    spans = json.loads(wherefrom("explain", text, "--json", "--no-check", "--units", "4:14").stdout)
+    assert spans["level"] == "span"
+    assert "plot drags" in spans["tokens"]
+    compared = wherefrom("compare", text, "--methods", "attcat", "--json", "--no-check").stdout
+    assert json.loads(compared)["explanations"][0]["level"] == "word"
+
+
 def test_json_html_standard_input_options_and_levels(wherefrom: Run, folder: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     done = wherefrom(

@@ -141,8 +141,15 @@ def graded(erasure: float, alone: float) -> list[Grade]:
 def test_methods_are_judged_by_random() -> None:
     names = ("good", "one", "bad", "random")
     grades = {"good": graded(2, 0), "one": graded(2, 9), "bad": graded(1, 1), "random": graded(1, 1)}
-    found = compared({name: scored(name, 1.0, 2.0) for name in names}, grades).conclusion()
+    found = compared({name: scored(name, 1.0, 2.0, *[0.0] * 5) for name in names}, grades).conclusion()
     assert found == Conclusion(("good",), ("one",), ("bad",), "floor", agreed=2)
+
+
+def test_without_checks_a_short_text_is_not_judged_by_random() -> None:
+    """The rule of an explanation's own test: six units are too few for a verdict."""
+    grades = {"good": graded(2, 0), "random": graded(1, 1)}
+    found = compared({name: scored(name, 1.0, 2.0, *[0.0] * 4) for name in grades}, grades).conclusion()
+    assert (found.basis, found.supported, found.not_supported) == ("too short", (), ())
 
 
 def test_without_random_nothing_is_concluded_of_methods() -> None:
@@ -184,7 +191,7 @@ def test_methods_without_a_sign_are_compared_by_size() -> None:
 def test_the_disagreement_is_among_methods_that_are_supported() -> None:
     scores = {"good": (9.0, 1.0), "fine": (8.0, 1.0), "bad": (-9.0, 1.0), "random": (0.0, 1.0)}
     grades = {"good": graded(2, 0), "fine": graded(2, 0), "bad": graded(0, 2), "random": graded(1, 1)}
-    found = compared({name: scored(name, *given) for name, given in scores.items()}, grades).conclusion()
+    found = compared({name: scored(name, *given, *[0.0] * 5) for name, given in scores.items()}, grades).conclusion()
     assert (found.supported, found.agreed, found.disagreement) == (("good", "fine"), 1, None)
 
 

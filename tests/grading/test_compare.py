@@ -444,3 +444,5 @@ def test_a_comparison_and_an_explanation_follow_one_rule_about_short_texts() -> 
     assert e.check.verdict == "too short"
     conclusion = model.compare("A fine film.", "attcat,alti,random", check=True).conclusion()
     assert (conclusion.basis, conclusion.supported) == ("too short", ())
+    unchecked = model.compare("A fine film.", "attcat,alti,random", check=False).conclusion()
+    assert (unchecked.basis, unchecked.supported) == ("too short", ())

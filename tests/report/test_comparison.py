@@ -16,6 +16,7 @@ from rich.text import Text
 from report.sentences import explain, film
 from report.test_html import NASTY, Reader
 from wherefrom.core.comparison import Comparison, Grade, printed
+from wherefrom.core.explanation import Explanation
 from wherefrom.report.comparison import breakable, fragment, page
 from wherefrom.report.comparison_sheet import ordinal, sheet
 from wherefrom.report.comparison_terminal import print_comparison
@@ -63,11 +64,14 @@ def cut(comparison: Comparison, methods: int, metrics: int = len(METRICS)) -> Co
     )
 
 
-def shown(comparison: Comparison, *, width: int = 100, encoding: str = "utf-8", colour: bool = False) -> str:
+def shown(
+    comparison: Comparison, *, width: int = 100, encoding: str = "utf-8", colour: bool = False, full: bool = True
+) -> str:
     raw = io.BytesIO()
     out = io.TextIOWrapper(raw, encoding=encoding, errors="strict", newline="\n")
     print_comparison(
         comparison,
+        full=full,
         console=Console(file=out, width=width, force_terminal=colour, color_system="truecolor" if colour else None),
     )
     out.flush()
@@ -173,9 +177,13 @@ def concluding() -> Comparison:
             Grade("faithfulness_violation", share, "lower", group="one at a time"),
         )
 
-    against = explain("A  fine film.", (0, 1, 0.1), (3, 7, -2.0), (8, 12, 1.0), (12, 13, 0.5), method="lime")
+    def scored(method: str, fine: float, plot: float, *, signed: bool = True) -> Explanation:
+        """Seven words, which are enough for a verdict."""
+        words = ((0, 1, 0.0), (2, 6, fine), (7, 11, plot), (12, 15, 0.1), (16, 18, 0.0), (19, 23, 0.2), (23, 24, 0.1))
+        return explain("A fine plot for so long.", *words, method=method, signed=signed)
+
     return Comparison(
-        (film(), film(method="alti", signed=False), against, film(method="random")),
+        (scored("attcat", 2, -1), scored("alti", 2, 1, signed=False), scored("lime", -2, 1), scored("random", 2, -1)),
         (row(0.5, 0.1), row(0.5, 0.5), row(0.1004, 0.5), row(0.1, 0.4)),
         ("attcat", "alti", "lime", "random"),
     )
@@ -201,8 +209,8 @@ def test_figures(value: float, text: str) -> None:
 
 def test_the_table_in_a_wide_terminal() -> None:
     assert [line.rstrip() for line in shown(three()).splitlines()] == [
-        "3 explanations of positive (75.0%), by token",
         "The methods agree that “fine” matters most.",
+        "3 explanations of positive (75.0%), by token",
         "",
         "              mean                            kendall_",
         "method        rank    aopc ↑  log_odds ↓  confidence ↓    time      passes",
@@ -218,6 +226,35 @@ def test_the_table_in_a_wide_terminal() -> None:
         "↑ higher is better · ↓ lower is better · ★ the best · small numbers are ranks · passes: rows of",
         "forward + backward passes; shared: computed for a method before it",
         "The metrics asked 1,234 questions: 56 of them new, 55 rows through the model, 0.50 s.",
+    ]
+
+
+def test_in_short_a_table_of_eighty_columns_has_verdicts_three_metrics_and_the_time() -> None:
+    """The conclusion comes first; names as long as ours, and no line is wider."""
+    names = ("integrated_gradients", "attention_rollout", "random")
+    metrics = ("comprehensiveness", "sufficiency", "rft", "faithfulness_violation", "entropy")
+    groups = ("erasure", "erasure", "one at a time", "one at a time", "shape")
+
+    def row(value: float) -> tuple[Grade, ...]:
+        return tuple(Grade(name, value, "higher", group=group) for name, group in zip(metrics, groups, strict=True))
+
+    long = explain("a b c d e f g", *((2 * place, 2 * place + 1, float(place)) for place in range(7)), seconds=0.0111)
+    compared = Comparison(
+        tuple(replace(long, method=name, forwards=1) for name in names), (row(0.5), row(0.2), row(0.3)), names
+    )
+    assert [line.rstrip() for line in shown(compared, width=80, full=False).splitlines()] == [
+        "integrated_gradients is supported on this text; attention_rollout is no better",
+        "than random. The methods agree that “g” matters most.",
+        "3 explanations of positive (75.0%), by token",
+        "",
+        "                                     comprehen-  sufficiency",
+        "method                      verdict  siveness ↑            ↑    rft ↑     time",
+        "integrated_gradients      supported     0.500 ★      0.500 ★  0.500 ★  11.1 ms",
+        "random                            –     0.300        0.300    0.300    11.1 ms",
+        "attention_rollout     not supported     0.200        0.200    0.200    11.1 ms",
+        "",
+        "↑ higher is better · ★ the best · best mean rank first; 2 more metrics, ranks",
+        "and passes with --all or show(full=True)",
     ]
 
 
@@ -265,8 +302,8 @@ def test_the_best_is_bold() -> None:
     seen = Text.from_ansi(shown(three(), colour=True))
     bold = [seen.plain[span.start : span.end].strip() for span in seen.spans if getattr(span.style, "bold", False)]
     assert bold == [
-        "positive",
         "The methods agree that “fine” matters most.",
+        "positive",
         "0.500 ★",
         "-0.250 ★",
         "-3.000 ★",

@@ -79,6 +79,12 @@ VersusOption = Annotated[
 LevelOption = Annotated[
     str, typer.Option(help="token, word or sentence; of a chat, also turn.", autocompletion=complete_level)
 ]
+ViewLevelOption = Annotated[
+    str | None,
+    typer.Option(
+        help="token, word or sentence; of a chat, also turn.", show_default="word", autocompletion=complete_level
+    ),
+]
 DeviceOption = Annotated[str | None, typer.Option(help="cpu, cuda, mps, ...")]
 SpreadOption = Annotated[
     float | None,
@@ -195,6 +201,15 @@ def read_spans(name: str, option: str | None) -> list[tuple[int, int]] | None:
     return spans
 
 
+def view_level(level: str | None, units: Sequence[tuple[int, int]] | None) -> Any:
+    """The level at which one text is shown: words, unless another level is named or units are chosen by hand. The
+    library raises on a level that it does not know.
+    """
+    if level is not None:
+        return level
+    return "word" if units is None else "token"
+
+
 def check_target(*targets: str | None) -> None:
     """Raise on an empty target, which a language model would take for a token."""
     if "" in targets:
@@ -294,13 +309,15 @@ class Presentable(Protocol):
     def to_html(self) -> str: ...
 
 
-def present(result: Presentable, *, as_json: bool, html: Path | None, open_page: bool) -> None:
-    """Write the page that --html names, and print the result."""
+def present(
+    result: Presentable, *, as_json: bool, html: Path | None, open_page: bool, show: Callable[[], None] | None = None
+) -> None:
+    """Write the page that --html names, and print the result. show: prints it otherwise than `result.show`."""
     write_page(html, result.to_html, open_it=open_page)
     if as_json:
         sys.stdout.write(result.to_json() + "\n")
     else:
-        result.show()
+        (show or result.show)()
 
 
 def print_json(record: Any) -> None:

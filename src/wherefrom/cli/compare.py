@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, cast
+from typing import Annotated
 
 import typer
 
@@ -13,7 +13,7 @@ from wherefrom.cli import arguments as cli
     rich_help_panel="Explain one text",
     epilog=cli.examples(
         'wherefrom compare "A gorgeous, witty film, but the plot drags."',
-        'wherefrom compare "A fine film." --methods attcat,alti:norm=l2,random --metrics all --html page.html',
+        'wherefrom compare "A fine film." --methods attcat,alti:norm=l2,random --metrics all --all --html page.html',
     ),
 )
 def compare(
@@ -25,7 +25,7 @@ def compare(
     metrics: cli.MetricsOption = "default",
     target: cli.TargetOption = None,
     versus: cli.VersusOption = None,
-    level: cli.LevelOption = "token",
+    level: cli.ViewLevelOption = None,
     units: cli.UnitsOption = None,
     rationale: Annotated[
         str | None, typer.Option(help="What people marked in the text, in characters: 'start:end,start:end'.")
@@ -36,6 +36,9 @@ def compare(
     ] = None,
     against: cli.AgainstOption = None,
     as_json: cli.JsonOption = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Print every metric, with ranks and passes, instead of three.")
+    ] = False,
     check: Annotated[
         bool, typer.Option("--check/--no-check", help="Put every explanation to its own test, too.")
     ] = True,
@@ -65,7 +68,7 @@ def compare(
         methods,
         metrics,
         aim,
-        cast("Any", level),  # compare() raises on an unknown level
+        cli.view_level(level, spans),
         rationale=marked,
         rationale_pair=marked_pair,
         answer=answer,
@@ -73,4 +76,6 @@ def compare(
         units=spans,
         against=[cli.load(other, device=device, **zero_shot) for other in against or ()],
     )
-    cli.present(comparison, as_json=as_json, html=html, open_page=open_page)
+    cli.present(
+        comparison, as_json=as_json, html=html, open_page=open_page, show=lambda: comparison.show(full=everything)
+    )

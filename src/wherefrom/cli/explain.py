@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     rich_help_panel="Explain one text",
     epilog=cli.examples(
         'wherefrom explain "A gorgeous, witty film."',
-        'wherefrom explain "A fine film." --method integrated_gradients -o steps=100 --level word --html page.html',
+        'wherefrom explain "A fine film." --method integrated_gradients -o steps=100 --level token --html page.html',
         "wherefrom explain --chat chat.json --model MODEL --level turn",
     ),
 )
@@ -45,7 +45,7 @@ def explain(
     each: Annotated[
         bool, typer.Option("--each", help="One explanation for every label that a multi-label model predicts.")
     ] = False,
-    level: cli.LevelOption = "token",
+    level: cli.ViewLevelOption = None,
     units: cli.UnitsOption = None,
     long: Annotated[
         str, typer.Option(help="A text that is longer than the model reads: cut, or windows, which overlap.")
@@ -67,8 +67,9 @@ def explain(
     multi_label: cli.MultiLabelOption = False,
     device: cli.DeviceOption = None,
 ) -> None:
-    """Show which tokens made the model decide so."""
+    """Show which words made the model decide so."""
     inputs: Any = cli.read_input(text, pair, chat)
+    spans = cli.read_spans("unit", units)
     aim: Any = cli.read_target(target, versus)
     method, params = cli.method_and_options(method, option)
     options: Any = params
@@ -83,8 +84,8 @@ def explain(
     if each and (target is not None or minus is not None):
         raise BadOption("--each explains every predicted label: give neither --target nor --minus with it.")
     check = check and (minus is None or html is not None)  # a difference has no check; its page shows both explanations
-    # explain() raises on a level or a way with long texts that it does not know.
-    settings: Any = {"level": level, "check": check, "units": cli.read_spans("unit", units), "long": long}
+    # explain() raises on a way with long texts that it does not know.
+    settings: Any = {"level": cli.view_level(level, spans), "check": check, "units": spans, "long": long}
     loaded = cli.load(model, device=device, spread=spread, **zero_shot)
     if each:
         explanations = loaded.explain(inputs, method, loaded.predicted(inputs), **settings, **options)

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
@@ -159,11 +160,29 @@ def _warnings_as_one_line() -> Iterator[None]:
         warnings.showwarning = usual
 
 
+@contextmanager
+def _anything_can_be_printed() -> Iterator[None]:
+    """Print characters that the encoding of standard output lacks, such as bytes of a file's name that are no UTF-8, as
+    escapes while a command runs.
+    """
+    stream = sys.stdout
+    if not isinstance(stream, TextIOWrapper):
+        yield
+        return
+    usual = stream.errors
+    stream.reconfigure(errors="backslashreplace")
+    try:
+        yield
+    finally:
+        if not stream.closed:
+            stream.reconfigure(errors=usual)
+
+
 def main() -> None:
     """Run the command that the arguments name. A user's mistake is one line on standard error: exit code 2 for usage, 1
     for failures.
     """
-    with _warnings_as_one_line():
+    with _warnings_as_one_line(), _anything_can_be_printed():
         try:
             app()
         except WherefromError as error:

@@ -306,6 +306,7 @@ def report(
     ] = None,
     keep_case: Annotated[bool, typer.Option("--keep-case", help="Tell Film from film in that list.")] = False,
     least: Annotated[int, typer.Option(help="Texts of a class that a listed word occurs in.", min=1)] = 2,
+    everything: Annotated[bool, typer.Option("--all", help="Print every metric instead of three.")] = False,
 ) -> None:
     """Say which methods did best in one or several runs, and which words carry each class."""
     from wherefrom.benchmark import Run, write_thermostat
@@ -341,7 +342,7 @@ def report(
         cli.write_file(latex, as_latex(summaries))
     if thermostat is not None:
         write_thermostat(runs[0], thermostat)
-    _show(summaries, words=words is not None)
+    _show(summaries, words=words is not None, everything=everything)
 
 
 def _stop_words(option: str | None) -> frozenset[str]:
@@ -379,9 +380,12 @@ def _mean(standing: Standing | None) -> Text:
     return Text(text, _style_of(standing))
 
 
-def _show(summaries: list[Summary], *, words: bool) -> None:
-    """A table for every run, in several blocks where the terminal is narrow: no number is ever cut off."""
+def _show(summaries: list[Summary], *, words: bool, everything: bool = False) -> None:
+    """A table for every run: ranks and three metrics, or every metric, in several blocks where the terminal is narrow.
+    No number is ever cut off.
+    """
     from wherefrom.benchmark.recommendation import recommend
+    from wherefrom.report.benchmark import shown_metrics
     from wherefrom.report.columns import TerminalColumn, heading, print_columns
     from wherefrom.report.leaderboard_files import metric_title
     from wherefrom.report.pieces import visible
@@ -400,8 +404,9 @@ def _show(summaries: list[Summary], *, words: bool) -> None:
         columns = [
             TerminalColumn(("rank",), tuple(Text("–" if rank is None else f"{rank:.1f}") for _, rank in methods))
         ]
-        for metric, board in summary.boards.items():
-            standings = {standing.method: standing for standing in board}
+        metrics = list(summary.boards) if everything else shown_metrics(summary)
+        for metric in metrics:
+            standings = {standing.method: standing for standing in summary.boards[metric]}
             columns.append(
                 TerminalColumn(
                     heading(f"{metric_title(metric)} {ARROWS[summary.better[metric]]}"),
@@ -410,6 +415,9 @@ def _show(summaries: list[Summary], *, words: bool) -> None:
             )
         names = TerminalColumn(("method",), tuple(Text(visible(method)) for method, _ in methods))
         print_columns(console, (names, columns))
+        if len(metrics) < len(summary.boards):
+            more = len(summary.boards) - len(metrics)
+            console.print(f"{more} more metric{'s' * (more != 1)}: --all", style="dim")
         for method, count in summary.gaps.items():
             console.print(Text(f"{method}: {count} explanations do not add up to what they should.", "yellow"))
         console.print()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from wherefrom.catalogue import floor_method
+from wherefrom.core.check import long_enough
 from wherefrom.core.explanation import Explanation
 from wherefrom.core.plain import from_plain
 from wherefrom.core.saved import Format, Saved
@@ -188,10 +189,10 @@ class Comparison(Saved):
     def conclusion(self) -> Conclusion:
         """Which methods are supported on this text, which are no better than random, and where they disagree.
 
-        Where the explanations carry a check, its verdict decides, also that the text is too short for one. Else the
-        grades are compared with those of `random`: a method is supported if it does better in every group of metrics
-        that ask the model (by more of the group's metrics than it does worse), and not supported if it does so in none.
-        `random` is one draw, which a text may happen to suit.
+        Where the explanations carry a check, its verdict decides. Else grades are compared with those of `random`: a
+        method is supported if it does better in every group of metrics that ask the model (by more of the group's
+        metrics than it does worse), and not supported if it does so in none. `random` is one draw, which a text may
+        happen to suit. A text that is too short for a check is too short for any verdict.
 
         Returns:
             The conclusion as plain data.
@@ -232,6 +233,8 @@ class Comparison(Saved):
         groups = sorted({grade.group for grade in self.grades[0] if grade.group in ASKING}) if self.grades else []
         if floor is None or not groups:
             return "nothing", {}
+        if not long_enough(sum(part >= 0 for part in self.explanations[0].segment)):
+            return "too short", {}
         verdicts = {}
         for name in judged:
             grades = self.grades[self.names.index(name)]
@@ -343,13 +346,17 @@ class Comparison(Saved):
 
     # Views, as an explanation has them.
 
-    def show(self) -> None:
-        """Print the table in colour; in a notebook, show the HTML view."""
+    def show(self, *, full: bool = False) -> None:
+        """Print the table in colour; in a notebook, show the HTML view.
+
+        Args:
+            full: print every metric, with ranks and passes, instead of the verdict, three metrics and the time.
+        """
         from wherefrom.report.comparison_terminal import print_comparison
         from wherefrom.report.notebook import shown_in_notebook
 
         if not shown_in_notebook(self):
-            print_comparison(self)
+            print_comparison(self, full=full)
 
     def to_html(self) -> str:
         """A page that needs nothing else: no network, no other file."""

@@ -20,6 +20,7 @@ from wherefrom.report.document import render_page
 from wherefrom.report.figure import BLUE, GREEN, INK, ORANGE, PURPLE, label, logarithmic, new_axes, svg_of
 from wherefrom.report.html import ExplanationView, view
 from wherefrom.report.leaderboard_files import metric_title
+from wherefrom.report.main_metrics import SHOWN_METRICS, main_metrics
 from wherefrom.report.marks import MARKED_BY_PEOPLE, NOTHING_MARKED
 from wherefrom.report.page_table import EMPTY, PageTable, ScoreCell, number
 from wherefrom.report.pieces import visible
@@ -50,9 +51,6 @@ class DisputedView:
     target: str
     marks: str  # what the boxes in its text are, or why there are none; empty where the data has no rationales
     views: list[tuple[str, ExplanationView]]
-
-
-SHOWN_METRICS = 3  # in the first table
 
 
 @dataclass(frozen=True)
@@ -173,7 +171,7 @@ def _view(summary: Summary, energy: Energy | None, colours: Mapping[str, str]) -
         summary=summary,
         title=visible(summary.name),
         facts=_facts(summary),
-        board=_board(summary, order, main_metrics(summary)),
+        board=_board(summary, order, shown_metrics(summary)),
         whole_board=_board(summary, order, list(summary.boards)) if len(summary.boards) > SHOWN_METRICS else None,
         details=[
             (metric_title(metric), summary.better[metric], _detail(standings))
@@ -249,15 +247,9 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
     return facts
 
 
-def main_metrics(summary: Summary) -> list[str]:
-    """The metrics of the first table: the first of each question that metrics put to the model, then others in their
-    order, and last those that only describe scores.
-    """
-    questions = {metric: question_of(metric) for metric in summary.boards}
-    first = {question: metric for metric, question in reversed(questions.items())}
-    later = {metric: 2 if question is None else first[question] != metric for metric, question in questions.items()}
-    chosen = sorted(questions, key=lambda metric: later[metric])[:SHOWN_METRICS]
-    return [metric for metric in summary.boards if metric in chosen]
+def shown_metrics(summary: Summary) -> list[str]:
+    """The metrics of the first table of a run."""
+    return main_metrics({metric: question_of(metric) for metric in summary.boards})
 
 
 def _board(summary: Summary, order: Sequence[str], metrics: Sequence[str]) -> PageTable:

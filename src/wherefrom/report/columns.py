@@ -14,6 +14,7 @@ from rich.text import Text
 
 GAP = 2  # between columns
 WIDEST = 12  # a heading that is wider is broken into lines where it has underscores
+LONGEST = 14  # a part of a heading that is longer is hyphenated
 
 
 class TerminalColumn(NamedTuple):
@@ -71,11 +72,18 @@ def lines(block: Sequence[TerminalColumn]) -> Iterator[Text]:
 def heading(name: str) -> tuple[str, ...]:
     """A long name in lines, broken after underscores, colons and spaces."""
     lines_of_heading = [""]
-    for part in re.findall(r"[^_:, ]+[_:, ]*", name):
+    for part in (piece for whole in re.findall(r"[^_:, ]+[_:, ]*", name) for piece in _hyphenated(whole)):
         if lines_of_heading[-1] and len((lines_of_heading[-1] + part).rstrip()) > WIDEST:
             lines_of_heading.append("")
         lines_of_heading[-1] += part
     return tuple(line.rstrip() for line in lines_of_heading)
+
+
+def _hyphenated(part: str) -> list[str]:
+    """A word in two halves, where it is so long that its column would be much wider than its numbers."""
+    word = part.rstrip("_:, ")
+    half = (len(word) + 1) // 2
+    return [part] if len(word) <= LONGEST else [f"{word[:half]}-", part[half:]]
 
 
 def _padded(cell: Text, width: int, *, left: bool) -> Text:

@@ -49,6 +49,7 @@ class MethodLine(NamedTuple):
     mean_rank: float | None
     time: str
     passes: str
+    verdict: str  # empty where nothing was judged
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,7 @@ def sheet(comparison: Comparison) -> Sheet:
     notes = _notes(comparison)
     ranks, averages = comparison.ranks(), comparison.mean_ranks()
     several = len(comparison.names) > 1
+    conclusion = comparison.conclusion()
     lines = []
     for place, (name, explanation, grades) in enumerate(
         zip(comparison.names, comparison.explanations, comparison.grades, strict=True)
@@ -79,7 +81,9 @@ def sheet(comparison: Comparison) -> Sheet:
         cells = tuple(_cell(grade, ranks[place][i], columns[i], notes, explanation) for i, grade in enumerate(grades))
         average = averages[place] if several else None
         shown = f"{name} {GAP_MARK}" if explanation.gap_stays else name
-        lines.append(MethodLine(visible(shown), explanation, cells, average, *_cost(explanation, several=several)))
+        cost = _cost(explanation, several=several)
+        verdict = _verdict(name, explanation, conclusion)
+        lines.append(MethodLine(visible(shown), explanation, cells, average, *cost, verdict))
     lines.sort(key=lambda line: (line.mean_rank is None, line.mean_rank))
     return Sheet(
         visible(in_words(comparison)),
@@ -92,6 +96,16 @@ def sheet(comparison: Comparison) -> Sheet:
         _remarks(comparison, columns),
         _counts(comparison),
     )
+
+
+def _verdict(name: str, explanation: Explanation, conclusion: Conclusion) -> str:
+    """That of the explanation's own test; else what the grades beside those of `random` say."""
+    if explanation.check is not None:
+        return explanation.check.verdict
+    if conclusion.basis == "too short":
+        return "too short"
+    judged = {"supported": conclusion.supported, "weak": conclusion.weak, "not supported": conclusion.not_supported}
+    return next((verdict for verdict, names in judged.items() if name in names), "")
 
 
 def mean(rank: float | None) -> str:

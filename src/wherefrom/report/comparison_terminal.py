@@ -8,7 +8,8 @@ from rich.text import Text
 from wherefrom.core.comparison import SHAPE, Comparison
 from wherefrom.report.colour import DARK
 from wherefrom.report.columns import TerminalColumn, heading, print_columns
-from wherefrom.report.comparison_sheet import GradeCell, Sheet, mean, sheet
+from wherefrom.report.comparison_sheet import GradeCell, MetricColumn, Sheet, mean, sheet
+from wherefrom.report.main_metrics import main_metrics
 from wherefrom.report.marks import MARKED_BY_PEOPLE, NOTHING_MARKED, with_marks
 from wherefrom.report.pieces import TextRun
 from wherefrom.report.terminal import DIVIDER, Terminal
@@ -17,9 +18,11 @@ from wherefrom.report.wording import ARROWS, predicted, predicts
 AROUND = 80  # characters that are printed around what people marked in a long text
 
 
-def print_comparison(comparison: Comparison, *, console: Console | None = None) -> None:
-    """Print the table, in several blocks where the terminal is too narrow for one; with one row for each metric instead
-    of each method where that needs fewer blocks.
+def print_comparison(comparison: Comparison, *, full: bool = False, console: Console | None = None) -> None:
+    """Print the conclusion, then for each method its verdict, three metrics and the time.
+
+    full: every metric, with ranks and passes; in several blocks where the terminal is too narrow for one, and with one
+        row for each metric instead of each method where that needs fewer blocks.
     """
     console = console or Console()
     terminal = Terminal(console, DARK, signed=True)
@@ -27,12 +30,15 @@ def print_comparison(comparison: Comparison, *, console: Console | None = None) 
     if not table.lines:
         console.print(terminal.text("There is nothing to compare: no method could explain this text."))
     else:
-        console.print(_headline(comparison, terminal))
         if table.conclusion:
             console.print(terminal.text(table.conclusion, "bold"))
+        console.print(_headline(comparison, terminal))
         _print_rationale(comparison, terminal)
-        print_columns(console, _by_method(table, terminal), _by_metric(table, terminal))
-    _print_rest(table, terminal)
+        if full:
+            print_columns(console, _by_method(table, terminal), _by_metric(table, terminal))
+        else:
+            print_columns(console, _in_short(table, terminal))
+    _print_rest(table, terminal, full=full)
 
 
 def _headline(comparison: Comparison, terminal: Terminal) -> Text:
@@ -75,6 +81,30 @@ def _shortened(words: str, terminal: Terminal) -> str:
     """Both ends of a long stretch of text."""
     dots = " ... " if terminal.console.options.ascii_only else " … "
     return words if len(words) <= 2 * AROUND + len(dots) else f"{words[:AROUND]}{dots}{words[-AROUND:]}"
+
+
+def _in_short(table: Sheet, terminal: Terminal) -> tuple[TerminalColumn, list[TerminalColumn]]:
+    """The first column and the others: the verdict, three metrics without ranks, and the time."""
+    names = TerminalColumn(("method",), tuple(terminal.name(line.name) for line in table.lines))
+    verdicts = TerminalColumn(("verdict",), tuple(terminal.text(line.verdict or "–") for line in table.lines))
+    stacks = [
+        TerminalColumn(
+            heading(terminal.text(f"{column.name} {_arrow(column.better, terminal)}").plain),
+            tuple(_value(line.cells[place], terminal, ranks=False) for line in table.lines),
+        )
+        for place, column in _main_columns(table)
+    ]
+    time = TerminalColumn(("time",), tuple(terminal.text(line.time) for line in table.lines))
+    return names, [*([verdicts] if any(line.verdict for line in table.lines) else []), *stacks, time]
+
+
+def _main_columns(table: Sheet) -> list[tuple[int, MetricColumn]]:
+    """The metrics that are shown in short, with their places among all."""
+    questions = {
+        column.name: {SHAPE: None, "other": column.name}.get(column.group, column.group) for column in table.columns
+    }
+    chosen = main_metrics(questions)
+    return [(place, column) for place, column in enumerate(table.columns) if column.name in chosen]
 
 
 def _by_method(table: Sheet, terminal: Terminal) -> tuple[TerminalColumn, list[TerminalColumn]]:
@@ -123,31 +153,51 @@ def _arrow(better: str, terminal: Terminal) -> str:
     return ARROWS[better]
 
 
-def _value(cell: GradeCell, terminal: Terminal) -> Text:
+def _value(cell: GradeCell, terminal: Terminal, *, ranks: bool = True) -> Text:
     """The value and its rank, with a star for the best; the number of the footnote where there is no value."""
     if cell.note is not None:
         return terminal.text(f"[{cell.note}]  ", "dim")
     if cell.rank is None:
         return terminal.text(cell.text)
     if cell.best:
-        return terminal.text(f"{cell.text} {'*' if terminal.console.options.ascii_only else '★'} ", "bold blue")
+        star = "*" if terminal.console.options.ascii_only else "★"
+        return terminal.text(f"{cell.text} {star}{' ' * ranks}", "bold blue")
+    if not ranks:
+        return terminal.text(f"{cell.text}  ")
     return Text.assemble(terminal.text(cell.text), terminal.text(f" {cell.rank:<2}", "dim"))
 
 
-def _print_rest(table: Sheet, terminal: Terminal) -> None:
-    for number, note in enumerate(table.footnotes, 1):
+def _left_out(table: Sheet) -> str:
+    """What the short view does not show, and how to see it."""
+    more = len(table.columns) - len(_main_columns(table))
+    metrics = f"{more} more metric{'s' * (more != 1)}, " if more else ""
+    order = "best mean rank first; " if table.ranked else ""
+    return f"{order}{metrics}{'ranks and ' * table.ranked}passes with --all or show(full=True)"
+
+
+def _print_rest(table: Sheet, terminal: Terminal, *, full: bool) -> None:
+    """Footnotes, what went wrong, what the signs mean, and what it cost."""
+    columns = list(table.columns) if full else [column for _, column in _main_columns(table)]
+    cited = {
+        cell.note for line in table.lines for place, cell in enumerate(line.cells) if table.columns[place] in columns
+    }
+    shown = [(number, note) for number, note in enumerate(table.footnotes, 1) if number in cited]
+    for place, (number, note) in enumerate(shown):
         terminal.console.print(
-            *([""] if number == 1 else []), terminal.text(f"[{number}] not defined: {note}", "dim"), sep="\n"
+            *([""] if place == 0 else []), terminal.text(f"[{number}] not defined: {note}", "dim"), sep="\n"
         )
     for number, remark in enumerate(table.remarks):
         terminal.console.print(*([""] if number == 0 else []), terminal.text(remark, "yellow"), sep="\n")
     terminal.console.print()
     if table.lines and table.columns:
         ends = [
-            f"{_arrow(better, terminal)} {better} is better"
-            for better in sorted({column.better for column in table.columns})
+            f"{_arrow(better, terminal)} {better} is better" for better in sorted({column.better for column in columns})
         ]
         star = "*" if terminal.console.options.ascii_only else "★"
+        if not full:
+            best = [f"{star} the best"] if table.ranked else []
+            terminal.console.print(terminal.text(terminal.characters.dot.join([*ends, *best, _left_out(table)]), "dim"))
+            return
         ranks = [f"{star} the best", "small numbers are ranks"] if table.ranked else []
         grouped = [column.group for column in table.columns if column.group != "other"]
         if SHAPE in grouped:

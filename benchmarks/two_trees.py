@@ -3,8 +3,8 @@
     python benchmarks/two_trees.py OLD NEW [--repeats 9] [--only attcat run ...]
 
 Each checkout gets a process of its own, with its `src` first on the path. The two take turns job by job, so that a busy
-machine slows both. Times are CPU time of one thread (`time.process_time`); a ratio is that of the smallest times. Jobs
-use public names only, so that they run on both checkouts.
+machine slows both. Times are CPU time of one thread, children included; a ratio is that of the smallest times. A short
+job is repeated within its turn, and jobs use public names only, so that they run on both checkouts.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import contextlib
 import io
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -28,6 +29,7 @@ METHODS = (
     *("saliency", "integrated_gradients", "attcat", "gae", "attn_lrp", "transatt", "alti", "attention_rollout"),
     *("raw_attention", "occlusion", "kernel_shap", "lime", "optimus"),
 )
+SHORTEST_TURN = 0.1  # CPU seconds
 TEXT = "A gorgeous, witty film, but the plot drags on and the ending is a mess that nobody needed. "
 
 
@@ -77,18 +79,26 @@ def jobs() -> dict[str, Job]:
     return named
 
 
+def cpu_seconds() -> float:
+    """The CPU time of this process and of its children that have ended, to microseconds."""
+    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
 def work() -> None:
-    """The process of one checkout: reads names of jobs, writes their CPU time with that of their children."""
+    """The process of one checkout: reads names of jobs, writes the CPU time of each, the mean where it is repeated."""
     known = jobs()
     print(json.dumps(list(known)), flush=True)
     for line in sys.stdin:
-        job, before = known[json.loads(line)], os.times()
+        job, before, runs = known[json.loads(line)], cpu_seconds(), 0
         try:
-            job()
+            while not runs or cpu_seconds() - before < SHORTEST_TURN:
+                job()
+                runs += 1
         except Exception as error:
             print(json.dumps(f"{type(error).__name__}: {error}"), flush=True)
             continue
-        print(json.dumps(sum(os.times()[:4]) - sum(before[:4])), flush=True)
+        print(json.dumps((cpu_seconds() - before) / runs), flush=True)
 
 
 class Checkout:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import io
 import json
+import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pytest
 from rich.console import Console
 from tiny_models import tiny
 
+from wherefrom import optimus
 from wherefrom.api import Model
 from wherefrom.core.check import Check, HiddenUnits
 from wherefrom.core.comparison import Comparison, Grade
@@ -24,10 +26,13 @@ from wherefrom.core.explanation import Explanation
 from wherefrom.core.flip import Flip, HiddenUnit
 from wherefrom.core.flow import Flow
 from wherefrom.core.generation import Generation
+from wherefrom.core.saved import CHECKSUM, checksum_of
 from wherefrom.core.target import SavedTarget
 from wherefrom.errors import BadFile, WherefromError
 from wherefrom.heads.head_map import HeadMap, Relation
 from wherefrom.heads.masks import mask_of
+from wherefrom.heads.searched_heads import SearchedHeads
+from wherefrom.model.fingerprint import fingerprint
 from wherefrom.optimus.combination import Combination, Fitted
 from wherefrom.report.comparison_terminal import print_comparison
 from wherefrom.report.flip import print_flip
@@ -195,6 +200,11 @@ def spoilt(data: Any, way: tuple[Any, ...], value: Any) -> Any:
     return changed
 
 
+def signed(data: Any) -> Any:
+    """With a checksum that fits, where there is one, as whoever crafts a file would have it."""
+    return data | {CHECKSUM: checksum_of(data)} if isinstance(data, dict) and CHECKSUM in data else data
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_value_replaced_by_every_wrong_one(kind: str, tmp_path: Path) -> None:
     made, load, show = KINDS[kind]
@@ -207,7 +217,7 @@ def test_every_value_replaced_by_every_wrong_one(kind: str, tmp_path: Path) -> N
         if way and way[0] in ("params", "settings", "explanations") and len(way) > 1:
             continue  # anything may be there; and explanations have their own turn
         for wrong in WRONG:
-            path.write_text(json.dumps(spoilt(sound, way, wrong)))
+            path.write_text(json.dumps(signed(spoilt(sound, way, wrong))))
             try:
                 found = load(path)
                 if (str(way), type(wrong)) not in seen:  # of every place once for each type: views take their time
@@ -240,6 +250,47 @@ def test_no_json_at_all(kind: str, content: str | None, tmp_path: Path) -> None:
         with pytest.raises(BadFile):
             made.save(tmp_path / "missing" / no_path)
     assert [one.name for one in tmp_path.iterdir()] == ["given.json"]
+
+
+def damaged(content: bytes, draw: random.Random) -> bytes:
+    """A file in which some bytes were changed, lost, added, repeated or exchanged, or that was cut short."""
+    start, length = draw.randrange(len(content)), draw.choice((1, 1, 1, 2, 9))
+    before, middle, after = content[:start], content[start : start + length], content[start + length :]
+    other = bytes(draw.choice((*b'0123456789.,-[]{}"e tf', draw.randrange(256))) for _ in middle)
+    kinds = (before + other + after, before + after, before + other + middle + after, content[: start + 1])
+    return draw.choice(
+        (*kinds, before + middle + middle + after, before + middle[::-1] + after, before + other + after)
+    )
+
+
+@pytest.mark.parametrize("kind", ["head map", "head mask", "combination"])
+def test_a_damaged_file_is_refused_or_gives_the_same_scores(kind: str, tmp_path: Path) -> None:
+    """A thousand of each: a changed digit of a head's frequency would move scores without a word."""
+    model, text, draw = Model(tiny("bert")), "the film was not bad", random.Random(0)
+    path, draws, method = tmp_path / "file.json", 1000, "mask_lrp"
+    options: dict[str, Any] = {"heads": str(path)}
+    if kind == "combination":
+        optimus.fit(model, [text, "a dull plot"]).save(path)
+        method, options = "optimus", {"combination": str(path), "select": "batch"}
+    else:
+        table = tuple(tuple(draw.random() for _ in range(4)) for _ in range(3))
+        mark = fingerprint(model.text_model)
+        if kind == "head map":
+            HeadMap("tiny", mark, 2, 9, ((1,) * 4,) * 3, table, positional_threshold=0.5).save(path)
+        else:
+            SearchedHeads("tiny", mark, "aopc", ((1.0, 0.0, 1.0, 0.5),) * 3, 2, 3, 0.5, 0.25).save(path)
+    sound = model.explain(text, method, 0, check=False, **options)
+    content, messages = path.read_bytes(), list[str]()
+    for number in range(draws):
+        path.write_bytes(damaged(content, draw))
+        try:
+            found = model.explain(text, method, 0, check=False, **options)
+        except WherefromError as error:
+            messages.append(str(error))
+        else:
+            assert found.scores == sound.scores, (number, path.read_text())
+    assert len(messages) > draws / 2
+    assert all(str(path) in message and "\n" not in message for message in messages)
 
 
 def test_halves_of_characters_survive_saving(tmp_path: Path) -> None:

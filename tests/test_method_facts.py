@@ -15,12 +15,14 @@ from wherefrom.errors import BadOption
 from wherefrom.registry import all_methods, auto_methods, find_method, methods_in, methods_reading
 
 BELOW = ORDER[: ORDER.index("methods")]
-# The same word for something else: torch.cat, a block's norms, and the thresholds of the ALTI paper.
+# The same word for something else: torch.cat, a block's norms, and the thresholds of the ALTI paper. The package
+# optimus may name the method that is built on it.
 OTHER_MEANINGS = {
     ("model.relevance.rules", "cat"),
     ("case.forward", "norms"),
     ("metrics.comprehensiveness", "alti"),
     ("metrics.sufficiency", "alti"),
+    ("optimus.grades", "optimus"),
 }
 # Names that are also English words, which a message may contain.
 WORDS = {"best", "cat", "lime", "norms", "optimus", "random"}

@@ -55,7 +55,8 @@ SIZES = {
 }
 GROUPED = SIZES | {"num_key_value_heads": 2}
 
-# model type -> its config, the id of its padding token, the kind of text ends it was trained with
+# model type -> its config, the id of its padding token, the kind of text ends it was trained with ("two" is "both" with
+# two separators between the texts of a pair)
 CONFIGS: dict[str, tuple[dict[str, Any], int, str]] = {
     "bert": (SIZES, 0, "both"),
     "roberta": (SIZES, 1, "both"),
@@ -223,7 +224,7 @@ CONFIGS |= {
     "xlm": ({"emb_dim": 16, "n_layers": 2, "n_heads": 2, "max_position_embeddings": 64, "n_langs": 1}, 0, "both"),
     "flaubert": ({"emb_dim": 16, "n_layers": 2, "n_heads": 2, "max_position_embeddings": 64}, 0, "both"),
     "xlnet": ({"d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 24}, 0, "both"),
-    "longformer": (SMALL | {"attention_window": 8}, 1, "both"),
+    "longformer": (SMALL | {"attention_window": 8}, 1, "two"),
     "nystromformer": (SMALL | {"conv_kernel_size": 3}, 0, "both"),
     "convbert": (SMALL | {"embedding_size": 12, "num_attention_heads": 4}, 0, "both"),
     "funnel": (
@@ -255,14 +256,15 @@ def tokenizer(pad: int = 0, ends: str = "both") -> PreTrainedTokenizerFast:
     inner.normalizer = normalizers.BertNormalizer(lowercase=True)
     inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     if ends != "none":
-        first = "[CLS] " if ends == "both" else ""
+        first = "[CLS] " if ends != "end" else ""
+        between = "[SEP] [SEP]" if ends == "two" else "[SEP]"
         inner.post_processor = processors.TemplateProcessing(
             single=f"{first}$A [SEP]",
-            pair=f"{first}$A [SEP] $B:1 [SEP]:1",
+            pair=f"{first}$A {between} $B:1 [SEP]:1",
             special_tokens=[(name, vocabulary[name]) for name in ("[CLS]", "[SEP]")],
         )
     names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "eos_token": "[SEP]"}
-    if ends == "both":
+    if ends in ("both", "two"):
         names |= {"mask_token": "[MASK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
     inputs = ["input_ids", "attention_mask"]
     return PreTrainedTokenizerFast(tokenizer_object=inner, model_input_names=inputs, **names)

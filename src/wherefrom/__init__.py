@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from wherefrom.model.tasks.task import Task
     from wherefrom.registry import (
         DataReader,
+        find_method,
         list_methods,
         list_metrics,
         method,
@@ -66,6 +67,7 @@ __all__ = [
     "WherefromError",
     "__version__",
     "explain",
+    "find_method",
     "flow",
     "list_methods",
     "list_metrics",
@@ -105,6 +107,7 @@ _HOME = {
     "Task": "wherefrom.model.tasks.task",
     "TextWasCut": "wherefrom.errors",
     "WherefromError": "wherefrom.errors",
+    "find_method": "wherefrom.registry",
     "list_methods": "wherefrom.registry",
     "list_metrics": "wherefrom.registry",
     "method": "wherefrom.registry",

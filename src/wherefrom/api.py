@@ -49,7 +49,7 @@ from wherefrom.model.text_model import TextModel
 from wherefrom.progress import bar
 from wherefrom.registry import Configured, Method, Reads, Reference, auto_methods, check_options, find_method
 from wherefrom.sources.compare import COMPARED, compare_sources
-from wherefrom.sources.explain import ANSWER_TOKENS, explain_sources
+from wherefrom.sources.explain import ANSWER_TOKENS, explain_sources, read_answer
 from wherefrom.sources.prompts import Context
 from wherefrom.sources.rows import read_rows, run_rows
 from wherefrom.sources.rows import summary as source_summary
@@ -597,6 +597,27 @@ class Model:
                 options=options,
             )
 
+    def answer(
+        self, question: str | Sequence[ChatMessage], context: Context | None = None, *, tokens: int = ANSWER_TOKENS
+    ) -> str:
+        """What a causal language model answers, with the prompt that `sources` builds.
+
+        Args:
+            question: the question, or the messages of a chat, the last of which asks it.
+            context: the passages: a text, a list of texts, or texts by name.
+            tokens: how many tokens are generated at most; greedily.
+
+        Returns:
+            The answer.
+
+        Example:
+            ```python
+            print(model.answer("Who designed the library?", context=[first, second]))
+            ```
+        """
+        with torch.inference_mode(False):
+            return read_answer(self.text_model, question, context, None, None, None, "document", tokens).answer.text
+
     def compare_sources(
         self,
         question: str | Sequence[ChatMessage] | None = None,
@@ -609,6 +630,7 @@ class Model:
         methods: Sequence[str] = COMPARED,
         gold: Sequence[Sequence[int]] = (),
         tokens: int = ANSWER_TOKENS,
+        test: bool = True,
     ) -> SourcesComparison:
         """Grade methods for sources on one answer, by removals that they did not use.
 
@@ -623,6 +645,8 @@ class Model:
             gold: the sources that contain the answer, each as (document, number in it) or as (document, start, end) in
                 characters, all from 0.
             tokens: how many tokens are generated at most.
+            test: whether the top sources of every method are compared with other choices, which takes up to 20 passes
+                for each method.
 
         Returns:
             A `SourcesComparison`: for every method what happens without its highest sources (`top_1_drop` and so on),
@@ -647,6 +671,7 @@ class Model:
                 methods=methods,
                 gold=gold,
                 tokens=tokens,
+                test=test,
             )
 
     def run_sources(

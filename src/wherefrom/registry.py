@@ -464,7 +464,20 @@ def all_metrics() -> list[Metric]:
 
 
 def find_method(name: str) -> Method:
-    """The method of that name, importing its module and no other."""
+    """The method of a name, to call it with cases of your own.
+
+    Args:
+        name: a name from `wherefrom methods`, without options. Of our methods, only this one's module is imported.
+
+    Returns:
+        The `Method`: the facts it declares, called with a case (`Model.cases`) and the method's options.
+
+    Example:
+        ```python
+        saliency = wherefrom.find_method("saliency")
+        scores = {place: saliency(case) for place, case in model.cases(texts, reads=saliency.needs())}
+        ```
+    """
     _check_without_options("method", name)
     row: Method = _imported("method", name)
     return row

@@ -18,11 +18,12 @@ PROMPT, OUTPUT = "the film was not", "good movie bad"
 NOT_CAUSAL = ["xlnet", "xlm", "bert", "roberta", "electra", "roformer"]
 
 
+@pytest.mark.parametrize("method", ["attcat", "raw_attention"])  # the second reads all steps of a causal model at once
 @pytest.mark.parametrize("family", [*NOT_CAUSAL, "gpt2", "llama"])
-def test_steps_see_nothing_later(family: str) -> None:
+def test_steps_see_nothing_later(family: str, method: str) -> None:
     model = make_model(family, task="causal_lm", dtype=torch.float64)
     assert model.causal == (family not in NOT_CAUSAL)
-    generation = Model(model).generate_and_explain(PROMPT, "attcat", continuation=OUTPUT)
+    generation = Model(model).generate_and_explain(PROMPT, method, continuation=OUTPUT)
     ids = list(model.encode(PROMPT).input_ids)
     for token, probability, scores in zip(
         generation.token_ids, generation.probabilities, generation.scores, strict=True

@@ -209,6 +209,11 @@ def test_what_cannot_be_generated(prompt: Any, more: dict[str, Any], error: type
         chat_model().generate_and_explain(prompt, "saliency", **more)
 
 
+def test_an_output_that_was_not_decoded() -> None:
+    with pytest.raises(BadOption, match="half of a character"):
+        Model(make_model("t5", task="seq2seq")).generate_and_explain(PROMPT, "saliency", continuation="a \ud800")
+
+
 def test_only_causal_language_models_go_on(model: Model) -> None:
     with pytest.raises(WrongModel, match="made for classification"):
         Model(make_model("bert")).generate_and_explain(PROMPT)

@@ -232,7 +232,7 @@ def compare_lists(variant: str, task: str, settings: Iterable[str]) -> int:
 def compare_hidden(variant: str, task: str) -> int:
     """Rows with hidden tokens of a short and a long text, all together and each by itself."""
     model = model_of(variant, task)
-    if model is None or explain_alone(model, task, "occlusion") is None:  # Longformer wants three separators
+    if model is None or explain_alone(model, task, "occlusion") is None:
         return 0
     text, longer, target = INPUTS[task]
     differences, tolerance = Differences(f"{variant} {task} hidden"), tolerance_for(variant, task)
@@ -365,11 +365,25 @@ Record = Callable[[str, object], None]
 SAMPLE = [("bert", "classification"), ("xlnet", "causal_lm"), ("funnel", "masked_lm"), ("roformer", "multiple_choice")]
 SAMPLE += [("phi3 longrope", "causal_lm"), ("mobilebert", "similarity"), ("big_bird block_sparse", "classification")]
 SAMPLE += [("t5", "seq2seq"), ("bert", "zero_shot"), ("longformer", "classification"), ("gpt2", "classification")]
+SAMPLE += [("longformer", "question_answering")]
 
 
 @pytest.mark.parametrize(("variant", "task"), SAMPLE)
 def test_a_sample(variant: str, task: str) -> None:
     assert compare_lists(variant, task, list(SETTINGS)[::2]) >= 2
+
+
+@pytest.mark.parametrize("task", ["causal_lm", "question_answering", "token_classification"])
+@pytest.mark.parametrize("method", ["lrp", "transatt"])
+def test_relevance_where_tokens_come_before_rows(task: str, method: str) -> None:
+    """XLNet's relevance of a text depended on the texts beside it."""
+    model = model_of("xlnet", task)
+    assert model is not None
+    text, longer, target = INPUTS[task]
+    alone = model.explain(text, method, target, check=False)
+    for texts in ([text, text], [longer[0], text]):
+        listed = model.explain(texts, method, target, check=False)[-1]
+        assert_close(listed.scores, alone.scores, tolerance=tolerance_for("xlnet", task))
 
 
 @pytest.mark.parametrize(("variant", "task"), [SAMPLE[0], SAMPLE[4], SAMPLE[7]])

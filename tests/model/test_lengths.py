@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ import wherefrom
 from wherefrom.api import Model
 from wherefrom.case.asking import Asker
 from wherefrom.model.generating import generate
-from wherefrom.model.lengths import Lengths, ModuleState
+from wherefrom.model.lengths import Lengths, ModuleState, lengths_of
 
 SHORT = "the film was not bad"
 WORDS = "the acting was great but the plot is not very good and the film was dull "
@@ -61,6 +62,32 @@ def test_rows_that_may_be_padded() -> None:
     assert rope.alike(3, 10)
     assert rope.alike(11, 12)
     assert not rope.alike(10, 11)
+
+
+def test_dynamic_angles_are_those_of_one_length() -> None:
+    """Longrope has two sets of angles, dynamic scaling one for every length above the limit."""
+    rope = {"factor": 2.0, "rope_theta": 1e4, "original_max_position_embeddings": LIMIT}
+    dynamic = make_network("llama", rope_parameters={"rope_type": "dynamic"} | rope)
+    assert lengths_of(dynamic) == Lengths(LIMIT)
+    assert lengths_of(make_network("phi3", **LONGROPE)) == Lengths(LIMIT, alike_above=True)
+    assert lengths_of(make_network("llama")) == Lengths()
+
+
+@pytest.mark.parametrize("method", ["saliency", "integrated_gradients"])
+def test_gradients_of_longformer_beside_a_text_of_several_windows(method: str) -> None:
+    model = Model(make_model("longformer", dtype=torch.float64))
+    texts = ["a film", text_of(50)]
+    for text, listed in zip(texts, model.explain(texts, method, 0, check=False), strict=True):
+        assert_close(listed.scores, model.explain(text, method, 0, check=False).scores, tolerance=ROOM)
+
+
+def test_gradients_of_longformer_where_choices_differ_in_length() -> None:
+    """Beside a longer choice, the gradient of a shorter one is not finite."""
+    model = Model(make_model("longformer", task="multiple_choice", dtype=torch.float64))
+    texts = [("a film", "good\nbad"), (text_of(18), "fine\nvery dull\nbad")]
+    for text in texts:
+        scores = model.explain(text, "integrated_gradients", 0, check=False, steps=10, baseline="zero").scores
+        assert all(map(math.isfinite, scores))
 
 
 def test_state_is_restored() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny_models import make_model, tokenizer
+from tiny_models import make_model, make_network, tokenizer
 from transformers import RwkvConfig, RwkvForCausalLM
 
 import wherefrom
@@ -39,13 +39,17 @@ def test_a_model_that_overwrites_what_its_gradient_needs() -> None:
 
 
 def test_a_question_that_longformer_does_not_take() -> None:
-    """It counts three separators, of which this tokenizer writes two."""
-    model = Model(make_model("longformer", task="question_answering"))
+    """It counts three separators, of which this tokenizer writes two; with its own it answers, and refuses a fourth."""
+    network = make_network("longformer", task="question_answering")
+    model = wherefrom.load((network, tokenizer(1, "both")))
     for method in ("saliency", "occlusion"):
         with pytest.raises(ModelFailed, match="exactly three separator tokens") as problem:
             model.explain(("a film", "not bad"), method)
         assert "\n" not in str(problem.value)
-    assert model.explain(("a [SEP] film", "not bad"), "occlusion").target
+    usual = wherefrom.load((network, tokenizer(1, "two")))
+    assert usual.explain(("a film", "not bad"), "occlusion").target
+    with pytest.raises(ModelFailed, match="exactly three separator tokens"):
+        usual.explain(("a [SEP] film", "not bad"), "occlusion")
 
 
 @pytest.mark.parametrize("context", ["\x00\x01", "\x08", "\u200b\x02"])

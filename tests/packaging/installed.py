@@ -75,7 +75,7 @@ def test_the_licence_and_the_notice_are_in_the_wheel(wheel: Path) -> None:
 def test_the_sdist_has_what_the_tests_and_the_commands_need() -> None:
     with tarfile.open(only("wherefrom-*.tar.gz")) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    needed = {"Makefile", "constraints.txt", "tools/environment.sh", "tests/conftest.py", "docs/index.md", ".ci/run"}
+    needed = {"Makefile", "constraints.txt", "tools/environment.sh", "conftest.py", "docs/index.md", ".ci/run"}
     needed |= {"CITATION.cff", "LICENSE", "NOTICE", "README.md", ".github/workflows/tests.yml"}
     assert needed - names == set()
     assert not any(name.startswith("studies") for name in names)  # another distribution

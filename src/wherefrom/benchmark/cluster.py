@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import platform
 import signal
+import socket
 import sys
 import threading
 import warnings
@@ -30,6 +31,7 @@ from wherefrom.benchmark.shards import merge_tables
 from wherefrom.benchmark.worker import BadExample, Worker, is_timed
 from wherefrom.errors import MissingExtra, WherefromError
 
+CONNECTING = 10.0  # seconds in which the node at an address must answer
 PATIENCE = 300.0  # seconds without any worker on a cluster before a warning: loading may be slow
 
 
@@ -79,10 +81,12 @@ def _connect(ray: Any, psutil: Any, workers: int, address: str | None) -> None:
     local = {"address": "local", "num_cpus": workers, "include_dashboard": False}
     options = local if address is None else {"address": address}
     try:
+        if address is not None:
+            _check_answered(address)
         with _handling_sigterm_as_before(), _ending_processes_after_error(ray, psutil):
             ray.init(**options, log_to_driver=False, logging_level=logging.ERROR)
     except Exception as error:  # Ray raises plain `Exception` when a node takes too long to start
-        first_line = (str(error).strip() or type(error).__name__).splitlines()[0]
+        first_line = f"{(str(error).strip() or type(error).__name__).splitlines()[0].rstrip('.')}."
         if address is not None:
             raise ClusterNotStarted(
                 f"There is no Ray cluster at {address}: {first_line} Start one by 'ray start --head', or leave"
@@ -93,6 +97,14 @@ def _connect(ray: Any, psutil: Any, workers: int, address: str | None) -> None:
             " What was done is kept: start the run again when it is free, use the processes of this machine"
             " (--engine local), or start Ray first by 'ray start --head' and use --address auto."
         ) from error
+
+
+def _check_answered(address: str) -> None:
+    """Raise OSError unless something answers at host:port; Ray itself would try for minutes, and fill the terminal."""
+    host, _, port = address.rpartition(":")
+    if host and "/" not in host and port.isdecimal():
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECTING):
+            pass
 
 
 @contextmanager

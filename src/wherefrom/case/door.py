@@ -76,12 +76,23 @@ def _read_messages(model: TextModel, messages: Any) -> Encoding:
         raise WrongModel(
             f"Only a causal language model reads the messages of a chat; this one was made for {model.task.name}."
         )
-    encoding, limit = read_chat(model.reading, messages), model.reading.limit
+    return _checked_chat(model, read_chat(model.reading, messages))
+
+
+def _checked_chat(model: TextModel, encoding: Encoding) -> Encoding:
+    limit = model.reading.limit
     if limit is not None and len(encoding) > limit:
         raise BadOption(
             f"The chat has {len(encoding)} tokens, the model reads {limit}: leave out or shorten some of its messages."
         )
     return encoding
+
+
+def continued_chat(model: TextModel, encoding: Encoding, begun: str) -> Encoding:
+    """A chat with the beginning of the model's answer, which is one more turn."""
+    start = len(encoding.text)
+    turns = (*encoding.turns, ("assistant", start, start + len(begun)))
+    return _checked_chat(model, read_turns(model.reading, encoding.text + begun, turns))
 
 
 def read_again(model: TextModel, text: str, pair: str | None = None, turns: Sequence[Turn] = ()) -> Encoding:

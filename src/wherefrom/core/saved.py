@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -22,6 +23,7 @@ class Format:
     version: int = 1
     advice: str = ""  # how to make such a file; added to every error
     indent: int | None = None
+    checksum: bool = False  # whether files have one: where a changed digit would give other scores without a word
 
     def check(self, data: object) -> None:
         """Raise `BadFile` unless data were saved in this format."""
@@ -35,6 +37,15 @@ class Format:
             )
 
 
+CHECKSUM = "checksum"
+
+
+def checksum_of(data: Mapping[str, Any]) -> str:
+    """Of everything in a file but the checksum itself, however it is laid out."""
+    content = {name: value for name, value in data.items() if name != CHECKSUM}
+    return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
 class Saved:
     """Saving and loading, for dataclasses of plain data."""
 
@@ -46,7 +57,10 @@ class Saved:
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Everything as JSON; `from_json` reads it back."""
-        return json_text(self.to_dict(), indent=indent)
+        data = self.to_dict()
+        if self.FORMAT.checksum:
+            data[CHECKSUM] = checksum_of(json.loads(json_text(data)))
+        return json_text(data, indent=indent)
 
     def save(self, path: FilePath) -> None:
         """Write JSON to a file: wholly, or not at all.
@@ -80,7 +94,10 @@ class Saved:
             raise BadFile(f"This is not JSON, or it was cut short: {error}.") from error
         except RecursionError as error:
             raise BadFile("This JSON is nested too deeply to be read.") from error
-        return cls.from_dict(data)
+        loaded = cls.from_dict(data)
+        if cls.FORMAT.checksum and data.get(CHECKSUM) != checksum_of(data):
+            raise BadFile(f"This {cls.FORMAT.name} was changed after it was saved: its checksum is another.")
+        return loaded
 
     @classmethod
     def load(cls, path: FilePath) -> Self:

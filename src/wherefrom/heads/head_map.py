@@ -32,7 +32,11 @@ class HeadMap(Saved):
     """How often every head attends to one distance, and how often to the governor of a syntactic relation."""
 
     FORMAT: ClassVar[Format] = Format(
-        "head map", "wherefrom_heads", advice="Head maps are written by 'wherefrom heads'.", indent=1
+        "head map",
+        "wherefrom_heads",
+        advice="Head maps are written by 'wherefrom heads'.",
+        indent=1,
+        checksum=True,
     )
 
     model: str

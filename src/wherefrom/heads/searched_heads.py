@@ -16,7 +16,7 @@ from wherefrom.heads.head_map import ByHead, HeadMap
 class SearchedHeads(Saved):
     """The heads that were chosen, and what they are worth on texts that they were not chosen by."""
 
-    FORMAT: ClassVar[Format] = Format("head mask", "wherefrom_searched_heads", indent=1)
+    FORMAT: ClassVar[Format] = Format("head mask", "wherefrom_searched_heads", indent=1, checksum=True)
 
     model: str
     fingerprint: str

@@ -160,9 +160,9 @@ class ModuleNetwork:
         mask = call.arguments.get("attention_mask")
         if self.facts.takes_batches and self.facts.lengths.limit is None:
             return []
-        if mask is None or mask.ndim != 2 or len(mask) == 1 or len(call.lookups) > 1:
+        if mask is None or mask.flatten(end_dim=-2).shape[0] != len(mask) or len(mask) == 1 or len(call.lookups) > 1:
             return []
-        lengths: list[int] = mask.sum(-1).clamp(min=1).tolist()  # nothing is left of a text: one masked token
+        lengths: list[int] = mask.sum(-1).clamp(min=1).flatten().tolist()  # no token is left of a text: a masked one
         alike = (length == max(lengths) or self.facts.lengths.alike(length, max(lengths)) for length in lengths)
         if len(set(lengths)) == 1 or (self.facts.takes_batches and all(alike)):
             return []
@@ -172,7 +172,7 @@ class ModuleNetwork:
         """Each row in a pass of its own; answers at its positions are filled up with zeros, which are never used."""
         outputs = []
         for row, length in enumerate(lengths):
-            own = {name: tensor[row : row + 1, :length] for name, tensor in call.arguments.items()}
+            own = {name: tensor[row : row + 1, ..., :length] for name, tensor in call.arguments.items()}
             lookups = tuple(
                 (ids[row : row + 1, :length], None if vectors is None else vectors[row : row + 1, :length])
                 for ids, vectors in call.lookups

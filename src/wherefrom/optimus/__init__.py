@@ -4,5 +4,7 @@ texts.
 
 from wherefrom.optimus.combination import BASELINE, Combination, Fitted
 from wherefrom.optimus.fit import fit
+from wherefrom.optimus.grades import grade_combinations
+from wherefrom.optimus.search import RawChoice
 
-__all__ = ["BASELINE", "Combination", "Fitted", "fit"]
+__all__ = ["BASELINE", "Combination", "Fitted", "RawChoice", "fit", "grade_combinations"]

@@ -95,7 +95,11 @@ class Fitted(Saved):
     """The combination that was best over a set of texts (Optimus Batch), and how it was found."""
 
     FORMAT: ClassVar[Format] = Format(
-        "combination", "wherefrom_optimus", advice="Combinations are written by 'wherefrom optimus'.", indent=1
+        "combination",
+        "wherefrom_optimus",
+        advice="Combinations are written by 'wherefrom optimus'.",
+        indent=1,
+        checksum=True,
     )
 
     combination: Combination

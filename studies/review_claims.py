@@ -1,4 +1,4 @@
-"""Judge the claims of the pages in docs/studies again, from the means of their tables. Run it without arguments.
+"""Judge the claims of the pages in docs/appendix/studies again, from their tables. Run it without arguments.
 
 The interval of a claim over several data sets is Student's over the data sets' means, which the pages contain; the
 results of single texts, of which a claim about one data set would be tested, were not kept. Such claims keep their
@@ -25,7 +25,7 @@ from wherefrom_studies.overview.tables import all_claims_table, verdicts_table
 from wherefrom_studies.pages import StudyPage, as_plain, claims_table, markdown_tables, verdicts_note
 from wherefrom_studies.sparse import paper as sparse
 
-DOCS = Path(__file__).parents[1] / "docs" / "studies"
+DOCS = Path(__file__).parents[1] / "docs" / "appendix" / "studies"
 Orders = dict[str, tuple[str, Pairs, float]]  # claim -> the title of its table, its pairs, the side that is better
 GONE = "not tested: fewer than three data sets, and the results of single texts were not kept"
 EARLIER = {"C9": "C9 truth", "O1": "O1 Pearson", "S3": "S3 text"}  # claims that were counted twice

@@ -82,7 +82,7 @@ def test_a_clear_lead_is_confirmed() -> None:
 
 
 def test_intervals_cover_as_often_as_they_say() -> None:
-    """Measured with more simulations: see docs/studies/index.md."""
+    """Measured with more simulations: see docs/appendix/studies/index.md."""
     for draw, mean in SHAPES.values():
         table, claim = coverage(draw, mean, 300)
         assert 0.89 <= table <= 0.99

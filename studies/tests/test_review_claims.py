@@ -1,4 +1,4 @@
-"""The pages in docs/studies have the verdicts that the means of their tables give."""
+"""The pages in docs/appendix/studies have the verdicts that the means of their tables give."""
 
 from __future__ import annotations
 

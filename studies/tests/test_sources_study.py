@@ -161,6 +161,6 @@ ROOT = Path(__file__).parents[2]
 
 def test_the_page_in_the_docs_is_that_of_the_committed_records() -> None:
     records = read_records(ROOT / "studies" / "results" / "sources.jsonl")
-    written = (ROOT / "docs" / "studies" / "sources.md").read_text(encoding="utf-8")
+    written = (ROOT / "docs" / "appendix" / "studies" / "sources.md").read_text(encoding="utf-8")
     assert markdown_tables(tables(records)) in written
     assert claims_table(corrected(judged(records))) in written

@@ -27,7 +27,7 @@ Stop = Literal["never", "certain", "likely"]
 
 STEPS = 8  # so many times the search looks whether it may end, at most
 PASS = 256  # tokens that a forward pass should have at least: smaller ones cost nearly as much
-WIDTH = 2.0  # standard deviations; how it was chosen is said in docs/studies/optimus.md
+WIDTH = 2.0  # standard deviations; how it was chosen is said in docs/appendix/studies/optimus.md
 SUM_TOLERANCE = 1e-12  # sums in another order may differ by this much, so candidates this close stay
 
 # The effects of hiding each of these units, by the number it has among all that can be asked. (target, unit)

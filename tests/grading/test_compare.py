@@ -346,7 +346,7 @@ def test_mistakes_with_texts() -> None:
         model.compare("  ", ["attcat"], ["aopc"])
     with pytest.raises(BadOption, match="one text"):
         model.evaluate([model.explain("a film"), model.explain("a plot")])
-    with pytest.raises(BadOption, match="another tokenizer"):
+    with pytest.raises(BadOption, match="end at character 6 of a text of 16"):
         model.evaluate(
             wherefrom.Explanation.from_dict({**model.explain("a film").to_dict(), "text": "a fine dull film"})
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from wherefrom.core.check import Check, HiddenUnits
-from wherefrom.core.encoding import check_turns, grouped
+from wherefrom.core.encoding import TextOrPair, check_turns, grouped
 from wherefrom.core.saved import Format, Saved
 from wherefrom.core.selection import selection_problems
 from wherefrom.core.target import SavedTarget
@@ -56,7 +56,8 @@ class Explanation(Saved):
         offsets: (start, end) characters of each.
         segment: 0 in the text, 1 in its pair, -1 for tokens that the tokenizer added.
         target: what is explained: a label, a token, an answer.
-        probability: the model's probability of the target; None for a regression model, which has a value instead.
+        probability: the model's probability of the target; None for a regression model, which has a value instead, and
+            where scores of another tool came without one.
         prediction: what the model says: a label, a token, an answer; of a regression model its value in digits.
         method: the name of the method.
         pair: the second text, if there was one.
@@ -131,6 +132,150 @@ class Explanation(Saved):
     value: float | None = None
     pooling: Pool | None = None
     turns: tuple[Turn, ...] = ()
+
+    @classmethod
+    def from_scores(
+        cls,
+        text: TextOrPair,
+        scores: Any,
+        *,
+        tokens: Sequence[str] | None = None,
+        offsets: Sequence[Sequence[int]] | None = None,
+        words: Sequence[str] | None = None,
+        target: str = "",
+        method: str = "imported",
+        signed: bool | None = None,
+        probability: float | None = None,
+        params: Mapping[str, Any] | None = None,
+    ) -> Explanation:
+        """An explanation from the scores of another tool, or written by hand.
+
+        The tokens are found in the text by their characters, whichever tokenizer made them. `Model.evaluate` grades the
+        result with any model: where its tokens differ, by the smallest units that both agree on.
+
+        Args:
+            text: one text, or a (text, pair) tuple.
+            scores: one number for each unit: a list, an array or a tensor.
+            tokens: the units as a tokenizer writes them, special tokens included; or
+            offsets: their (start, end) in characters, (start, end, 1) in the pair; (0, 0) for a special token; or
+            words: the units as words, in their order; words of the text may be missing.
+            target: what is explained, such as a label; unless given, `Model.evaluate` takes what the model predicts.
+            method: the name that the scores are shown under.
+            signed: whether a negative score means "against"; unless given, whether there is one.
+            probability: the model's probability of the target, where it is known.
+            params: the options of the method, to be shown with it.
+
+        Returns:
+            An `Explanation` by tokens; by words where words are given.
+
+        Example:
+            ```python
+            e = Explanation.from_scores("A fine film.", [0.1, 0.7, 0.2, 0.0], tokens=["a", "fine", "film", "."])
+            model.evaluate(e).show()
+            ```
+        """
+        from wherefrom.core.imported import from_scores
+
+        return from_scores(
+            text,
+            scores,
+            tokens=tokens,
+            offsets=offsets,
+            words=words,
+            target=target,
+            method=method,
+            signed=signed,
+            probability=probability,
+            params=dict(params or {}),
+        )
+
+    @classmethod
+    def from_shap(cls, values: Any, *, target: str | int | None = None, text: str | None = None) -> Explanation:
+        """An explanation from the SHAP values of one text.
+
+        Args:
+            values: a `shap.Explanation` of one text, such as `shap_values[0]`.
+            target: the output that is explained, by its name or number; the largest unless given.
+            text: the text; unless given, its tokens joined.
+
+        Returns:
+            An `Explanation` by SHAP's tokens.
+
+        Example:
+            ```python
+            e = Explanation.from_shap(shap.Explainer(pipe)([text])[0], target="POSITIVE")
+            ```
+        """
+        from wherefrom.core.imported import from_shap
+
+        return from_shap(values, target=target, text=text)
+
+    @classmethod
+    def from_captum(
+        cls,
+        result: Any,
+        *,
+        text: TextOrPair | None = None,
+        tokens: Sequence[str] | None = None,
+        target: str | None = None,
+        step: int | None = None,
+        method: str = "captum",
+    ) -> Explanation:
+        """An explanation from Captum's attributions of one text.
+
+        Args:
+            result: an `LLMAttributionResult`; or a tensor of attributions: (token,), or (token, size), which is added
+                up over the last dimension, with or without a batch of one before it.
+            text: the text; of an `LLMAttributionResult`, its input tokens joined unless given.
+            tokens: the tokens of a tensor's rows.
+            target: what is explained; of an `LLMAttributionResult`, its output tokens.
+            step: which output token of an `LLMAttributionResult`, from 0; all of them together unless given.
+            method: the name that the scores are shown under.
+
+        Returns:
+            An `Explanation` by Captum's input tokens.
+
+        Example:
+            ```python
+            attributions = captum.attr.LayerIntegratedGradients(forward, embeddings).attribute(ids, target=1)
+            e = Explanation.from_captum(attributions, text=text, tokens=tokenizer.convert_ids_to_tokens(ids[0]))
+            ```
+        """
+        from wherefrom.core.imported import from_captum
+
+        return from_captum(result, text=text, tokens=tokens, target=target, step=step, method=method)
+
+    @classmethod
+    def from_inseq(
+        cls,
+        output: Any,
+        *,
+        number: int = 0,
+        step: int | None = None,
+        text: str | None = None,
+        target: str | None = None,
+    ) -> Explanation:
+        """An explanation of a generated text by its prompt, from Inseq's attributions.
+
+        Args:
+            output: a `FeatureAttributionOutput`, or one of its `sequence_attributions`.
+            number: which of its texts, from 0.
+            step: which generated token, from 0; all of them added up unless given.
+            text: the prompt; unless given, as the output says it, or its tokens joined.
+            target: what is explained; the generated tokens unless given.
+
+        Returns:
+            An `Explanation` by the tokens of the prompt. Attributions of several dimensions are aggregated as Inseq
+            does by default; what generated tokens owe to those before them is left out.
+
+        Example:
+            ```python
+            e = Explanation.from_inseq(inseq.load_model("gpt2", "saliency").attribute("Hello ladies and"))
+            ```
+        """
+        from wherefrom.core.imported import from_inseq
+
+        return from_inseq(output, number=number, step=step, text=text, target=target)
 
     @property
     def gap_stays(self) -> bool:

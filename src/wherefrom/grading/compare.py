@@ -15,7 +15,7 @@ import torch
 from wherefrom.case.asking import Asker, Progress
 from wherefrom.case.case import Case
 from wherefrom.case.check import ToCheck
-from wherefrom.case.door import check_target, is_output, read_again, saved_subject, subject_of
+from wherefrom.case.door import Subject, check_target, is_output, read_again, saved_subject, subject_of
 from wherefrom.case.explain import ComponentCases, by_batches, cases_of, cases_toward, checked, explained
 from wherefrom.case.memory import is_out_of_memory
 from wherefrom.case.passes import Passes
@@ -24,8 +24,10 @@ from wherefrom.core.edits import EDITS, EditedText, TextUnits, same_units
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.explanation import Explanation
 from wherefrom.core.names import read_names
+from wherefrom.core.target import joint_probability, written_value
 from wherefrom.core.units import Level, Span
 from wherefrom.errors import BadOption, NotDefined, TextWithoutAnswer, UnknownName, WherefromError
+from wherefrom.grading.common_units import on_common_units
 from wherefrom.grading.evidence import Evidence
 from wherefrom.grading.grade import ConfiguredMetric, GradingTask, grade
 from wherefrom.model.tasks import TargetSpec
@@ -362,15 +364,18 @@ class Comparer:
         self, explanations: Sequence[Explanation], query: Query, *, progress: Progress | None = None
     ) -> Comparison:
         """Grades of explanations of one text that are there already."""
-        subject = saved_subject(self.model, query.encoding, [explanation.components for explanation in explanations])
+        subject = _subject_of(self.model, query, explanations)
         if subject.model is not self.model:
             comparer = replace(self, model=subject.model)
             return comparer.evaluate(explanations, replace(query, encoding=subject.encoding), progress=progress)
+        encoding, explanations = on_common_units(query.encoding, explanations)
+        query = replace(query, encoding=encoding)
         asker, started = Asker(self.model), time.perf_counter()
         with torch.inference_mode(False):
             passes = Passes(self.model, [query.encoding], asker)
             if self._needs("others"):
                 self._announce_again(explanations, passes)
+            explanations = [self._completed(explanation, passes) for explanation in explanations]
             jobs = [self._job_of(explanation, query, passes) for explanation in explanations]
             grades = grade(jobs, self.metrics, asker, progress)
         return Comparison(
@@ -418,14 +423,30 @@ class Comparer:
 
     def _saved_cases(self, explanation: Explanation, passes: Passes) -> list[Case]:
         """The cases of an explanation's own target."""
-        encoding, level, task = passes.encodings[0], explanation.level, self.model.task
-        if len(encoding.members(level)) != len(explanation.scores):
-            raise BadOption(
-                f"The explanation has {len(explanation.scores)} {level}s, but this model reads"
-                f" {len(encoding.members(level))} in its text. Was it made with another tokenizer?"
-            )
+        encoding, task = passes.encodings[0], self.model.task
         targets = task.restored(self.model, explanation.target, explanation.components, passes.logits[0], encoding)
-        return cases_toward(passes, [0], [targets], level)[0]
+        return cases_toward(passes, [0], [targets], explanation.level)[0]
+
+    def _completed(self, explanation: Explanation, passes: Passes) -> Explanation:
+        """An explanation with what this model says of its target, where its scores came from another tool."""
+        if explanation.components or explanation.model:
+            return explanation
+        encoding, logits, task = passes.encodings[0], passes.logits[0], self.model.task
+        targets = task.targets(self.model, explanation.target or None, logits, encoding)
+        output = joint_probability(targets, logits[None]).item()
+        value = output if targets[0].regression else None
+        decided = task.decided(self.model, logits, encoding, targets)
+        return replace(
+            explanation,
+            target=targets[0].label,
+            components=tuple(target.saved() for target in targets),
+            probability=output if value is None else None,
+            value=value,
+            prediction=decided[0].label if value is None else written_value(value),
+            probabilities=task.probabilities(self.model, logits, targets[0]),
+            task=task.name,
+            independent=targets[0].independent,
+        )
 
     def _explain_others(
         self, explanation: Explanation, cases: Sequence[Case]
@@ -529,6 +550,18 @@ class Comparer:
         if spans is None:
             spans = self.model.task.answer(self.model, case.logits, query.encoding)
         return None if spans is None else [(), spans]
+
+
+def _subject_of(model: TextModel, query: Query, explanations: Sequence[Explanation]) -> Subject:
+    """What saved explanations of one text explain. Where none says it in the model's own numbers, as scores of other
+    tools do not, the target is read again by its name: it may be a whole output.
+    """
+    if not any(explanation.components or explanation.model for explanation in explanations):
+        names = {explanation.target for explanation in explanations}
+        if len(names) > 1 and any(is_output(model, name or None) for name in names):
+            raise BadOption("These explanations are of different outputs: evaluate them one by one.")
+        return subject_of(model, query.encoding, explanations[0].target or None)
+    return saved_subject(model, query.encoding, [explanation.components for explanation in explanations])
 
 
 def _read_by(model: TextModel, query: Query) -> Query:

@@ -53,8 +53,10 @@ def effect_of(explanation: Explanation, *, special: bool = False) -> Effect | No
     )
     if explanation.value is not None:
         return _effect_on_value(explanation, total)
-    computed = Effect(shift(explanation.output, total), measured=False)
     measured = None if explanation.check is None else Effect(explanation.check.effect, measured=True)
+    if explanation.probability is None:  # scores of another tool
+        return measured
+    computed = Effect(shift(explanation.probability, total), measured=False)
     scale = _scale(explanation)
     if scale == "logit":  # scores of opposite sign cancel in a unit, so that hiding it may move more than its score
         return max(computed, measured or computed, key=lambda effect: effect.size)

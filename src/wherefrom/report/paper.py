@@ -64,6 +64,8 @@ class PlacedWord(NamedTuple):
 
 def caption(explanation: Explanation) -> str:
     """The method, the target and its probability."""
+    if explanation.probability is None and explanation.value is None:
+        return f"{explanation.method}: {explanation.target}".removesuffix(": ")
     return f"{explanation.method}: {explanation.target} ({output(explanation.output, explanation)})"
 
 

@@ -179,12 +179,13 @@ def print_explanation(
 
 def _headline(explanation: Explanation, terminal: Terminal) -> Text:
     about = f" ({options(explanation.params)})" if explanation.params else ""
+    chance = predicts(explanation)
     line = Text.assemble(
         terminal.text(explanation.method, "bold"),
         terminal.text(about, "dim"),
         terminal.text(" explains "),
-        terminal.text(explanation.target, "bold"),
-        terminal.text(f" ({predicts(explanation)})"),
+        terminal.text(explanation.target or "a prediction", "bold"),
+        terminal.text(f" ({chance})" if chance else ""),
     )
     instead = predicted(explanation)
     return line.append_text(terminal.text(f"; the model predicts {instead}", "yellow")) if instead else line

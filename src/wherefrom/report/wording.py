@@ -34,12 +34,12 @@ def percent(probability: float) -> str:
 
 
 def predicts(explanation: Explanation) -> str:
-    """What the model gives the target: a probability in percent, or the value that it predicts."""
-    return (
-        f"predicts {output(explanation.output, explanation)}"
-        if explanation.value is not None
-        else percent(explanation.output)
-    )
+    """What the model gives the target: a probability in percent, or the value that it predicts; nothing where neither
+    is known.
+    """
+    if explanation.value is not None:
+        return f"predicts {output(explanation.output, explanation)}"
+    return "" if explanation.probability is None else percent(explanation.probability)
 
 
 def output(of_target: float, explanation: Explanation) -> str:

@@ -141,7 +141,8 @@ class TestCaptum:
         read = reader(TEXT, return_tensors="pt")
 
         def forward(ids: torch.Tensor) -> torch.Tensor:
-            return network(input_ids=ids).logits
+            logits: torch.Tensor = network(input_ids=ids).logits
+            return logits
 
         tool = attr.LayerIntegratedGradients(forward, network.get_input_embeddings())
         found = tool.attribute(read["input_ids"], n_steps=8, target=1)

@@ -9,6 +9,7 @@ from typing import Any
 from wherefrom.core.alignment import Aligned, align
 from wherefrom.core.encoding import Encoding, TextOrPair, check_decoded, chosen_span
 from wherefrom.core.explanation import Explanation
+from wherefrom.core.units import Level
 from wherefrom.errors import BadOption, UnknownName
 
 CUT_NOTE = "The scores are of the first {reached} characters only; the text has {length}."
@@ -37,7 +38,7 @@ def from_scores(
     if len(given) != 1:
         raise BadOption(f"Give one of tokens=, offsets= and words=, not {' and '.join(given) or 'none of them'}.")
     numbers = _numbers(scores)
-    units = list(words if words is not None else tokens if tokens is not None else offsets or ())
+    units: list[Any] = list(words if words is not None else tokens if tokens is not None else offsets or ())
     if len(units) != len(numbers):
         raise BadOption(f"There are {len(numbers)} scores for {len(units)} {given[0]}; give one score for each.")
     if offsets is not None:
@@ -50,7 +51,7 @@ def from_scores(
     spans, segment = tuple(unit.span for unit in placed), tuple(unit.segment for unit in placed)
     pair = texts[1] if len(texts) == 2 else None
     read = Encoding(texts[0], pair, tuple(names), (0,) * len(names), None, spans, segment)
-    level = "token" if words is None else "word"
+    level: Level = "token" if words is None else "word"
     return Explanation(
         text=texts[0],
         pair=pair,

@@ -112,11 +112,11 @@ def _by_spans(explanation: Explanation, encoding: Encoding, texts: Sequence[str]
     for score, (span, part) in zip(explanation.scores, _places(explanation), strict=True):
         if part < 0:
             continue
-        place = _home(visible(texts[part], span), part, encoding, members)
-        if place is None:
+        home = _home(visible(texts[part], span), part, encoding, members)
+        if home is None:
             lost += score != 0
         else:
-            scores[place] += score
+            scores[home] += score
     real = sum(encoding.segment[group[0]] >= 0 for group in members)
     notes = [COMMON_NOTE.format(count=real, before=len(explanation.scores) - len(theirs))]
     notes += [LOST_NOTE.format(count=lost)] if lost else []

@@ -12,19 +12,19 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import torch
 
-from wherefrom import Model, Run, RunPlan, load, run
+from wherefrom import Model, RunPlan, load, run
 from wherefrom.errors import BadFile, BadOption, MissingExtra, WrongModel
 from wherefrom.files import read_json, write_atomically
 from wherefrom.typing import Level, Numbers
@@ -110,11 +110,25 @@ def _together(frames: Sequence[pandas.DataFrame]) -> pandas.DataFrame:
     return pandas.concat(frames, ignore_index=True)
 
 
+class StudyBlock(Protocol):
+    """What a study reads of a run: a run in its folder, or results that were stored."""
+
+    @property
+    def scores(self) -> pandas.DataFrame: ...
+    @property
+    def alone(self) -> pandas.DataFrame: ...
+    @property
+    def costs(self) -> pandas.DataFrame: ...
+    @property
+    def errors(self) -> Sized: ...
+    def rows(self, table: str) -> Iterator[dict[str, Any]]: ...
+
+
 @dataclass(frozen=True)
 class StudyRuns:
     """The blocks of one data set and model, as one."""
 
-    blocks: Sequence[Run]
+    blocks: Sequence[StudyBlock]
 
     @cached_property
     def scores(self) -> pandas.DataFrame:
@@ -301,7 +315,7 @@ class StudyBench:
         label += (f"-seed{seed}" if seed else "") + ("" if level == "token" else f"-{level}")
         # A projection belongs to the model in memory, so such a run works in this process alone.
         loaded = model.source if model.attention == SOFTMAX else open_model(model)
-        blocks = []
+        blocks: list[StudyBlock] = []
         for start in range(0, len(rows), BLOCK):
             block = rows[start : start + BLOCK]
             ids = [row["id"] for row in block]

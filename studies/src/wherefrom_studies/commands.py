@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from rich.console import Console
+from rich.table import Table
 
 from wherefrom.errors import BadOption, UnknownName
 from wherefrom.samples import resolve
@@ -280,13 +281,73 @@ def methods(
     texts: TextCount = None,
     tokens: LongestText = None,
     workers: Workers = 1,
+    results: Annotated[
+        Path | None,
+        typer.Option(
+            help="Measure nothing: make the page of the results in this folder, as `study queue` stores them."
+        ),
+    ] = None,
 ) -> None:
     """Which method for which task? Methods of every family by metrics that ask different things."""
     from wherefrom_studies.methods import DATASETS, LEFT_OUT, STUDY
 
     bench = _bench(out, data_dir, quick, full, texts, tokens, workers)
+    if results is not None:
+        from wherefrom_studies.stored_page import stored_study
+
+        _run(stored_study(results), bench)
+        return
     usual = ",".join(name for name in DATASETS if name not in LEFT_OUT)
     _run(STUDY, bench, *_wanted(bases, datasets or usual, DATASETS))
+
+
+Results = Annotated[Path, typer.Option(help="The folder with the stored results of every text.")]
+QUEUED = "M6,M3"
+
+
+@study.command(epilog=examples("wherefrom study queue --data-dir data --out study --results results --minutes 60"))
+def queue(
+    out: Folder,
+    results: Results,
+    data_dir: DataFolder = Path(),
+    datasets: Annotated[
+        str, typer.Option(help="Which data sets, most valuable first, with commas.", show_default="all")
+    ] = "",
+    bases: Bases = QUEUED,
+    minutes: Annotated[
+        float | None, typer.Option(help="Begin nothing new after so many minutes.", show_default="until it is done")
+    ] = None,
+) -> None:
+    """Measure what is missing of `study methods`, most valuable first, and store the results of every text."""
+    from wherefrom_studies.methods import DATASETS
+    from wherefrom_studies.queue import ORDER, jobs, work
+
+    if minutes is not None and minutes <= 0:
+        raise BadOption(f"--minutes must be above 0, not {minutes:g}.")
+    bench = _bench(out, data_dir, False, False, None, None, 1)
+    chosen, names = _wanted(bases, datasets or ",".join(ORDER), DATASETS)
+    for job in work(bench, results, jobs(chosen, names), None if minutes is None else 60 * minutes):
+        seed = f", seed {job.seed}" if job.seed else ""
+        typer.echo(f"Stored: {job.dataset} with {job.base.name}{seed}, {job.texts} texts.")
+
+
+@study.command(epilog=examples("wherefrom study status --results results"))
+def status(
+    results: Results,
+    datasets: Annotated[str, typer.Option(help="Which data sets, with commas.", show_default="all")] = "",
+    bases: Bases = QUEUED,
+) -> None:
+    """How far `study queue` is: the texts that are stored and wanted, and how long the rest takes."""
+    from wherefrom_studies.methods import DATASETS
+    from wherefrom_studies.queue import ORDER, jobs, progress
+    from wherefrom_studies.results import read_results
+
+    chosen, names = _wanted(bases, datasets or ",".join(ORDER), DATASETS)
+    table = Table("data set", "base", "seed", "texts", "wanted", "minutes left")
+    for one in progress(jobs(chosen, names), read_results(results, "methods")):
+        left = "not begun" if one.seconds is None else f"{one.seconds / 60:.0f}"
+        table.add_row(one.key.dataset, one.key.base, str(one.key.seed), str(one.texts), str(one.wanted), left)
+    Console(highlight=False).print(table)
 
 
 @study.command(

@@ -16,6 +16,7 @@ from wherefrom_studies.bench import (
     LABELLED,
     PREDICTED,
     SetAndBase,
+    StudyBase,
     StudyBench,
     StudyModel,
     StudyRuns,
@@ -116,21 +117,28 @@ class MethodsResult:
 MethodsResults = Mapping[SetAndBase, MethodsResult]
 
 
+def measure_set(bench: StudyBench, base: StudyBase, name: str, seed: int = 0) -> MethodsResult:
+    """Measure one data set with the model of a base; what the bench's folder contains is read."""
+    model = bench.model(name, base, seed)
+    runs = bench.run(name, model, METHODS, metrics_of(name), seed=seed, target=target_of(name))
+    one_label = SETS[name].task == "one_label"
+    by_class = bench.run(name, model, BY_CLASS, (OF_CLASSES,), seed=seed) if one_label else None
+    return MethodsResult(model, runs, by_class)
+
+
 def measure(bench: StudyBench, request: StudyRequest) -> Measured[MethodsResults]:
-    results = {}
-    for base, name in each_set(bench, request):
-        if base.causal != (SETS[name].task == "next_word"):
-            continue
-        model = bench.model(name, base)
-        runs = bench.run(name, model, METHODS, metrics_of(name), target=target_of(name))
-        one_label = SETS[name].task == "one_label"
-        by_class = bench.run(name, model, BY_CLASS, (OF_CLASSES,)) if one_label else None
-        results[name, base.name] = MethodsResult(model, runs, by_class)
-    explained = (
-        "What is explained is what the model predicts (of several labels every predicted one, of a masked verb the"
-        " right form rather than the wrong one); special tokens are never ranked."
-    )
-    return measured_sets(bench, results, DATASETS, [explained])
+    results = {
+        (name, base.name): measure_set(bench, base, name)
+        for base, name in each_set(bench, request)
+        if base.causal == (SETS[name].task == "next_word")
+    }
+    return measured_sets(bench, results, DATASETS, [EXPLAINED])
+
+
+EXPLAINED = (
+    "What is explained is what the model predicts (of several labels every predicted one, of a masked verb the right"
+    " form rather than the wrong one); special tokens are never ranked."
+)
 
 
 # Ranks

@@ -111,7 +111,7 @@ def test_the_table_lists_every_metric_as_the_registry_knows_it() -> None:
     ours = [row for row in all_metrics() if row.function.__module__.startswith("wherefrom.")]
     against = {row.name: "nothing" if row.needs is None and row.fill is None else AGAINST[row.needs] for row in ours}
     assert said == {row.name: (row.better, row.fill or "-", against[row.name]) for row in ours}
-    assert all(row["what it says"] for row in listed.values())
+    assert all(row["what it measures"] for row in listed.values())
     sections = sections_of(sorted((ROOT / "docs" / "metrics").glob("*.md")))
     for row in ours:
         for option in options_of(row.function):

@@ -30,7 +30,6 @@ AVOID = {
     r"\bforth and back\b": "back and forth",
     r"\bnobody (reads|looks|says)\b": "nothing uses, is not used",
     r"\basks? the model\b|\basking the model\b": "queries the model, runs a forward pass",
-    r"\basker\b": "query batch",
     r"what it reaches, anything reaches": "a floor that every method should beat",
     r"a page that needs nothing else": "a self-contained HTML file",
     r"hands? the logit back": "distributes the logit over the tokens",

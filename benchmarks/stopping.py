@@ -63,8 +63,8 @@ def stopped(text: tuple[Numbers, Numbers, float, int], stop: Stop, width: float)
     )
     scores = rft(weights, effects)
     best = int(scores.argmax())
-    taken = best if ended.asked.all() else int(np.nanargmax(ended.totals))
-    return float(ended.asked.sum()), len(effects), scores[taken], scores[best], scores[0], float(taken == best)
+    taken = best if ended.queried.all() else int(np.nanargmax(ended.totals))
+    return float(ended.queried.sum()), len(effects), scores[taken], scores[best], scores[0], float(taken == best)
 
 
 def main() -> None:

@@ -89,7 +89,7 @@ class LogOdds25:
 def test_plug_ins_are_listed_beside_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = EntryPoint("plugged", "toy_plugin:plugged", "wherefrom.methods")
     monkeypatch.setattr(registry, "entry_points", lambda group: [entry] if group == "wherefrom.methods" else [])
-    monkeypatch.setitem(registry._found, "method", dict(registry._found["method"]))
+    monkeypatch.setitem(registry._known, "method", dict(registry._known["method"]))
     registry._load.cache_clear()
     monkeypatch.setitem(sys.modules, "toy_plugin", None)  # so that it is as it was afterwards
     del sys.modules["toy_plugin"]
@@ -103,7 +103,7 @@ def test_plug_ins_are_listed_beside_ours(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_metric_is_found_again_when_the_registry_was_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     """A module registers itself once a process; what it registered must outlive a copy of the registry."""
     before = registry.find_metric("aopc")
-    monkeypatch.setitem(registry._found, "metric", {})
+    monkeypatch.setitem(registry._known, "metric", {})
     assert isinstance(registry.find_metric("aopc"), Metric)
     assert registry.find_metric("aopc") is before
 

@@ -46,9 +46,9 @@ all_metrics()  # all are registered before a test puts copies of the registry in
 def registry_as_it_was() -> Iterator[None]:
     """What the Python of a page registers is forgotten after it, or other tests would meet it."""
     all_families(), all_readers()  # ours are registered first, or they would be forgotten, too
-    before = {kind: dict(registry._found[kind]) for kind in ("family", "reader")}
+    before = {kind: dict(registry._known[kind]) for kind in ("family", "reader")}
     yield
-    registry._found.update(before)
+    registry._known.update(before)
 
 
 def read(page: str | Path) -> str:
@@ -119,7 +119,7 @@ def test_the_table_lists_every_metric_as_the_registry_knows_it() -> None:
 
 
 def test_the_metric_that_is_added_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry._found, "metric", dict(registry._found["metric"]))
+    monkeypatch.setitem(registry._known, "metric", dict(registry._known["metric"]))
     written, flips, test, laws = blocks("docs/add-a-metric.md")
     imported(written, tmp_path / "top_half.py", monkeypatch)
     assert registry.find_metric("top_half").summary.startswith("Top half: how far")
@@ -410,7 +410,7 @@ def test_the_walk_runs(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_method_that_is_added_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry._found, "method", dict(registry._found["method"]))
+    monkeypatch.setitem(registry._known, "method", dict(registry._known["method"]))
     written, second, test, laws = blocks("docs/add-a-method.md")
     for number, source in enumerate((written, second)):
         imported(source, tmp_path / f"added_{number}.py", monkeypatch)
@@ -427,7 +427,7 @@ def test_the_method_that_is_added_works(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_the_task_that_is_added_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     registry.all_tasks()
-    monkeypatch.setitem(registry._found, "task", dict(registry._found["task"]))
+    monkeypatch.setitem(registry._known, "task", dict(registry._known["task"]))
     written, test = blocks("docs/add-a-task.md")
     imported(written, tmp_path / "next_sentence.py", monkeypatch)
     names: dict[str, Any] = {}

@@ -30,9 +30,9 @@ from wherefrom.testing import check_task
 def as_it_was() -> Iterator[None]:
     """What a test registers is forgotten after it."""
     all_families(), all_readers(), all_tasks()
-    before = {kind: dict(registry._found[kind]) for kind in ("family", "task", "reader")}
+    before = {kind: dict(registry._known[kind]) for kind in ("family", "task", "reader")}
     yield
-    registry._found.update(before)
+    registry._known.update(before)
     registry._load.cache_clear()
 
 

@@ -43,7 +43,7 @@ def test_a_log_gets_lines_also_while_nothing_moves() -> None:
 
 def test_nothing_is_told_of_short_work_where_there_is_no_terminal(capfd: pytest.CaptureFixture[str]) -> None:
     for wanted in (None, False):
-        with bar("examples", wanted=wanted) as moved:
+        with bar("examples", shown=wanted) as moved:
             moved(1, 2)
     assert capfd.readouterr() == ("", "")
 

@@ -110,7 +110,7 @@ def test_plug_ins_come_through_entry_points_and_a_broken_one_does_no_harm(monkey
     good = EntryPoint("plugged", "toy_plugin:plugged", "wherefrom.methods")
     bad = EntryPoint("broken", "no_such_module:thing", "wherefrom.methods")
     monkeypatch.setattr(registry, "entry_points", lambda group: [good, bad] if group == "wherefrom.methods" else [])
-    before = dict(registry._found["method"])
+    before = dict(registry._known["method"])
     registry._load.cache_clear()
     try:
         with pytest.warns(UserWarning, match=r"plug-in 'broken' .* could not be loaded"):
@@ -118,4 +118,4 @@ def test_plug_ins_come_through_entry_points_and_a_broken_one_does_no_harm(monkey
         assert "plugged" in names
         assert wherefrom.Model(tiny("bert")).explain("a film", "plugged").scores == (1.0, 1.0, 1.0, 1.0)
     finally:
-        registry._found["method"] = before
+        registry._known["method"] = before

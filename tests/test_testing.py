@@ -33,7 +33,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever a test registers is gone after it."""
     all_methods(), all_metrics(), all_families()
     for kind in ("method", "metric", "family"):
-        monkeypatch.setitem(registry._found, kind, dict(registry._found[kind]))
+        monkeypatch.setitem(registry._known, kind, dict(registry._known[kind]))
 
 
 @pytest.fixture(scope="module")
@@ -166,7 +166,7 @@ def test_scores_of_any_method_that_are_rolled_by_one_token(
     blind, options = testing._without_positions(model), CHEAP.get(name, {})
     assert blind is not None
     testing._check_scores_follow_tokens(name, blind, options, 1e-9)
-    monkeypatch.setitem(registry._found["method"], name, replace(row, function=rolled, asks=None, same_as=None))
+    monkeypatch.setitem(registry._known["method"], name, replace(row, function=rolled, asks=None, same_as=None))
     with pytest.raises(LawBroken, match="scores follow their tokens"):
         testing._check_scores_follow_tokens(name, blind, options, 1e-9)
 
@@ -266,13 +266,13 @@ def test_our_families(name: str) -> None:
     ],
 )
 def test_a_row_that_is_wrong(name: str, wrong: dict[str, Any], law: str) -> None:
-    registry._found["family"][name] = replace(all_families()[name], **wrong)
+    registry._known["family"][name] = replace(all_families()[name], **wrong)
     with pytest.raises(LawBroken, match=f"{name}: {law}"):
         check_family(Model(make_model(name, dtype=torch.float64)))
 
 
 def test_a_path_that_is_wrong() -> None:
-    registry._found["family"]["bert"] = replace(all_families()["bert"], attention="attention.nothing")
+    registry._known["family"]["bert"] = replace(all_families()["bert"], attention="attention.nothing")
     with pytest.raises(NotSeen, match="not laid out as its family usually is"):
         check_family(Model(make_model("bert")))
 

@@ -438,7 +438,7 @@ class Model:
             check=check,
             skip=methods in ("default", "fast", "all"),
         )
-        with bar("asking", wanted=progress) as moved:
+        with bar("asking", shown=progress) as moved:
             return comparer.compare([query], progress=moved)[0]
 
     def evaluate(
@@ -483,7 +483,7 @@ class Model:
         marked = None if rationale is None and rationale_pair is None else (rationale or (), rationale_pair or ())
         offered = self._offered(rationale=marked is not None, second=False)
         comparer = Comparer(self.text_model, (), chosen_metrics(metrics, offered=offered))
-        with bar("asking", wanted=progress) as moved:
+        with bar("asking", shown=progress) as moved:
             return comparer.evaluate(explanations, Query(encoding, None, marked, answer), progress=moved)
 
     def generate_and_explain(

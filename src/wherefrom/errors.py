@@ -105,9 +105,9 @@ class TooOld(WherefromError, ImportError):
 
     exit_code = 1
 
-    def __init__(self, package: str, least: str, found: str) -> None:
+    def __init__(self, package: str, least: str, version: str) -> None:
         super().__init__(
-            f"Wherefrom needs {package} {least} or later; {found} is installed: pip install '{package}>={least}'"
+            f"Wherefrom needs {package} {least} or later; {version} is installed: pip install '{package}>={least}'"
         )
 
 

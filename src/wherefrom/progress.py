@@ -59,15 +59,15 @@ def duration_left(seconds: float) -> str:
 
 
 @contextmanager
-def bar(what: str, *, wanted: bool | None = None) -> Iterator[OnProgress]:
+def bar(what: str, *, shown: bool | None = None) -> Iterator[OnProgress]:
     """Show progress within the block, by calls with (done, total).
 
     wanted: None shows a bar where standard error is a terminal, and lines where it is not; True a bar; False nothing.
     """
     rate = Rate()
-    if wanted is False:
+    if shown is False:
         yield rate.moved
-    elif wanted is None and not sys.stderr.isatty():
+    elif shown is None and not sys.stderr.isatty():
         with lines(rate, what, sys.stderr):
             yield rate.moved
     else:

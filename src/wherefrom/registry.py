@@ -141,9 +141,9 @@ class Metric:
         return bool(getattr(self.function, "wants_logits", False))
 
 
-_found: dict[str, dict[str, Any]] = {"method": {}, "metric": {}, "family": {}, "task": {}, "reader": {}}
+_known: dict[str, dict[str, Any]] = {"method": {}, "metric": {}, "family": {}, "task": {}, "reader": {}}
 # Of our own modules, which register themselves once a process, whatever becomes of the registry in between.
-_own: dict[Kind, dict[str, Any]] = {"method": {}, "metric": {}}
+_registered: dict[Kind, dict[str, Any]] = {"method": {}, "metric": {}}
 Function = TypeVar("Function", bound=Callable[..., Any])
 Entry = TypeVar("Entry", Method, Metric)
 RegisteredTask = TypeVar("RegisteredTask")
@@ -284,14 +284,14 @@ def _takes(function: Callable[..., Any], count: int) -> bool:
 
 
 def _add(kind: Kind, row: Method | Metric) -> None:
-    module, taken = row.function.__module__, _found[kind].get(row.name)
+    module, taken = row.function.__module__, _known[kind].get(row.name)
     listed = catalogue(kind).get(row.name)  # ours has the name, whether or not it was imported yet
     home = listed.module if listed is not None else module if taken is None else taken.function.__module__
     if home != module:
         raise BadOption(f"{module} brings a {kind} called {row.name!r}, but {home} has one already.")
-    _found[kind][row.name] = row
+    _known[kind][row.name] = row
     if listed is not None:
-        _own[kind][row.name] = row
+        _registered[kind][row.name] = row
 
 
 def _summary(function: Callable[..., Any]) -> str:
@@ -376,7 +376,7 @@ def register_family(family: Family) -> Family:
     import_module(_HOMES["family"])  # our own first, so that a name that is taken is noticed here
     for name in family.model_types:
         _check_name("family", name, family)
-    _found["family"] |= dict.fromkeys(family.model_types, family)
+    _known["family"] |= dict.fromkeys(family.model_types, family)
     return family
 
 
@@ -399,7 +399,7 @@ def register_task(task: RegisteredTask) -> RegisteredTask:
         raise BadOption(f"The task {getattr(task, '__name__', type(task).__name__)} {why}.")
     row: Any = task
     _check_name("task", row.name, row)
-    _found["task"][row.name] = row
+    _known["task"][row.name] = row
     return task
 
 
@@ -417,17 +417,17 @@ def register_reader(reader: DataReader) -> DataReader:
     """
     import_module(_HOMES["reader"])
     for suffix in reader.suffixes:
-        other = next((row for row in _found["reader"].values() if suffix in row.suffixes and row != reader), None)
+        other = next((row for row in _known["reader"].values() if suffix in row.suffixes and row != reader), None)
         if other is not None:
             raise BadOption(f"Files that end in {suffix!r} are read by {other.name!r} already.")
     _check_name("reader", reader.name, reader)
-    _found["reader"][reader.name] = reader
+    _known["reader"][reader.name] = reader
     return reader
 
 
 def _check_name(kind: PluginKind, name: str, row: Any) -> None:
     """The same row may be registered again; another one under the same name may not."""
-    if _found[kind].get(name, row) != row:
+    if _known[kind].get(name, row) != row:
         raise BadOption(
             f"There is a {kind} called {name!r} already. Choose another name, or use the one that is there."
         )
@@ -436,31 +436,31 @@ def _check_name(kind: PluginKind, name: str, row: Any) -> None:
 def all_families() -> Mapping[str, Family]:
     """Every family by the model types it is for."""
     _load("family")
-    return _found["family"]
+    return _known["family"]
 
 
 def all_tasks() -> Mapping[str, Any]:
     """Every task by its name."""
     _load("task")
-    return _found["task"]
+    return _known["task"]
 
 
 def all_readers() -> Mapping[str, DataReader]:
     """Every data reader by its name."""
     _load("reader")
-    return _found["reader"]
+    return _known["reader"]
 
 
 def all_methods() -> list[Method]:
     """Every method, family by family."""
     _import_all("method")
-    return sorted(_found["method"].values(), key=lambda row: (row.family, row.name))
+    return sorted(_known["method"].values(), key=lambda row: (row.family, row.name))
 
 
 def all_metrics() -> list[Metric]:
     """Every metric, those that need nothing but the model first."""
     _import_all("metric")
-    return sorted(_found["metric"].values(), key=lambda row: (row.needs or "", row.fill is None, row.name))
+    return sorted(_known["metric"].values(), key=lambda row: (row.needs or "", row.fill is None, row.name))
 
 
 def find_method(name: str) -> Method:
@@ -495,7 +495,7 @@ def listed(kind: Kind) -> list[CatalogueRow]:
     Those of other packages are imported, where there are any.
     """
     _load_plug_ins(kind)
-    theirs = [_catalogue_row(kind, row) for name, row in _found[kind].items() if name not in catalogue(kind)]
+    theirs = [_catalogue_row(kind, row) for name, row in _known[kind].items() if name not in catalogue(kind)]
     rows = [*catalogue(kind).values(), *theirs]
     if kind == "method":
         return sorted(rows, key=lambda row: (row.get("family"), row.name))
@@ -575,7 +575,7 @@ def check_name(kind: Kind, spec: str) -> None:
     if not isinstance(spec, str):
         raise UnknownName(f"A {kind} is given by its name, a str, not by {spec!r}.")
     name = spec.partition(":")[0]
-    if name not in catalogue(kind) and name not in _found[kind]:
+    if name not in catalogue(kind) and name not in _known[kind]:
         known = [row.name for row in listed(kind)]
         if name not in known:
             raise UnknownName.among(kind, name, known)
@@ -594,10 +594,10 @@ def _check_without_options(kind: Kind, name: str) -> None:
 
 def _imported(kind: Kind, name: str) -> Any:
     """The row of a known name."""
-    if name not in _found[kind]:
+    if name not in _known[kind]:
         import_module(catalogue(kind)[name].module)
-        _found[kind].setdefault(name, _own[kind].get(name))
-    return _found[kind][name]
+        _known[kind].setdefault(name, _registered[kind].get(name))
+    return _known[kind][name]
 
 
 def _import_all(kind: Kind) -> None:

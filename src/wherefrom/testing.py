@@ -151,14 +151,14 @@ def check_metric(name: str, *, seed: int = 0) -> None:
     metric, special = row.function(), np.asarray([True, False, False, False, False, False, True])
     generator = np.random.default_rng(seed)
     table = np.round(generator.normal(size=(5, len(special))), 1)
-    values, asked = [], []
+    values, kept = [], []
     for scores in table:
         evidence, before = _evidence(scores, special, seed), _evidence(scores, special, seed)
         answers = None
         if row.asks:
             keep = metric.questions(evidence)
             _require_questions(name, keep, special, scores)
-            asked.append(keep)
+            kept.append(keep)
             answers = _answers(row, keep, seed)
         first, second = (_value(name, metric, evidence, answers) for _ in range(2))
         _require(first == second, f"{name}: the same scores have the same value", scores, (first, second))
@@ -170,9 +170,9 @@ def check_metric(name: str, *, seed: int = 0) -> None:
             _require(same, f"{name}: it changes nothing that it is given", "answers", answers.probabilities)
         values.append(math.nan if first is None else first)
     if row.grades_many:
-        same = all(np.array_equal(keep, asked[0]) for keep in asked)
-        _require(same, f"{name}: with score_many, questions do not depend on the scores", table, asked)
-        many = metric.score_many(table[:, ~special], _answers(row, asked[0], seed))
+        same = all(np.array_equal(keep, kept[0]) for keep in kept)
+        _require(same, f"{name}: with score_many, questions do not depend on the scores", table, kept)
+        many = metric.score_many(table[:, ~special], _answers(row, kept[0], seed))
         law = f"{name}: score_many gives the values that each has alone"
         _require(_close(many, values, 1e-9), law, table, (np.asarray(many).tolist(), values))
 
@@ -519,7 +519,7 @@ def _require_same(explanation: Explanation, expected: Explanation, tolerance: fl
 
 def _close(numbers: Any, expected: Any, tolerance: float) -> bool:
     """Equal but for rounding: each number to `tolerance` of itself, or of the largest."""
-    found, wanted = (torch.as_tensor(value, dtype=torch.float64).detach() for value in (numbers, expected))
-    finite = wanted[wanted.isfinite()]
+    actual, exact = (torch.as_tensor(value, dtype=torch.float64).detach() for value in (numbers, expected))
+    finite = exact[exact.isfinite()]
     room = tolerance * max(1e-6, float(finite.abs().max()) if finite.numel() else 0.0)
-    return found.shape == wanted.shape and torch.allclose(found, wanted, rtol=tolerance, atol=room, equal_nan=True)
+    return actual.shape == exact.shape and torch.allclose(actual, exact, rtol=tolerance, atol=room, equal_nan=True)

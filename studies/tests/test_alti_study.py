@@ -123,7 +123,7 @@ def test_estimates_by_hand() -> None:
         ("sst2", "toy"): found_with(SHORT, alike={"ALTI": 0.9, "IG l2": 0.5}, cosines=(0.5, 0.4), growth=0.5),
         ("imdb", "toy"): found_with(LONG, alike={"ALTI": 0.9, "IG l2": 0.5}, cosines=(0.5, 0.4), growth=0.5),
     }
-    values = {one.claim.name: one.found.value for one in judged(found) if one.found is not None}
+    values = {one.claim.name: one.estimate.value for one in judged(found) if one.estimate is not None}
     assert values["A1 comp"] == pytest.approx((0.2 + 0.4) / 2)
     assert values["A2"] == pytest.approx(0.1)  # the lead grows by .5 x .2 from the shortest text to the longest
     assert values["A3 suff"] == pytest.approx(0.2)

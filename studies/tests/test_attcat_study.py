@@ -104,7 +104,7 @@ def test_estimates_by_hand() -> None:
     """Two data sets: AttCAT leads by .1 on one and trails by .3 on the other."""
     one, other = made_up(), made_up(aopc={"attcat": 0.5, "transatt": 0.8})
     found = judged({("sst2", "a"): result(one), ("qqp", "a"): result(other)})
-    values = {judged.claim.name: judged.found for judged in found}
+    values = {judged.claim.name: judged.estimate for judged in found}
     assert values["C1 AOPC"] is not None
     assert values["C1 AOPC"].value == pytest.approx((0.2 - 0.3) / 2)  # its weakest pair is that with TransAtt
     assert values["C4 AOPC"] is not None

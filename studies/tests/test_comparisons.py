@@ -137,8 +137,8 @@ def test_the_best_beats_every_rival_and_a_refuted_one_names_its_rival() -> None:
     assert judged_order([0.9, 0.5, 0.4]).verdict == "confirmed"
     lost = judged_order([0.5, 0.4, 0.9])
     assert (lost.verdict, lost.rival) == ("refuted", "method 0 – method 2")
-    assert lost.found is not None
-    assert lost.found.value < 0
+    assert lost.estimate is not None
+    assert lost.estimate.value < 0
     tied = judged_order([0.5, 0.5, 0.1])
     assert tied.rival == "method 0 – method 1"
 

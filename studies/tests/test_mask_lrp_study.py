@@ -105,7 +105,7 @@ def test_every_claim_can_be_refuted() -> None:
 
 def test_estimates_by_hand() -> None:
     one = found_with(RIGHT, heads(0.95, 0.05), [0.001, 0.003])
-    values = {claim.claim.name: claim.found.value for claim in judged({("sst2", "toy"): one}) if claim.found}
+    values = {claim.claim.name: claim.estimate.value for claim in judged({("sst2", "toy"): one}) if claim.estimate}
     assert values["M1 AOPC"] == pytest.approx(0.4)
     assert values["M2"] == pytest.approx(0.5 - 0.35)
     assert values["M3"] == pytest.approx(0.35 - 0.2)
@@ -130,7 +130,7 @@ def test_without_heads_nothing_is_said() -> None:
     )
     found = {one.claim.name: one for one in judged({("sst2", "toy"): nobody})}
     assert {one.verdict for one in found.values()} == {"open"}
-    assert found["M1 AOPC"].found is None
+    assert found["M1 AOPC"].estimate is None
 
 
 def test_a_mask_of_one_kind_says_nothing_about_the_other() -> None:
@@ -138,7 +138,7 @@ def test_a_mask_of_one_kind_says_nothing_about_the_other() -> None:
     both = heads(0.95, 0.05)
     one = found_with(RIGHT, replace(both, relations={}), [0.001, 0.003])
     found = {claim.claim.name: claim for claim in judged({("sst2", "toy"): one})}
-    assert found["M6 syntactic"].found is None
+    assert found["M6 syntactic"].estimate is None
     assert found["M6 syntactic"].verdict == "open"
 
 
@@ -203,8 +203,8 @@ def test_the_whole_study_on_a_tiny_model(folder: Path, monkeypatch: pytest.Monke
     assert (folder / "out" / "mask-lrp-figure1-sst2-toy.png").is_file()
     assert any("ud_en_ewt" in one for one in page.missing)
     judged_ones = {one.claim.name: one for one in page.claims}
-    assert judged_ones["M4"].found is not None
-    assert judged_ones["M9"].found is not None
+    assert judged_ones["M4"].estimate is not None
+    assert judged_ones["M9"].estimate is not None
     text = markdown_page(page)
     assert markdown_page(run_study(STUDY, bench, StudyRequest([toy], ["sst2"], 2))) == text  # nothing is measured twice
     json.dumps(as_plain(page), allow_nan=False)

@@ -18,7 +18,7 @@ from wherefrom.benchmark.plan import RunPlan
 from wherefrom.benchmark.run import run
 from wherefrom.case.case import Case
 from wherefrom.errors import ModelFailed, SomeTextsFailed
-from wherefrom.registry import _found, method
+from wherefrom.registry import _known, method
 
 METHODS, METRICS = ("attcat", "lime:samples=20", "transatt", "random"), ("aopc", "log_odds", "rft")
 BAD = [number for number, text in enumerate(TEXTS) if "dull" in text]
@@ -82,7 +82,7 @@ def test_a_question_without_an_answer_costs_only_who_asked_it() -> None:
 
 @pytest.fixture
 def breaking(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(_found, "method", dict(_found["method"]))
+    monkeypatch.setitem(_known, "method", dict(_known["method"]))
 
     @method(family="floor", signed=True, per_class=True, reads="nothing", paper="none")
     def breaking(case: Case, *, kind: str = "MemoryError") -> Tensor:

@@ -40,7 +40,7 @@ from wherefrom.case.passes import Passes
 from wherefrom.core.example import Example
 from wherefrom.errors import WherefromError
 from wherefrom.progress import OnProgress
-from wherefrom.registry import _found, method
+from wherefrom.registry import _known, method
 
 METHODS = ("attcat", "random", "occlusion")
 METRICS = ("aopc", "log_odds", "auprc")
@@ -357,7 +357,7 @@ def test_a_bad_example_is_noted_and_does_not_end_the_run(tmp_path: Path, model_f
 
 @pytest.fixture
 def fragile(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(_found, "method", dict(_found["method"]))
+    monkeypatch.setitem(_known, "method", dict(_known["method"]))
 
     @method(family="floor", signed=True, per_class=False, reads="nothing", paper="none")
     def fragile(case: Case) -> Tensor:

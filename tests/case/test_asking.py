@@ -203,7 +203,7 @@ def test_a_row_that_does_not_fit_is_a_clear_error_and_leaves_nothing_wrong() -> 
     asker.note(encoding, rows(encoding), "unk")
     with pytest.raises(ModelFailed, match="not enough memory for a text of 11 tokens"):
         asker.run()
-    assert asker.found == []
+    assert asker.answers == []
 
 
 def test_another_error_is_not_taken_for_a_lack_of_memory() -> None:

@@ -33,7 +33,7 @@ PAIR = ("is the plot good ?", "a fine film . the acting was never dull")
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever a test registers is gone after it."""
     all_metrics()
-    monkeypatch.setitem(registry._found, "metric", dict(registry._found["metric"]))
+    monkeypatch.setitem(registry._known, "metric", dict(registry._known["metric"]))
 
 
 @pytest.fixture
@@ -257,7 +257,7 @@ def test_a_class_that_fits_neither_form_is_refused(members: dict[str, Any], mess
     toy: Any = dataclass(frozen=True, kw_only=True)(type("Toy", (), {**members, **fields}))
     with pytest.raises(BadOption, match=message):
         metric(better="higher", paper="none")(toy)
-    assert "toy" not in registry._found["metric"]
+    assert "toy" not in registry._known["metric"]
 
 
 def test_both_forms_are_accepted() -> None:

@@ -33,7 +33,7 @@ def raced(weights: Numbers, effects: Numbers, whole: Sequence[float], stop: Stop
         return effects[:, units]
 
     found = ask_until_clear(Slopes(*Rft(normalise=False).slopes(weights)), ask, stop=stop, whole=whole, step=step)
-    assert sorted(order) == np.flatnonzero(found.asked).tolist()
+    assert sorted(order) == np.flatnonzero(found.queried).tolist()
     return found
 
 
@@ -63,7 +63,7 @@ def test_signs_by_hand(effect: float, asked: int) -> None:
     of 0.6 is out of reach, one of 0.08 is not.
     """
     ended = raced(np.array([[3.0, 1.0], [-3.0, -1.0]]), np.array([[effect, 0.5]]), [0.9], "certain")
-    assert ended.asked.sum() == asked
+    assert ended.queried.sum() == asked
     if asked == 1:
         assert ended.totals[0] == pytest.approx(effect)
         assert np.isnan(ended.totals[1])
@@ -74,7 +74,7 @@ def test_ties_by_hand() -> None:
     second unit can take 1/6 * 0.1.
     """
     ended = raced(np.array([[1.0, 1.0, 1.0], [3.0, 2.0, 1.0]]), np.array([[0.3, 0.0, 0.0]]), [0.9], "certain")
-    assert ended.asked.tolist() == [True, False, False]
+    assert ended.queried.tolist() == [True, False, False]
     assert int(np.nanargmax(ended.totals)) == 1
 
 
@@ -94,9 +94,9 @@ def test_the_certain_rule_finds_the_winner_of_the_whole_search(signed: bool, ste
         effects = whole[:, None] - answers
         found = raced(weights, effects, whole.tolist(), "certain", step)
         expected = score(weights, effects)
-        best = int(np.nanargmax(found.totals)) if not found.asked.all() else int(expected.argmax())
+        best = int(np.nanargmax(found.totals)) if not found.queried.all() else int(expected.argmax())
         assert expected[best] >= expected.max() - 1e-12, number
-        if not found.asked.all():
+        if not found.queried.all():
             saved += 1
             dropped = np.isnan(found.totals)
             assert (expected[dropped] < expected.max()).all(), number  # nobody who could have won was dropped
@@ -127,14 +127,14 @@ def test_the_likely_rule_ends_where_effects_are_small() -> None:
     effects[0, 0] = 0.3
     for stop, asked in (("likely", [0, 1, 8, 9]), ("certain", [0, 1, 2, 7, 8, 9])):
         ended = raced(weights, effects, [0.9], stop, 2)  # type: ignore[arg-type]
-        assert np.flatnonzero(ended.asked).tolist() == asked
+        assert np.flatnonzero(ended.queried).tolist() == asked
         assert int(np.nanargmax(ended.totals)) == 0
 
 
 def test_combinations_that_rank_alike_are_not_asked_apart() -> None:
     weights = np.array([[3.0, 2.0, 1.0], [30.0, 20.0, 10.0]])
     ended = raced(weights, np.array([[0.1, 0.2, 0.3]]), [0.5], "certain")
-    assert ended.asked.sum() == 1
+    assert ended.queried.sum() == 1
     assert int(np.nanargmax(ended.totals)) == 0
 
 

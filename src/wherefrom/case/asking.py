@@ -78,7 +78,7 @@ class PendingAnswers:
     def logits(self) -> Tensor:
         """(row, class); for the two ends of an answer (row, 2, token), where a token that was deleted cannot be one."""
         self._check()
-        answers = [self.asker.found[place] for place in self.places]
+        answers = [self.asker.answers[place] for place in self.places]
         if not answers or answers[0].ndim == 1 or not self.shortened:
             return torch.stack(answers)
         whole: Tensor = answers[0].new_full((len(answers), len(answers[0]), self.keep.shape[1]), -torch.inf)
@@ -115,7 +115,7 @@ class Asker:
         self.count = PassCount()
         self.asked = 0
         self._distinct_elsewhere = 0
-        self.found: list[Tensor] = []  # the logits of every distinct row; empty while it waits
+        self.answers: list[Tensor] = []  # the logits of every distinct row; empty while it waits
         self._rows: list[InputRow] = []
         self._waiting: dict[int, None] = {}  # places of rows without an answer, in the order of the queries
         self._place: dict[object, int] = {}
@@ -184,12 +184,12 @@ class Asker:
         if key not in self._place:
             self._place[key] = place = len(self._rows)
             self._rows.append(row)
-            self.found.append(torch.empty(0))
+            self.answers.append(torch.empty(0))
             self._waiting[place] = None
         return self._place[key]
 
     def _answer(self, place: int, logits: Tensor) -> None:
-        self.found[place] = logits
+        self.answers[place] = logits
         self._waiting.pop(place, None)
         self._probabilities.clear()
 
@@ -350,7 +350,7 @@ class Asker:
     def _forget(self, places: Sequence[int]) -> None:
         """After an error or an interruption nothing may look like an answer that is none."""
         first = min(places)
-        del self.found[first:], self._rows[first:]
+        del self.answers[first:], self._rows[first:]
         self._waiting = {place: None for place in self._waiting if place < first}
         self.unanswered = {place for place in self.unanswered if place < first}
         self._place = {key: place for key, place in self._place.items() if place < first}
@@ -359,7 +359,7 @@ class Asker:
         """Of the target, for every queried row. (distinct,)"""
         if target not in self._probabilities:
             # Texts with several masks have longer answers than those with one.
-            alike = [list(rows) for _, rows in groupby(self.found, key=lambda answer: answer.shape)]
+            alike = [list(rows) for _, rows in groupby(self.answers, key=lambda answer: answer.shape)]
             chunks = [rows[i : i + 512] for rows in alike for i in range(0, len(rows), 512)]
             parts = [target.probability(torch.stack(rows)) for rows in chunks]
             self._probabilities[target] = torch.cat(parts).cpu().numpy()

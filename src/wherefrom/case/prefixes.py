@@ -38,12 +38,12 @@ def explained_alone(case: Case, method: Method, options: Mapping[str, Any]) -> A
     attribution = result if isinstance(result, Attribution) else Attribution(result)
     case.own_count.forwards += prefix_case.passes.count.forwards + prefix_case.own_count.forwards
     case.own_count.backwards += prefix_case.passes.count.backwards + prefix_case.own_count.backwards
-    behind = len(case.encoding) - len(prefix_case.encoding)
+    after = len(case.encoding) - len(prefix_case.encoding)
     errors = attribution.standard_errors
     return replace(
         attribution,
-        scores=torch.nn.functional.pad(attribution.scores, (0, behind)),
-        standard_errors=None if errors is None else torch.nn.functional.pad(errors, (0, behind)),
+        scores=torch.nn.functional.pad(attribution.scores, (0, after)),
+        standard_errors=None if errors is None else torch.nn.functional.pad(errors, (0, after)),
         flow=None,
     )
 

@@ -30,12 +30,12 @@ MASKINGS = 32
 class PendingSpread:
     """The maskings of one text, noted with the asker; or the spread that was given."""
 
-    asked: PendingAnswers | None
-    given: float = 1.0
+    pending: PendingAnswers | None
+    constant: float = 1.0
 
     def of(self, targets: Sequence[Target]) -> float:
         """Zero where the value does not move. There once the asker ran."""
-        return self.given if self.asked is None else float(np.std(self.asked.probability(targets)))
+        return self.constant if self.pending is None else float(np.std(self.pending.probability(targets)))
 
 
 def note_spread(encoding: Encoding, asker: Asker) -> PendingSpread | None:

@@ -44,15 +44,13 @@ def windows_of(model: TextModel, whole: Encoding) -> list[Window]:
     if model.reading.limit is None or len(whole) <= model.reading.limit:
         return [Window(whole, everywhere)]
     inside = [place for place in everywhere if not whole.special[place]]
-    first, behind = inside[0], inside[-1] + 1
-    room = model.reading.limit - first - (len(whole) - behind)  # beside what the tokenizer puts in front and at the end
-    if len(inside) != behind - first or room < OVERLAP:
+    first, end = inside[0], inside[-1] + 1
+    room = model.reading.limit - first - (len(whole) - end)  # beside what the tokenizer puts in front and at the end
+    if len(inside) != end - first or room < OVERLAP:
         raise BadOption("The tokenizer puts tokens of its own into the text, so that it cannot be read in windows.")
     common = room // OVERLAP
-    starts = range(first, behind - common, room - common)
-    cuts = [
-        everywhere[:first] + everywhere[start : min(start + room, behind)] + everywhere[behind:] for start in starts
-    ]
+    starts = range(first, end - common, room - common)
+    cuts = [everywhere[:first] + everywhere[start : min(start + room, end)] + everywhere[end:] for start in starts]
     return [Window(whole.part(places), places) for places in cuts]
 
 

@@ -129,13 +129,13 @@ class Encoding:
                 raise BadOption(f"The unit {(start, end, segment)} is of a second text, and there is none.")
             if not 0 <= start < end <= len(text):
                 raise BadOption(f"The unit {start}:{end} lies outside of a text of {len(text)} characters.")
-        for one, two in pairwise(spans):
-            if one[2] == two[2] and two[0] < one[1]:
-                raise BadOption(f"The units {one[0]}:{one[1]} and {two[0]}:{two[1]} share characters.")
+        for first, second in pairwise(spans):
+            if first[2] == second[2] and second[0] < first[1]:
+                raise BadOption(f"The units {first[0]}:{first[1]} and {second[0]}:{second[1]} share characters.")
         encoding = replace(self, spans=tuple(spans))
-        owned = set(encoding._span_of_tokens())
+        covered = set(encoding._span_of_tokens())
         for number, (start, end, segment) in enumerate(spans):
-            if number not in owned:
+            if number not in covered:
                 written = (self.text, self.pair or "")[segment][start:end]
                 raise BadOption(f"No token that the model read begins within the unit {start}:{end} ({written!r}).")
         return encoding

@@ -70,12 +70,12 @@ class Target:
         """Among all classes, or between the two that are compared; of a regression model, which has none, the value
         itself. (row, class) -> (row,)
         """
-        own = self.own(logits).double()
+        logit = self.own(logits).double()
         if self.regression:
-            return self._chosen(own)
+            return self._chosen(logit)
         if self.versus is not None:
-            return self._chosen(own).sigmoid()
-        return (own.sigmoid() if self.independent else own.softmax(-1))[:, self.index]
+            return self._chosen(logit).sigmoid()
+        return (logit.sigmoid() if self.independent else logit.softmax(-1))[:, self.index]
 
 
 @dataclass(frozen=True)
@@ -190,26 +190,26 @@ class GeneratedToken(Target):
         return SavedTarget(self.index, self.versus, step=self.step)
 
     def score(self, logits: Tensor) -> Tensor:
-        own, other, _, _ = self._parts(logits)
-        return own if self.versus is None else own - other
+        logit, other, _, _ = self._parts(logits)
+        return logit if self.versus is None else logit - other
 
     def probability(self, logits: Tensor) -> Tensor:
-        own, other, total, _ = self._parts(logits.double())
-        return (own - total).exp() if self.versus is None else (own - other).sigmoid()
+        logit, other, total, _ = self._parts(logits.double())
+        return (logit - total).exp() if self.versus is None else (logit - other).sigmoid()
 
     def log_probability(self, logits: Tensor) -> Tensor:
         """The natural logarithm; of two tokens that are compared, the difference of theirs. (row,)"""
-        own, other, total, _ = self._parts(logits)
-        return own - (total if self.versus is None else other)
+        logit, other, total, _ = self._parts(logits)
+        return logit - (total if self.versus is None else other)
 
     def likeliest(self, logits: Tensor) -> Tensor:
         """Whether no other token is likelier. (row, step * 4) -> (row,) bool"""
-        own, _, _, best = self._parts(logits)
-        return own >= best
+        logit, _, _, best = self._parts(logits)
+        return logit >= best
 
     def _parts(self, logits: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        own, other, total, best = logits[:, 4 * self.step : 4 * self.step + 4].unbind(-1)
-        return own, other, total, best
+        logit, other, total, best = logits[:, 4 * self.step : 4 * self.step + 4].unbind(-1)
+        return logit, other, total, best
 
 
 @dataclass(frozen=True)

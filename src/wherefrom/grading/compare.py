@@ -184,7 +184,7 @@ class EditedReading(NamedTuple):
 
     name: str  # of the edit
     edits: list[EditedText]  # of the text and of its pair
-    found: Elsewhere
+    result: Elsewhere
 
 
 class EditedReadings(NamedTuple):
@@ -248,7 +248,7 @@ class Comparer:
         graded = grade([job for item in ordered for job in item.jobs], self.metrics, shared, progress)
         grades = iter(self._over_pairs(graded, [pairs for item in ordered for pairs in item.pairs], shared))
         seconds = (time.perf_counter() - started) / len(queries)
-        asked, distinct, rows = (
+        queried, distinct, rows = (
             now - then for now, then in zip((shared.asked, shared.distinct, shared.rows), before, strict=True)
         )
         shown = [self._checked(item, shared) for item in ordered]
@@ -258,7 +258,7 @@ class Comparer:
                 tuple(tuple(next(grades)) for _ in item.jobs),
                 tuple(item.explanations),
                 item.failed,
-                asked,
+                queried,
                 distinct,
                 rows,
                 seconds,
@@ -621,11 +621,11 @@ def _with_edited(evidence: Evidence, explanation: Explanation, name: str, edited
         whys[edited.why] = None
     before = TextUnits(explanation.offsets, explanation.segment)
     for reading in edited.readings:
-        if isinstance(reading.found, str) or name in reading.found.failed:
-            why = reading.found if isinstance(reading.found, str) else reading.found.failed[name]
+        if isinstance(reading.result, str) or name in reading.result.failed:
+            why = reading.result if isinstance(reading.result, str) else reading.result.failed[name]
             whys[f"the edited text could not be explained: {why}"] = None
             continue
-        other = reading.found.explanations[reading.found.names.index(name)]
+        other = reading.result.explanations[reading.result.names.index(name)]
         if other.target != explanation.target or (other.value is None and other.prediction != explanation.prediction):
             whys["the model decides otherwise about every edited text"] = None
             continue

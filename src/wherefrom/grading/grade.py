@@ -74,7 +74,7 @@ class ConfiguredMetric:
 class Questions:
     """A metric's questions about one text, noted with the asker; they have answers once it ran."""
 
-    asked: PendingAnswers
+    pending: PendingAnswers
     keep: Flags  # (question, unit)
     fill: str  # how tokens are hidden
     spread: PendingSpread | None = None  # what a regression model's values are measured in
@@ -87,12 +87,12 @@ class Questions:
         whole: the logits of the whole text. logits: those of the questions, where the caller has them already; without
             them the probabilities come from the asker, which computes a target's for all of its rows at once.
         """
-        probabilities = self.asked.probability(targets) if logits is None else _probability(targets, logits)
+        probabilities = self.pending.probability(targets) if logits is None else _probability(targets, logits)
         every = None
         if metric.choice.row.wants_logits:
             rows = [whole[None]]
             if len(self.keep):
-                rows.append(self.asked.logits if logits is None else logits)
+                rows.append(self.pending.logits if logits is None else logits)
             every = torch.cat(rows).detach().double().cpu().numpy()
         chance = float(_probability(targets, whole[None])[0])
         regression = self.spread is not None

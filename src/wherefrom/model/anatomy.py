@@ -79,8 +79,8 @@ class Block:
         """What the feed-forward part makes of each position; experts take and give a batch, and what chose them."""
         y = x[None]
         for part in self.mlp:
-            found = part(y)
-            y = found[0] if isinstance(found, tuple) else found
+            output = part(y)
+            y = output[0] if isinstance(output, tuple) else output
         return y[0]
 
 
@@ -100,9 +100,9 @@ class Anatomy:
 def _walk(root: nn.Module, path: str) -> Iterator[nn.Module]:
     for choice in path.split("|")[:-1]:
         with suppress(AttributeError):
-            found = list(_walk(root, choice))
-            if None not in found:  # a block may say so where it does not have a part
-                yield from found
+            nodes = list(_walk(root, choice))
+            if None not in nodes:  # a block may say so where it does not have a part
+                yield from nodes
                 return
     path = path.rpartition("|")[2]
     if path == ".":
@@ -161,8 +161,8 @@ def dissect(network: PreTrainedModel) -> Anatomy:
 
     def parts(number: int, block: nn.Module, path: str) -> list[nn.Module]:
         path = re.sub(r"\$(\w+)", lambda setting: str(getattr(config, setting[1])), path.replace("#", str(number)))
-        found = list(_walk(backbone, path[1:]) if path.startswith("^") else _walk(block, path))
-        return [_Projection(one) if isinstance(one, nn.Parameter) else one for one in found]
+        nodes = list(_walk(backbone, path[1:]) if path.startswith("^") else _walk(block, path))
+        return [_Projection(node) if isinstance(node, nn.Parameter) else node for node in nodes]
 
     def part(number: int, block: nn.Module, path: str | None) -> nn.Module:
         return parts(number, block, path)[0] if path else nothing
@@ -181,7 +181,7 @@ def dissect(network: PreTrainedModel) -> Anatomy:
                 mlp_after=part(i, block, family.mlp_after),
                 output=part(i, block, family.output or "."),
                 enter=part(i, block, family.enter),
-                between=tuple(one for path in family.between for one in parts(i, block, path)),
+                between=tuple(module for path in family.between for module in parts(i, block, path)),
                 tail=tuple((path[0], part(i, block, path.lstrip("+&"))) for path in family.tail),
                 scale=float(getattr(config, family.scale_option)) if family.scale_option else 1.0,
             )

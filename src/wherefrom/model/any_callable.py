@@ -211,23 +211,25 @@ def is_function(source: Any) -> bool:
 
 def numbers(function: Answering, texts: list[Any], classes: int | None = None) -> Tensor:
     """What a function answers, as (row, class); an error where it is no such table."""
-    given = function(texts)
+    outputs = function(texts)
     try:
-        found = given.detach().cpu() if isinstance(given, Tensor) else torch.from_numpy(np.asarray(given, np.float64))
+        values = (
+            outputs.detach().cpu() if isinstance(outputs, Tensor) else torch.from_numpy(np.asarray(outputs, np.float64))
+        )
     except (TypeError, ValueError) as error:
         raise WrongModel(
             "A callable answers n texts with an array of n rows and a column for every class, not with"
-            f" {type(given).__name__} that cannot be read as numbers ({error})."
+            f" {type(outputs).__name__} that cannot be read as numbers ({error})."
         ) from error
-    found = found.double()
-    found = found[:, None] if found.ndim == 1 else found
-    if found.ndim != 2 or len(found) != len(texts) or (classes is not None and found.shape[1] != classes):
+    values = values.double()
+    values = values[:, None] if values.ndim == 1 else values
+    if values.ndim != 2 or len(values) != len(texts) or (classes is not None and values.shape[1] != classes):
         columns = "a column for every class" if classes is None else f"{classes} columns"
         raise WrongModel(
             f"A callable answers {len(texts)} texts with {len(texts)} rows and {columns}, not with an array of shape"
-            f" {tuple(found.shape)}."
+            f" {tuple(values.shape)}."
         )
-    return found
+    return values
 
 
 def _logits(answers: Tensor, outputs: Outputs) -> Tensor:
@@ -267,27 +269,27 @@ def load_callable(
     if outputs is not None and outputs not in get_args(Outputs):
         raise UnknownName.among("kind of output", outputs, get_args(Outputs))
     tried = _tried(function)
-    found = cast("Outputs", outputs or _kind(tried))
+    kind = cast("Outputs", outputs or _kind(tried))
     owner: Any = getattr(function, "__self__", function)  # a bound method, as scikit-learn's predict_proba is
     if labels is None and len(getattr(owner, "classes_", ())) == tried.shape[1]:
-        labels = [str(one) for one in owner.classes_]
-    named = [f"LABEL_{i}" for i in range(tried.shape[1])] if labels is None else [str(one) for one in labels]
+        labels = [str(label) for label in owner.classes_]
+    named = [f"LABEL_{i}" for i in range(tried.shape[1])] if labels is None else [str(label) for label in labels]
     if len(named) != tried.shape[1]:
         raise BadOption(f"The callable answers with {tried.shape[1]} columns, and {len(named)} labels were given.")
     if tokenizer is not None and not getattr(tokenizer, "is_fast", False):
         raise WrongModel("A tokenizer that cuts texts for a callable must be a fast one, which says where it cuts.")
     name = str(getattr(function, "__qualname__", type(function).__qualname__))
     # A function cannot be read: its name and its labels stand for it.
-    identity = json.dumps([name, named, found, None if tokenizer is None else len(tokenizer)]).encode()
+    identity = json.dumps([name, named, kind, None if tokenizer is None else len(tokenizer)]).encode()
     facts = Facts(only_answers=True, identity=hashlib.sha256(identity).digest())
-    module: Any = FunctionModule(named, found)
+    module: Any = FunctionModule(named, kind)
     cutter: Any = tokenizer
     pieces = _Pieces.of(tokenizer)
     return TextModel(
         name=name,
         task=find_task("classification"),
         reading=PieceReading(cutter, pieces),
-        network=FunctionNetwork(module, facts, name, function, found, pieces),
+        network=FunctionNetwork(module, facts, name, function, kind, pieces),
         hiding=PieceHiding(pieces),
         spread=spread,
     )

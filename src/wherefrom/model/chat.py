@@ -58,10 +58,10 @@ def rendered_turns(tokenizer: PreTrainedTokenizerBase, messages: object) -> tupl
 def _listed(messages: object) -> list[object]:
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
         raise BadOption(f"{_CHAT}not {type(messages).__name__}.")
-    found = list(cast("Iterable[object]", messages))
-    if not found:
+    rows = list(cast("Iterable[object]", messages))
+    if not rows:
         raise BadOption(f"{_CHAT}this list of messages is empty.")
-    return found
+    return rows
 
 
 def _message(message: object) -> CheckedMessage:
@@ -95,32 +95,34 @@ def _located(
     time, with a mark in place of everything that is said: what is around the marks is the template's own.
     """
     marks = [f"\U000f0000{number}\U000f0001" for number in range(len(chat))]
-    frame = render_chat(tokenizer, [one.row(mark, in_parts=in_parts) for one, mark in zip(chat, marks, strict=True)])
-    text = render_chat(tokenizer, [one.row(one.content, in_parts=in_parts) for one in chat])
-    said = [(one, mark) for one, mark in zip(chat, marks, strict=True) if one.said]
+    frame = render_chat(
+        tokenizer, [message.row(mark, in_parts=in_parts) for message, mark in zip(chat, marks, strict=True)]
+    )
+    text = render_chat(tokenizer, [message.row(message.content, in_parts=in_parts) for message in chat])
+    spoken = [(message, mark) for message, mark in zip(chat, marks, strict=True) if message.said]
     pieces = [frame]  # of the template: before, between and behind what is said
-    for one, mark in said:
-        before, found, rest = pieces.pop().partition(mark)
+    for message, mark in spoken:
+        before, mark_read, rest = pieces.pop().partition(mark)
         # A template that does not know lists writes them as Python does.
-        if not found or mark in rest or (in_parts and "'type'" in before):
-            raise BadOption(f"The chat template does not show what {one.role!r} says as it was given.")
+        if not mark_read or mark in rest or (in_parts and "'type'" in before):
+            raise BadOption(f"The chat template does not show what {message.role!r} says as it was given.")
         pieces += [before, rest]
-    speakers = [one for one, _ in said]
+    speakers = [message for message, _ in spoken]
     spans = _between(text, pieces, speakers) or _unique(text, speakers)
-    return text, tuple((one.role, *span) for one, span in zip(speakers, spans, strict=True))
+    return text, tuple((message.role, *span) for message, span in zip(speakers, spans, strict=True))
 
 
-def _between(text: str, pieces: Sequence[str], said: Sequence[CheckedMessage]) -> list[Span] | None:
+def _between(text: str, pieces: Sequence[str], spoken: Sequence[CheckedMessage]) -> list[Span] | None:
     """Where everything that is said is, if these pieces of the template, and spaces, are all that is around it."""
     if not text.startswith(pieces[0]):
         return None
     spans, reached = list[Span](), len(pieces[0])
-    for message, behind in zip(said, pieces[1:], strict=True):
+    for message, after in zip(spoken, pieces[1:], strict=True):
         for start, end, ends in _places(text, reached, message):
-            at = next((place for place in ends if text.startswith(behind, place)), None)
+            at = next((place for place in ends if text.startswith(after, place)), None)
             if at is not None:
                 spans.append((start, end))
-                reached = at + len(behind)
+                reached = at + len(after)
                 break
         else:
             return None
@@ -147,10 +149,10 @@ def _behind_spaces(text: str, place: int) -> int:
     return next((later for later in range(place, len(text)) if not text[later].isspace()), len(text))
 
 
-def _unique(text: str, said: Sequence[CheckedMessage]) -> list[Span]:
+def _unique(text: str, spoken: Sequence[CheckedMessage]) -> list[Span]:
     """Where the template writes something else around other messages: what is said must be found once."""
     spans, reached = list[Span](), 0
-    for message in said:
+    for message in spoken:
         start = text.find(message.said)
         if start < reached or text.find(message.said, start + 1) >= 0:
             raise BadOption(f"The chat template does not show what {message.role!r} says as it was given.")

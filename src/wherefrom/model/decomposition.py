@@ -130,12 +130,12 @@ class BlockContributions:
     def proximity(self, rows: Tensor, distance: Distance) -> Tensor:
         """max(0, ||y_i|| - ||y_i - T_i(x_j)||): how near each token's part comes to the whole. (row, key)"""
         vectors, output = self.vectors(), _pick(self.output, rows)
-        own = output - self.own(rows, vectors)
+        others = output - self.own(rows, vectors)
         if distance == "l1":  # in the order of the distances' sums: a token without contribution gets exactly zero
             length = output.abs().sum(-1)  # (row,)
-            near = _with_own(length[:, None] - self._distances(rows, vectors), rows, length - own.abs().sum(-1))
+            near = _with_own(length[:, None] - self._distances(rows, vectors), rows, length - others.abs().sum(-1))
         else:
-            near = _with_own(self._nearness(rows, vectors), rows, output.norm(dim=-1) - own.norm(dim=-1))
+            near = _with_own(self._nearness(rows, vectors), rows, output.norm(dim=-1) - others.norm(dim=-1))
         return near.clamp(min=0)
 
     def _distances(self, rows: Tensor, vectors: Tensor) -> Tensor:
@@ -149,10 +149,10 @@ class BlockContributions:
         width = max(1, BUFFER // hidden // height)
         buffer = output.new_empty(min(width, keys), height, hidden)
         distances = output.abs().sum(-1, keepdim=True).repeat(1, keys)
-        first, behind = self._reach(rows)
+        first, last = self._reach(rows)
         for left in range(0, keys, width):
             others = slice(left, left + width)
-            bottom = max(behind[others])
+            bottom = max(last[others])
             for top in range(min(first[others]), bottom, height):
                 some = slice(top, min(top + height, bottom))
                 whole = output[some].expand(len(vectors[others]), -1, -1)  # (key, row, hidden)
@@ -170,8 +170,8 @@ class BlockContributions:
         for weights in probs:
             reached |= weights != 0
         marks = reached.to(torch.uint8)
-        behind = (len(marks) - marks.flip(0).argmax(0)) * reached.any(0)
-        return marks.argmax(0).tolist(), behind.tolist()
+        last = (len(marks) - marks.flip(0).argmax(0)) * reached.any(0)
+        return marks.argmax(0).tolist(), last.tolist()
 
     def _nearness(self, rows: Tensor, vectors: Tensor) -> Tensor:
         """||y|| - ||y - T|| = (2 <y, T> - ||T||^2) / (||y|| + ||y - T||), l2: no difference of two large numbers. (row,
@@ -204,9 +204,9 @@ def _pick(tensor: Tensor, rows: Tensor, dim: int = 0) -> Tensor:
     return tensor if len(rows) == tensor.shape[dim] else tensor.index_select(dim, rows)
 
 
-def _with_own(matrix: Tensor, rows: Tensor, own: Tensor) -> Tensor:
+def _with_own(matrix: Tensor, rows: Tensor, diagonal: Tensor) -> Tensor:
     """The matrix with the entry of each row's own token replaced. (row, key)"""
-    matrix[torch.arange(len(rows), device=rows.device), rows] = own
+    matrix[torch.arange(len(rows), device=rows.device), rows] = diagonal
     return matrix
 
 
@@ -247,8 +247,8 @@ def decompose(
             summed = mixed + block.through_mlp(mixed) if summed is None else summed
             parts = _through(block.mlp_norm, parts, summed, block.mlp_norm(summed))
     elif not isinstance(block.attention_after, nn.Identity):
-        behind = _through(block.attention_after, parts, attended, block.attention_after(attended))
-        parts = replace(behind, residual=parts.residual, output=parts.output)
+        normed = _through(block.attention_after, parts, attended, block.attention_after(attended))
+        parts = replace(normed, residual=parts.residual, output=parts.output)
     return parts
 
 

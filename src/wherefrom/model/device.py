@@ -18,12 +18,12 @@ from wherefrom.errors import BadOption
 DeviceSpec = str | torch.device
 
 
-def device_named(asked: DeviceSpec) -> torch.device:
+def device_named(spec: DeviceSpec) -> torch.device:
     """The device of that name, whether or not this machine has it."""
     try:
-        return torch.device(asked)
+        return torch.device(spec)
     except (RuntimeError, TypeError) as error:
-        raise BadOption(f"There is no device {asked!r}. Take cpu, cuda, mps or another that torch knows.") from error
+        raise BadOption(f"There is no device {spec!r}. Take cpu, cuda, mps or another that torch knows.") from error
 
 
 def move(network: nn.Module, device: DeviceSpec) -> None:

@@ -36,7 +36,7 @@ _known: WeakKeyDictionary[nn.Module, tuple[object, str]] = WeakKeyDictionary()
 
 def known_fingerprint(model: TextModel) -> str:
     """The same, computed again only where a weight was replaced or written to: for what is asked for every text."""
-    state = tuple((name, one.data_ptr(), _version(one)) for name, one in _tensors(model.network.module))
+    state = tuple((name, tensor.data_ptr(), _version(tensor)) for name, tensor in _tensors(model.network.module))
     before = _known.get(model.network.module)
     if before is None or before[0] != state:
         before = _known[model.network.module] = (state, fingerprint(model))

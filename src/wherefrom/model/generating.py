@@ -57,58 +57,58 @@ def generate(model: TextModel, prompt: Encoding, most: int) -> tuple[int, ...]:
         return _output(model, prompt, most, ends)
     ids = torch.tensor([prompt.input_ids], device=model.network.device)
     inputs: dict[str, Any] = {"input_ids": ids}
-    found: list[int] = []
+    tokens: list[int] = []
     room = most if model.reading.limit is None else min(most, model.reading.limit - len(prompt))
-    while len(found) < room:
+    while len(tokens) < room:
         output, _ = model.network.run(NetworkCall(inputs | {"use_cache": True}, ()))
         token = int(output.logits[0, -1].argmax())
-        if token in ends and found:
+        if token in ends and tokens:
             break
-        found.append(token)
+        tokens.append(token)
         step = torch.tensor([[token]], device=model.network.device)
         ids = torch.cat([ids, step], 1)
         alike = model.network.facts.lengths.alike(ids.shape[1] - 1, ids.shape[1])
         cache = getattr(output, "past_key_values", None) if alike else None
         inputs = {"input_ids": ids} if cache is None else {"input_ids": step, "past_key_values": cache}
-    if not found:
+    if not tokens:
         raise BadOption(f"The prompt has {len(prompt)} tokens, as many as the model reads: there is no room to go on.")
-    return tuple(found)
+    return tuple(tokens)
 
 
 def _output(model: TextModel, prompt: Encoding, most: int, ends: set[int]) -> tuple[int, ...]:
     """The likeliest output, token by token: the source is read once."""
     inputs = inputs_of(model.network, [prompt])
     call = dict(model.task.call(model, inputs, None).arguments)
-    found: list[int] = []
+    tokens: list[int] = []
     begun = call["decoder_input_ids"].shape[1]
     room = most if model.reading.limit is None else min(most, model.reading.limit - begun)
     never = _never(model)
-    while len(found) < room:
+    while len(tokens) < room:
         output, _ = model.network.run(NetworkCall(call, ()))
         logits = output.logits[0, -1]
         logits[list(never)] = -torch.inf
         token = int(logits.argmax())
-        if token in ends and found:
+        if token in ends and tokens:
             break
-        found.append(token)
+        tokens.append(token)
         step = torch.tensor([[token]], device=model.network.device)
         call["decoder_input_ids"] = torch.cat([call["decoder_input_ids"], step], 1)
         call.pop("input_ids", None)
         call["encoder_outputs"] = (output.encoder_last_hidden_state,)
-    return tuple(found)
+    return tuple(tokens)
 
 
 def _never(model: TextModel) -> set[int]:
     """Tokens that the model's own settings forbid, as Marian's padding is."""
     settings = getattr(model.network.module, "generation_config", None)
-    single = [one[0] for one in getattr(settings, "bad_words_ids", None) or () if len(one) == 1]
-    return {int(one) for one in (*single, *(getattr(settings, "suppress_tokens", None) or ()))}
+    single = [entry[0] for entry in getattr(settings, "bad_words_ids", None) or () if len(entry) == 1]
+    return {int(entry) for entry in (*single, *(getattr(settings, "suppress_tokens", None) or ()))}
 
 
 def _ends(model: TextModel) -> set[int]:
-    given = getattr(getattr(model.network.module, "generation_config", None), "eos_token_id", None)
-    listed = given if isinstance(given, list) else [given, model.reading.tokenizer.eos_token_id]
-    return {int(one) for one in listed if one is not None}
+    ids = getattr(getattr(model.network.module, "generation_config", None), "eos_token_id", None)
+    listed = ids if isinstance(ids, list) else [ids, model.reading.tokenizer.eos_token_id]
+    return {int(token) for token in listed if token is not None}
 
 
 def continued(
@@ -137,11 +137,11 @@ def _continuation(model: TextModel, prompt: int, length: int) -> type[Continuati
 
 def _label(model: TextModel, tokens: Sequence[int], versus: Sequence[int | None]) -> str:
     """The output as it is written; rather than the other, where there is one."""
-    own = "".join(token_text(model.reading, token) for token in tokens).strip()
-    if not any(one is not None for one in versus):
-        return own
+    text = "".join(token_text(model.reading, token) for token in tokens).strip()
+    if not any(other is not None for other in versus):
+        return text
     pairs = zip(tokens, versus, strict=True)
-    return f"{own} rather than {''.join(token_text(model.reading, a if b is None else b) for a, b in pairs).strip()}"
+    return f"{text} rather than {''.join(token_text(model.reading, a if b is None else b) for a, b in pairs).strip()}"
 
 
 def unbound(model: TextModel) -> TextModel:

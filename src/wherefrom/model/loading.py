@@ -61,16 +61,16 @@ def load_model(
     """labels: candidates for a model of entailment (zero-shot), with the template of the hypothesis. several: whether
     more than one of them may be right.
     """
-    found = _load(source, device=device, dtype=dtype, task=task, spread=spread, pooling=pooling, labels=labels)
+    model = _load(source, device=device, dtype=dtype, task=task, spread=spread, pooling=pooling, labels=labels)
     if labels is None:
         if template is not None or several:
             raise BadOption("A template and multi_label belong to candidate labels: give labels=[...], too.")
-        return found
-    if found.task.name != Classification.name:
-        raise WrongModel(f"Candidate labels need a model of entailment; {found.name} is made for {found.task.name}.")
-    module = found.network.module
-    bound = zero_shot(found.name, module.config, labels, template or TEMPLATE, several=several)
-    return TextModel.of(module, found.reading.tokenizer, name=found.name, task=bound)
+        return model
+    if model.task.name != Classification.name:
+        raise WrongModel(f"Candidate labels need a model of entailment; {model.name} is made for {model.task.name}.")
+    module = model.network.module
+    bound = zero_shot(model.name, module.config, labels, template or TEMPLATE, several=several)
+    return TextModel.of(module, model.reading.tokenizer, name=model.name, task=bound)
 
 
 def _load(
@@ -89,10 +89,10 @@ def _load(
     if pooling is not None:
         pooling_named(pooling)
     if isinstance(source, str | os.PathLike):
-        found = _from_files(
+        model = _from_files(
             os.fspath(source), device=device, dtype=precision, task=task, spread=spread, pooling=pooling
         )
-        return _pooled(found, pooling)
+        return _pooled(model, pooling)
     bound: Task | None = None
     if is_sentence_encoder(source):
         *pair, bound = parts_of_encoder(source, pooling)
@@ -137,21 +137,21 @@ def _check_reads_alone(model: TextModel) -> None:
         ) from error
 
 
-def _dtype(asked: DtypeSpec | None) -> torch.dtype | None:
-    if asked is None or isinstance(asked, torch.dtype):
-        return asked
-    found = getattr(torch, asked, None)
-    if not isinstance(found, torch.dtype):
-        raise UnknownName.among("precision", asked, ["float32", "float64", "float16", "bfloat16"])
-    return found
+def _dtype(spec: DtypeSpec | None) -> torch.dtype | None:
+    if spec is None or isinstance(spec, torch.dtype):
+        return spec
+    dtype = getattr(torch, spec, None)
+    if not isinstance(dtype, torch.dtype):
+        raise UnknownName.among("precision", spec, ["float32", "float64", "float16", "bfloat16"])
+    return dtype
 
 
 def _reranker(source: Any) -> Task | None:
     """The task of a CrossEncoder in memory, as its activation says what its one output is; None for anything else."""
     for name in ("activation_fn", "default_activation_function"):
-        said = sigmoid_named(type(getattr(source, name, None)).__name__)
-        if said is not None and hasattr(source, "model") and hasattr(source, "tokenizer"):
-            return Classification(sigmoid=said)
+        activation = sigmoid_named(type(getattr(source, name, None)).__name__)
+        if activation is not None and hasattr(source, "model") and hasattr(source, "tokenizer"):
+            return Classification(sigmoid=activation)
     return None
 
 
@@ -172,13 +172,13 @@ def _given(source: Any, labels: Sequence[str] | None) -> tuple[PreTrainedModel, 
         if isinstance(network, PreTrainedModel) and isinstance(tokenizer, PreTrainedTokenizerBase):
             _check_weights(network)
             return network, tokenizer
-    given = type(source).__name__
+    description = type(source).__name__
     if isinstance(source, tuple | list):
-        given += f" of {', '.join(type(one).__name__ for one in source)}"
+        description += f" of {', '.join(type(part).__name__ for part in source)}"
     raise WrongModel(
         "load() takes 'embedded', a folder, a hub id, a (model, tokenizer) pair, a transformers pipeline, a"
         " SentenceTransformer, a CrossEncoder or a function,"
-        f" not {given}."
+        f" not {description}."
     )
 
 
@@ -208,14 +208,14 @@ def _check_weights(network: PreTrainedModel) -> None:
         )
 
 
-def _task_of(name: str, architectures: list[str], asked: str | None) -> Task:
+def _task_of(name: str, architectures: list[str], requested: str | None) -> Task:
     """The task a model was made for; raises where it is not the one asked for, or one that cannot be explained."""
-    if asked is not None:
-        find_task(asked)
+    if requested is not None:
+        find_task(requested)
     tasks: list[Task] = list(all_tasks().values())
     fitting = [task for task in tasks if any(class_name.endswith(task.endings) for class_name in architectures)]
     # A class without a head fits tasks on request; one with a head does not, though its name may end alike.
-    made_for = [task for task in fitting if not task.on_request] or [task for task in fitting if task.name == asked]
+    made_for = [task for task in fitting if not task.on_request] or [task for task in fitting if task.name == requested]
     is_a = ", ".join(architectures) or "model of unknown architecture"
     if not made_for:
         raise WrongModel(
@@ -223,9 +223,9 @@ def _task_of(name: str, architectures: list[str], asked: str | None) -> Task:
             " Give a model that was fine-tuned, such as one saved from AutoModelForSequenceClassification; or, for the"
             " cosine of two texts' embeddings, say task='similarity'."
         )
-    chosen = [task for task in made_for if asked in (None, task.name)]
+    chosen = [task for task in made_for if requested in (None, task.name)]
     if not chosen:
-        raise WrongModel(f"{name} is a {is_a}, made for {made_for[0].name}, not for {asked}.")
+        raise WrongModel(f"{name} is a {is_a}, made for {made_for[0].name}, not for {requested}.")
     return chosen[0]
 
 
@@ -263,12 +263,12 @@ def _from_files(
             config = AutoConfig.from_pretrained(folder, **safely)
             _check_size(name, config)
             made_for = _task_in_files(name, list(config.architectures or []), task, pooling, encoder and encoder[0])
-            wanted = (
+            arguments = (
                 torch.float32 if dtype is None and name == EMBEDDED else dtype
             )  # stored in half precision, for size
             auto = getattr(transformers, made_for.auto)
             network, loaded = auto.from_pretrained(
-                folder, dtype=wanted or "auto", output_loading_info=True, weights_only=True, **safely
+                folder, dtype=arguments or "auto", output_loading_info=True, weights_only=True, **safely
             )
             tokenizer = AutoTokenizer.from_pretrained(folder, **safely)
     except WherefromError:
@@ -290,12 +290,12 @@ def _from_files(
 
 
 def _task_in_files(
-    name: str, architectures: list[str], asked: str | None, pooling: str | None, encoder: EmbeddingSimilarity | None
+    name: str, architectures: list[str], requested: str | None, pooling: str | None, encoder: EmbeddingSimilarity | None
 ) -> Task:
     """The task that a folder was made for; similarity, where it is a sentence encoder and nothing else is asked for."""
-    if encoder is not None and asked in (None, EmbeddingSimilarity.name):
+    if encoder is not None and requested in (None, EmbeddingSimilarity.name):
         return encoder
-    return _chosen_pooling(_task_of(name, architectures, asked), pooling)
+    return _chosen_pooling(_task_of(name, architectures, requested), pooling)
 
 
 def _content(folder: str, local: bool, file: str) -> str | None:
@@ -303,8 +303,8 @@ def _content(folder: str, local: bool, file: str) -> str | None:
     path = Path(folder, file)
     if not os.path.isdir(folder):
         with suppress(Exception), quiet():  # no such file, no such model, no network: said when the model is loaded
-            found = cached_file(folder, file, local_files_only=local, _raise_exceptions_for_missing_entries=False)
-            path = Path(found or "")
+            cached = cached_file(folder, file, local_files_only=local, _raise_exceptions_for_missing_entries=False)
+            path = Path(cached or "")
     try:
         return path.read_text(encoding="utf-8") if path.is_file() else None
     except (OSError, ValueError) as error:
@@ -314,11 +314,11 @@ def _content(folder: str, local: bool, file: str) -> str | None:
 def _adapter(name: str, folder: str, task: str | None) -> str:
     """What to write for a folder that contains an adapter, and not the model that it belongs on."""
     try:
-        said = json.loads(Path(folder, "adapter_config.json").read_text(encoding="utf-8"))
+        config = json.loads(Path(folder, "adapter_config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        said = {}
-    said = said if isinstance(said, dict) else {}
-    base, made_for = said.get("base_model_name_or_path") or "BASE", str(said.get("task_type"))
+        config = {}
+    config = config if isinstance(config, dict) else {}
+    base, made_for = config.get("base_model_name_or_path") or "BASE", str(config.get("task_type"))
     chosen = all_tasks().get(task or ADAPTED.get(made_for, ""), Classification)
     return (
         f"The folder {name} holds an adapter (adapter_config.json), and not the model that it belongs on, {base!r}. Put"
@@ -347,7 +347,7 @@ def _check_size(name: str, config: PreTrainedConfig) -> None:
         raise WrongModel(f"The configuration of {name} says that it has {layers:,} layers; no model has.")
 
 
-def _reason(error: Exception, asked: Mapping[str, Any]) -> str:
+def _reason(error: Exception, arguments: Mapping[str, Any]) -> str:
     """Why a model could not be loaded, in one line."""
     text = str(error)
     if "trust_remote_code" in text or "custom code" in text:
@@ -362,7 +362,7 @@ def _reason(error: Exception, asked: Mapping[str, Any]) -> str:
             "its weights are a pickle file that holds more than tensors, which could run any program. Ask for"
             " safetensors (model.save_pretrained writes them)."
         )
-    if asked["local_files_only"] and "connect" in text:
+    if arguments["local_files_only"] and "connect" in text:
         return "there is no such folder, it is not in the hub's cache, and the hub cannot be reached from here."
     return next((line for line in text.splitlines() if line.strip()), type(error).__name__)
 

@@ -172,12 +172,12 @@ class ModuleNetwork:
         """Each row in a pass of its own; answers at its positions are filled up with zeros, which are never used."""
         outputs = []
         for row, length in enumerate(lengths):
-            own = {name: tensor[row : row + 1, ..., :length] for name, tensor in call.arguments.items()}
+            arguments = {name: tensor[row : row + 1, ..., :length] for name, tensor in call.arguments.items()}
             lookups = tuple(
                 (ids[row : row + 1, :length], None if vectors is None else vectors[row : row + 1, :length])
                 for ids, vectors in call.lookups
             )
-            outputs.append(self.run(NetworkCall(own, lookups), None)[0])
+            outputs.append(self.run(NetworkCall(arguments, lookups), None)[0])
         name = "logits" if hasattr(outputs[0], "logits") else "last_hidden_state"
         parts = [output[0] if isinstance(output, tuple) else getattr(output, name) for output in outputs]
         if parts[0].ndim == 3:
@@ -208,23 +208,23 @@ class ModuleNetwork:
     def _embeddings_are(self, call: NetworkCall) -> Iterator[None]:
         """Within this context the module reads the word vectors of the call. Raises if it did not."""
         thread = threading.get_ident()
-        wanted = [(ids, embeddings) for ids, embeddings in call.lookups if embeddings is not None]
-        arrived = [False] * len(wanted)
+        lookups = [(ids, embeddings) for ids, embeddings in call.lookups if embeddings is not None]
+        arrived = [False] * len(lookups)
 
         def put_in(_: nn.Module, args: tuple[Any, ...], looked_up: Tensor) -> Tensor:
             if threading.get_ident() != thread or not args:
                 return looked_up
             # Source and output may be the same ids; then the first lookup is the encoder's. What is looked up again
             # (a decoder that reads the text, too) gets the same vectors again.
-            for number in sorted(range(len(wanted)), key=arrived.__getitem__):
-                replaced = _in_place_of(args[0], looked_up, *wanted[number])
+            for number in sorted(range(len(lookups)), key=arrived.__getitem__):
+                replaced = _in_place_of(args[0], looked_up, *lookups[number])
                 if replaced is not None:
                     arrived[number] = True
                     return replaced
             return looked_up
 
         with ExitStack() as hooks:
-            for module in self._word_embeddings if wanted else ():
+            for module in self._word_embeddings if lookups else ():
                 hooks.callback(module.register_forward_hook(put_in).remove)
             yield
         if not all(arrived):
@@ -261,8 +261,8 @@ def embedding_table(network: Network) -> Tensor:
 
 def pad_id(network: Network) -> int | None:
     """The id of padding, by the configuration."""
-    found: int | None = getattr(network.module.config.get_text_config(), "pad_token_id", None)
-    return found
+    token: int | None = getattr(network.module.config.get_text_config(), "pad_token_id", None)
+    return token
 
 
 def padded_inputs(

@@ -129,7 +129,7 @@ def read_turns(reading: Reading, text: str, turns: Sequence[Turn]) -> Encoding:
         input_ids=tuple(read["input_ids"]),
         token_type_ids=None if types is None else tuple(types),
         offsets=offsets,
-        segment=tuple(0 if said else -1 for said in inside),
+        segment=tuple(0 if is_said else -1 for is_said in inside),
         turns=tuple(turns),
     )
 

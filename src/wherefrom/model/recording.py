@@ -233,23 +233,23 @@ def recording(
         if threading.get_ident() != thread or kwargs is None:
             # another thread may call the hook while it is being removed, and then without keyword arguments
             return None
-        given = args[0] if args else kwargs["hidden_states"]
-        given = given.transpose(0, 1) if tokens_first else given
-        record.inputs.append(graph_tensor(given))
-        passed = hook("input", len(record.inputs) - 1, given)
+        states = args[0] if args else kwargs["hidden_states"]
+        states = states.transpose(0, 1) if tokens_first else states
+        record.inputs.append(graph_tensor(states))
+        passed = hook("input", len(record.inputs) - 1, states)
         passed = passed.transpose(0, 1) if tokens_first else passed
         return ((passed, *args[1:]), kwargs) if args else (args, {**kwargs, "hidden_states": passed})
 
     def after(module: nn.Module, _: Any, out: Any) -> Any:
         if threading.get_ident() != thread:
             return None
-        found = out[0] if isinstance(out, tuple) else out
-        found = found.transpose(0, 1) if tokens_first else found
-        record.outputs.append(graph_tensor(found))
+        states = out[0] if isinstance(out, tuple) else out
+        states = states.transpose(0, 1) if tokens_first else states
+        record.outputs.append(graph_tensor(states))
         record.blocks.append(begins[module])
         if not tokens_first:
             return None
-        turned = found.transpose(0, 1)  # so that what was recorded is on the way to the logits
+        turned = states.transpose(0, 1)  # so that what was recorded is on the way to the logits
         return (turned, *out[1:]) if isinstance(out, tuple) else turned
 
     def received(_: nn.Module, args: tuple[Any, ...]) -> None:

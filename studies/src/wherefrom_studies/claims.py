@@ -117,13 +117,13 @@ def estimates(
         chance = np.random.default_rng(seed)
         drawn = [weighted_means(table, draw_counts(len(table), rounds, chance)) for table in tables]
         redrawn = np.array([statistics([means[number] for means in drawn]) for number in range(rounds)])
-    found: list[Estimate | None] = []
+    results: list[Estimate | None] = []
     for value, others in zip(values, redrawn.T, strict=True):
         if not np.isfinite(value):
-            found.append(None)
+            results.append(None)
             continue
-        found.append(Estimate(float(value), *interval_of(others[np.isfinite(others)]), texts))
-    return found
+        results.append(Estimate(float(value), *interval_of(others[np.isfinite(others)]), texts))
+    return results
 
 
 def mean_of(values: Iterable[float | None]) -> Estimate | None:
@@ -161,7 +161,7 @@ class Claim:
 
     def judged(
         self,
-        found: Estimate | None,
+        estimate: Estimate | None,
         why: str = "",
         pairs: Sequence[PairTest] = (),
         by_set: Mapping[str, Estimate] | None = None,
@@ -173,26 +173,26 @@ class Claim:
         why: the reason, where there is no estimate.
         by_set: the estimate of every data set by itself.
         """
-        if found is None:
+        if estimate is None:
             return JudgedClaim(self, None, "open", why)
-        for_it, against = self._p_values(found, pairs)
+        for_it, against = self._p_values(estimate, pairs)
         verdict: ClaimVerdict = "open"
         if for_it < LEVEL / 2:
             verdict = "confirmed"
         elif against < LEVEL / 2:
             verdict = "refuted"
         rival = f"{pairs[0].better} – {pairs[0].worse}" if len(pairs) > 1 else ""
-        return JudgedClaim(self, found, verdict, "", rival, min(1.0, 2 * min(for_it, against)), by_set or {})
+        return JudgedClaim(self, estimate, verdict, "", rival, min(1.0, 2 * min(for_it, against)), by_set or {})
 
-    def _p_values(self, found: Estimate, pairs: Sequence[PairTest]) -> tuple[float, float]:
+    def _p_values(self, estimate: Estimate, pairs: Sequence[PairTest]) -> tuple[float, float]:
         """One-sided p-values of the claim and of its contrary."""
         if self.margin is not None:
-            inside = max(found.p_above(-self.margin), found.p_below(self.margin))
-            return inside, min(found.p_above(self.margin), found.p_below(-self.margin))
+            inside = max(estimate.p_above(-self.margin), estimate.p_below(self.margin))
+            return inside, min(estimate.p_above(self.margin), estimate.p_below(-self.margin))
         if pairs:
             reversed_pairs = [pair.estimate.p_below() for pair in pairs]
             return max(pair.estimate.p_above() for pair in pairs), min(holm(reversed_pairs))
-        above, below = found.p_above(), found.p_below()
+        above, below = estimate.p_above(), estimate.p_below()
         return (above, below) if self.side == "above" else (below, above)
 
 
@@ -207,7 +207,7 @@ class PairTest(NamedTuple):
 @dataclass(frozen=True)
 class JudgedClaim:
     claim: Claim
-    found: Estimate | None
+    estimate: Estimate | None
     verdict: ClaimVerdict
     why: str = ""  # not measured, and for what reason
     rival: str = ""  # of a claim about an order: the pair that the estimate is of
@@ -220,26 +220,28 @@ class JudgedClaim:
         """Of an open claim: the half-width, the largest difference that is not excluded, and how much more would settle
         a difference of the size that was found.
         """
-        found = self.found
-        if self.verdict != "open" or found is None or found.low is None or found.high is None:
+        estimate = self.estimate
+        if self.verdict != "open" or estimate is None or estimate.low is None or estimate.high is None:
             return ""
-        half, largest = (found.high - found.low) / 2, max(abs(found.low), abs(found.high))
+        half, largest = (estimate.high - estimate.low) / 2, max(abs(estimate.low), abs(estimate.high))
         parts = [f"half-width {figure(half)}", f"no difference larger than {figure(largest)}"]
-        needed = abs(found.value) if self.claim.margin is None else abs(self.claim.margin - abs(found.value))
-        units = found.freedom + 1 if found.unit != "texts" and found.error is not None else found.texts
+        needed = abs(estimate.value) if self.claim.margin is None else abs(self.claim.margin - abs(estimate.value))
+        units = estimate.freedom + 1 if estimate.unit != "texts" and estimate.error is not None else estimate.texts
         wanted = units * (half / needed) ** 2 if needed > ROUNDING else inf
-        if self.claim.margin is None and (found.low > 0 or found.high < 0):
+        if self.claim.margin is None and (estimate.low > 0 or estimate.high < 0):
             parts.append("not significant after Holm's correction over its pairs")
         elif wanted < 1000:
-            parts.append(f"about {ceil(wanted - ROUNDING)} {found.unit} would settle it")
+            parts.append(f"about {ceil(wanted - ROUNDING)} {estimate.unit} would settle it")
         return "; ".join(parts)
 
     @property
     def sets(self) -> str:
         """In how many data sets the interval by itself is above or below zero."""
-        decided = [found for found in self.by_set.values() if found.low is not None and found.high is not None]
-        above = sum(found.low > 0 for found in decided if found.low is not None)
-        below = sum(found.high < 0 for found in decided if found.high is not None)
+        decided = [
+            estimate for estimate in self.by_set.values() if estimate.low is not None and estimate.high is not None
+        ]
+        above = sum(estimate.low > 0 for estimate in decided if estimate.low is not None)
+        below = sum(estimate.high < 0 for estimate in decided if estimate.high is not None)
         return f"above 0 in {above}, below in {below} of {len(self.by_set)}" if len(self.by_set) > 1 else ""
 
 
@@ -255,7 +257,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 def corrected(claims: Sequence[JudgedClaim]) -> list[JudgedClaim]:
     """The claims of a paper with their verdicts after Holm's correction over those that were measured."""
-    measured = [place for place, judged in enumerate(claims) if judged.found is not None]
+    measured = [place for place, judged in enumerate(claims) if judged.estimate is not None]
     p_values = dict(zip(measured, holm([claims[place].p for place in measured]), strict=True))
     return [
         replace(judged, corrected=judged.verdict if p_values.get(place, 1.0) < LEVEL else "open")

@@ -200,12 +200,14 @@ STUDIES = (
 )
 
 
-def _add_command(one: StudyCommand) -> None:
+def _add_command(listed: StudyCommand) -> None:
     """The command of a study. All of them take the same options."""
-    begin, everything = f"wherefrom study {one.name} --data-dir data --out study", ",".join(one.datasets)
+    begin, everything = f"wherefrom study {listed.name} --data-dir data --out study", ",".join(listed.datasets)
 
     @study.command(
-        one.name, help=one.question, epilog=examples(f"{begin} --quick --datasets {one.smallest} --bases M3", begin)
+        listed.name,
+        help=listed.question,
+        epilog=examples(f"{begin} --quick --datasets {listed.smallest} --bases M3", begin),
     )
     def command(
         out: Folder,
@@ -216,18 +218,18 @@ def _add_command(one: StudyCommand) -> None:
         full: Full = False,
         texts: TextCount = None,
         tokens: LongestText = None,
-        seeds: int = typer.Option(one.seeds, help=one.seeds_are),
+        seeds: int = typer.Option(listed.seeds, help=listed.seeds_are),
         workers: Workers = 1,
     ) -> None:
         bench = _bench(out, data_dir, quick, full, texts, tokens, workers)
         if seeds < 1:
             raise BadOption(f"--seeds must be at least 1, not {seeds}.")
-        chosen = import_module(f"wherefrom_studies.{one.package}.study").STUDY
-        _run(chosen, bench, *_wanted(bases, datasets, one.datasets), seeds)
+        chosen = import_module(f"wherefrom_studies.{listed.package}.study").STUDY
+        _run(chosen, bench, *_wanted(bases, datasets, listed.datasets), seeds)
 
 
-for _one in STUDIES:
-    _add_command(_one)
+for _study in STUDIES:
+    _add_command(_study)
 
 
 @study.command(
@@ -248,7 +250,7 @@ def every(
     """All studies on one page: which method for which task, which metrics agree, what holds of each paper."""
     from wherefrom_studies.overview.study import overview, write_into
 
-    folders = [Path(one) for one in _names(studies)] or [out]
+    folders = [Path(name) for name in _names(studies)] or [out]
     for folder in folders:
         if not folder.is_dir():
             raise BadOption(f"There is no folder {folder}: name those of the studies with --studies.")
@@ -414,9 +416,9 @@ def _bench(
 
     if quick and full:
         raise BadOption("A study is --quick or --full, not both.")
-    for name, given in (("--texts", texts), ("--tokens", tokens)):
-        if given is not None and given < 1:
-            raise BadOption(f"{name} must be at least 1, not {given}.")
+    for name, option in (("--texts", texts), ("--tokens", tokens)):
+        if option is not None and option < 1:
+            raise BadOption(f"{name} must be at least 1, not {option}.")
     check_page_packages()
     make_folder(out)
     size = SIZES["quick" if quick else "full" if full else "standard"]
@@ -432,14 +434,14 @@ def _wanted(bases: str, datasets: str, known: Sequence[str]) -> tuple[list[Study
     for name in names:
         if name not in known:
             raise UnknownName.among("data set of this study", name, known)
-    wanted = [StudyBase.read(one) for one in _names(bases)]
+    wanted = [StudyBase.read(base) for base in _names(bases)]
     if not names or not wanted:
         raise BadOption("Name at least one data set and one base.")
     return wanted, names
 
 
-def _names(given: str) -> list[str]:
-    return list(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
+def _names(listed: str) -> list[str]:
+    return list(dict.fromkeys(name.strip() for name in listed.split(",") if name.strip()))
 
 
 def _run(

@@ -48,7 +48,9 @@ def compared(tables: SetTables, columns: Sequence[str], statistic: SetStatistic)
     if why:
         return Finding(None, why)
     by_set = {key: student(pseudo_values(table, statistic), len(table)) for key, table in tables.items()}
-    return Finding(_pooled(tables, statistic, by_set), by_set={" ".join(key): found for key, found in by_set.items()})
+    return Finding(
+        _pooled(tables, statistic, by_set), by_set={" ".join(key): estimate for key, estimate in by_set.items()}
+    )
 
 
 def ordered(tables: SetTables, columns: Sequence[str], pairs: Pairs, sign: float = 1.0) -> Finding:
@@ -103,10 +105,12 @@ def _pooled(tables: SetTables, statistic: SetStatistic, by_set: Mapping[tuple[st
         by_name.setdefault(name, []).append(statistic(weighted_means(table)))
     if len(by_name) > 1:
         between = student([float(np.mean(values)) for values in by_name.values()], texts, "data sets")
-        errors = [found.error or 0.0 for found in by_set.values()]
+        errors = [estimate.error or 0.0 for estimate in by_set.values()]
         within = float(np.sqrt(np.sum(np.square(errors)))) / len(errors)
         if between.error is not None and within > between.error:  # sets agree by chance more than their texts allow
-            return estimated(between.value, within, sum(found.freedom for found in by_set.values()), texts, "texts")
+            return estimated(
+                between.value, within, sum(estimate.freedom for estimate in by_set.values()), texts, "texts"
+            )
         return between
     several = [pseudo_values(table, statistic) for table in tables.values()]
     shortest = min(map(len, several))  # several bases read the same texts, which count once

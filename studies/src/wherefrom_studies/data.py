@@ -122,12 +122,12 @@ def study_splits(name: str, folder: Path) -> Splits:
     if name not in SETS:
         raise UnknownName.among("data set of the studies", name, SETS)
     wanted = SETS[name]
-    found = wanted.make({file: _read_source(folder, file) for file in wanted.files})
-    for part, rows in zip(PARTS, found, strict=True):
+    splits = wanted.make({file: _read_source(folder, file) for file in wanted.files})
+    for part, rows in zip(PARTS, splits, strict=True):
         trained = not wanted.model and wanted.task != "next_word"
         if not rows and (part == "test" or trained):
             raise BadFile(f"The data set {name} has no rows for {part}: {', '.join(wanted.files)} hold too few.")
-    return found
+    return splits
 
 
 def write_part(rows: Iterable[dict[str, Any]], path: Path) -> None:
@@ -320,14 +320,14 @@ def _hummingbird(files: dict[str, Rows]) -> Splits:
     merged: dict[str, dict[str, Any]] = {}
     for row in files["hummingbird"]:
         number = row["id"].rpartition("-")[2]
-        one = merged.setdefault(
+        study_set = merged.setdefault(
             number, {"id": f"hummingbird-{number}", "text": row["text"], "label": [], "rationale": {}}
         )
-        if one["text"] != row["text"]:
+        if study_set["text"] != row["text"]:
             raise BadFile(f"hummingbird.jsonl: {row['id']} has another text than the other rows of its number.")
         if row["label"] == 0:
-            one["label"].append(row["split"])
-            one["rationale"][row["split"]] = row["rationale"]
+            study_set["label"].append(row["split"])
+            study_set["rationale"][row["split"]] = row["rationale"]
     rows = [{**row, "label": sorted(row["label"])} for row in merged.values() if row["label"]]
     return split_rows(rows, _text_key)
 
@@ -378,8 +378,8 @@ KINDS_OF_HATE = (
 )
 FEW = FineTuning(epochs=8, rate=2e-4, batch=16)  # for a few hundred rows
 SETS = {
-    one.name: one
-    for one in (
+    study_set.name: study_set
+    for study_set in (
         StudySet(
             "sst2",
             SENTIMENT_FILES,

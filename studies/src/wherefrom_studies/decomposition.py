@@ -32,15 +32,15 @@ def anisotropy(cases: Iterable[Case]) -> Anisotropy:
     """As Figure 3. The mean over pairs is had from the sum of unit vectors: |sum|^2 = n + sum over pairs of two cosines
     each.
     """
-    found = []
+    similarities = []
     for case in cases:
         layers = []
         for parts in case.parts():
             unit = torch.nn.functional.normalize(parts.output, dim=-1)
             sums, counts = parts.unit_sums()
             layers.append((_pairs(unit.sum(0)[None], torch.tensor([len(unit)])), _pairs(sums, counts)))
-        found.append(layers)
-    outputs, parts_ = np.moveaxis(np.asarray(found), -1, 0)  # (text, layer)
+        similarities.append(layers)
+    outputs, parts_ = np.moveaxis(np.asarray(similarities), -1, 0)  # (text, layer)
     return Anisotropy(np.nanmean(outputs, 0), np.nanmean(parts_, 0))
 
 
@@ -69,11 +69,11 @@ def robustness(explanations: Sequence[Sequence[Explanation]], *, share: float = 
         raise WherefromError("Robustness compares models: give the explanations of two or more.")
     by_text = list(zip(*explanations, strict=True))
     for text in by_text:
-        if len({(one.text, one.pair, one.tokens) for one in text}) > 1:
+        if len({(explanation.text, explanation.pair, explanation.tokens) for explanation in text}) > 1:
             raise WherefromError(
                 "Robustness compares explanations of the same texts, in the same order and by the same tokenizer."
             )
-    agreed = [text for text in by_text if len({one.prediction for one in text}) == 1]
+    agreed = [text for text in by_text if len({explanation.prediction for explanation in text}) == 1]
     pairs = list(combinations(range(len(explanations)), 2))
 
     def table(alike: Callable[[Numbers, Numbers], float]) -> Numbers:

@@ -131,7 +131,7 @@ def fine_tune(
         raise BadOption("A classifier needs the names of at least two labels.")
     recipe = recipe or FineTuning()
     attention = str(Projection.parse(attention))  # raises where there is none of that name, and spells it one way
-    found = {
+    facts = {
         "version": VERSION,
         "base": _fingerprint(os.fspath(base)),
         "data": _digest([_plain(row) for row in rows]),
@@ -140,14 +140,14 @@ def fine_tune(
         "labels": list(labels),
         "seed": seed,
     } | ({} if attention == SOFTMAX else {"attention": attention})  # softmax is not named: digests stay what they were
-    folder = Path(out) / f"{name}-{_digest(found)[:12]}"
+    folder = Path(out) / f"{name}-{_digest(facts)[:12]}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadFile(f"The folder {folder} could not be made: {error.strerror or error}.") from error
     with FileLock(folder.with_name(f".{folder.name}.lock")):
         return _trained(
-            os.fspath(base), rows, task, labels, seed, folder, recipe, validation, attention, on_progress, found
+            os.fspath(base), rows, task, labels, seed, folder, recipe, validation, attention, on_progress, facts
         )
 
 
@@ -179,8 +179,8 @@ def _trained(
         (folder / CHECKPOINT).unlink(missing_ok=True)
     measured_on = _digest([_plain(row) for row in validation]) if validation else ""
     if validation and measured_on not in known["scores"]:
-        found = measure(folder / "model", validation, task, labels, attention=attention)
-        known["scores"][measured_on] = found
+        measures = measure(folder / "model", validation, task, labels, attention=attention)
+        known["scores"][measured_on] = measures
         _keep(record, known)
     return TrainedModel(folder / "model", known["scores"].get(measured_on, {}), known["rows"], known["seconds"])
 
@@ -238,8 +238,8 @@ def right_by_row(
         raise BadOption(f"Right and wrong row by row is known of labels, not of the task {task}.")
     logits, goals = _answered(folder, rows, task, labels, longest, attention)
     if task == "one_label":
-        return [bool(one) for one in logits.argmax(-1) == goals[:, 0].long()]
-    return [bool(one) for one in ((logits > 0).long() == goals.long()).all(-1)]
+        return [bool(row) for row in logits.argmax(-1) == goals[:, 0].long()]
+    return [bool(row) for row in ((logits > 0).long() == goals.long()).all(-1)]
 
 
 def _to_be_asked(
@@ -264,15 +264,15 @@ def _answered(
     network, tokenizer, longest = _to_be_asked(folder, task, longest)
     kept = _read_rows(rows, task, labels, tokenizer, longest)
     order = sorted(range(len(kept)), key=lambda i: len(kept[i].inputs["input_ids"]))
-    said: list[Tensor] = [torch.empty(0)] * len(kept)
+    outputs: list[Tensor] = [torch.empty(0)] * len(kept)
     with torch.inference_mode(), attention_by(network, attention), _HeadAtMask(network, task) as place_masks:
         for start in range(0, len(order), 32):
             cut = order[start : start + 32]
             batch = _batch([kept[i] for i in cut], tokenizer, task)
             place_masks(batch.goal)
             for i, row in zip(cut, _logits(network, batch, task), strict=True):
-                said[i] = row
-    return torch.stack(said), torch.tensor([row.goal for row in kept])
+                outputs[i] = row
+    return torch.stack(outputs), torch.tensor([row.goal for row in kept])
 
 
 def _macro_f1(predicted: Tensor, gold: Tensor) -> float:
@@ -336,9 +336,9 @@ def without_notices() -> Iterator[None]:
 
 
 def _network(base: str, task: TrainingTask, labels: Sequence[str], seed: int) -> PreTrainedModel:
-    asked: dict[str, Any] = {"num_labels": 2} if task == "answer" else {}  # a start and an end
+    options: dict[str, Any] = {"num_labels": 2} if task == "answer" else {}  # a start and an end
     if labels:
-        asked = {
+        options = {
             "num_labels": len(labels),
             "id2label": dict(enumerate(labels)),
             "label2id": {label: number for number, label in enumerate(labels)},
@@ -347,7 +347,7 @@ def _network(base: str, task: TrainingTask, labels: Sequence[str], seed: int) ->
     torch.manual_seed(seed)  # the new head's weights
     with without_notices():
         network: PreTrainedModel = _NETWORKS[task].from_pretrained(
-            base, ignore_mismatched_sizes=True, dtype=torch.float32, **asked
+            base, ignore_mismatched_sizes=True, dtype=torch.float32, **options
         )
     return network
 
@@ -404,8 +404,8 @@ def _logits(network: PreTrainedModel, batch: _Batch, task: TrainingTask) -> Tens
     if task == "two_words":
         at_mask: Tensor = output.logits[:, 0]
         return at_mask.gather(1, batch.goal["words"])
-    found: Tensor = output.logits
-    return found
+    logits: Tensor = output.logits
+    return logits
 
 
 def _loss(logits: Tensor, goal: Mapping[str, Tensor], task: TrainingTask) -> Tensor:
@@ -429,7 +429,7 @@ def _read_rows(
     longest: int,
 ) -> list[_TrainingRow]:
     """Rows as the network reads them. Answers that were cut away, and words of several tokens, are left out."""
-    found = []
+    rows_read = []
     for number, row in enumerate(rows, 1):
         pair = row.get("pair")
         read = tokenizer(
@@ -442,10 +442,10 @@ def _read_rows(
         goal = _goal(row, number, task, labels, tokenizer, read)
         if goal is not None:
             wanted = [name for name in ("input_ids", "attention_mask", "token_type_ids") if name in read]
-            found.append(_TrainingRow({name: list(read[name]) for name in wanted}, goal))
-    if not found:
+            rows_read.append(_TrainingRow({name: list(read[name]) for name in wanted}, goal))
+    if not rows_read:
         raise BadOption("None of the rows can be trained on: answers are cut away, or words are not single tokens.")
-    return found
+    return rows_read
 
 
 def _goal(
@@ -454,7 +454,7 @@ def _goal(
     if task == "one_label":
         return (float(_place(row["label"], labels, number)),)
     if task == "several_labels":
-        there = {_place(one, labels, number) for one in row["label"]}
+        there = {_place(label, labels, number) for label in row["label"]}
         return tuple(float(i in there) for i in range(len(labels)))
     if task == "answer":
         return _span(row["answer"], read)
@@ -577,10 +577,10 @@ def _measured_answers(
     exact, overlaps = [], []
     with torch.inference_mode():
         for row in rows:
-            said = predicted_answer(network, tokenizer, row["text"], row["pair"], longest)
+            predicted = predicted_answer(network, tokenizer, row["text"], row["pair"], longest)
             right = [row["pair"][start:end] for start, end in row["answer"]] or [""]
-            exact.append(max(_words(said) == _words(one) for one in right))
-            overlaps.append(max(_overlap(_words(said), _words(one)) for one in right))
+            exact.append(max(_words(predicted) == _words(answer) for answer in right))
+            overlaps.append(max(_overlap(_words(predicted), _words(answer)) for answer in right))
     return {"exact_match": sum(exact) / len(exact), "token_f1": sum(overlaps) / len(overlaps)}
 
 
@@ -611,12 +611,12 @@ def predicted_answer(
 
 def _words(answer: str) -> list[str]:
     """As SQuAD compares answers: in lower case, without punctuation and articles."""
-    bare = "".join(one for one in answer.lower() if one not in string.punctuation)
+    bare = "".join(character for character in answer.lower() if character not in string.punctuation)
     return [word for word in bare.split() if word not in ("a", "an", "the")]
 
 
-def _overlap(one: list[str], other: list[str]) -> float:
-    if not one or not other:
-        return float(one == other)
-    common = sum(min(one.count(word), other.count(word)) for word in set(one))
-    return 2 * common / (len(one) + len(other))
+def _overlap(words: list[str], other: list[str]) -> float:
+    if not words or not other:
+        return float(words == other)
+    common = sum(min(words.count(word), other.count(word)) for word in set(words))
+    return 2 * common / (len(words) + len(other))

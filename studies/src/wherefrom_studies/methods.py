@@ -85,12 +85,12 @@ MeasuredSets = Mapping[SetAndBase, StudyRuns]
 
 def metrics_of(name: str) -> tuple[str, ...]:
     """Everything that a data set is measured by."""
-    one = SETS[name]
+    study_set = SETS[name]
     return (
         *METRICS,
         *VARIANTS,
-        *((MARKED,) if one.rationales else ()),
-        *((ANSWERED,) if one.task == "answer" else ()),
+        *((MARKED,) if study_set.rationales else ()),
+        *((ANSWERED,) if study_set.task == "answer" else ()),
     )
 
 
@@ -154,9 +154,9 @@ class TaskChoice:
     alike: tuple[str, ...]  # cheap methods whose mean rank is not clearly worse
 
 
-def of_task(found: MeasuredSets, task: str) -> list[Numbers]:
+def of_task(measured: MeasuredSets, task: str) -> list[Numbers]:
     """The values of a task's data sets."""
-    return [graded(runs) for (name, _), runs in found.items() if name in TASKS[task]]
+    return [graded(runs) for (name, _), runs in measured.items() if name in TASKS[task]]
 
 
 def graded(runs: StudyRuns) -> Numbers:
@@ -181,8 +181,8 @@ def mean_ranks(row: Numbers) -> Numbers:
         known = np.isfinite(ranks)
         groups.append(np.where(known, ranks, 0.0).sum(0) / known.sum(0))
         place += len(group)
-    found: Numbers = np.mean(groups, axis=0)
-    return found
+    means: Numbers = np.mean(groups, axis=0)
+    return means
 
 
 def _ranks(values: Numbers) -> Numbers:
@@ -195,8 +195,8 @@ def _ranks(values: Numbers) -> Numbers:
 
 def all_ranks(means: Sequence[Numbers]) -> Numbers:
     """Every method's mean rank, mean over data sets. (method,)"""
-    found: Numbers = np.mean([mean_ranks(row) for row in means], axis=0)
-    return found
+    ranks: Numbers = np.mean([mean_ranks(row) for row in means], axis=0)
+    return ranks
 
 
 def ranked(values: Sequence[Numbers]) -> dict[str, Estimate | None]:
@@ -210,15 +210,15 @@ def behind(values: Sequence[Numbers], method: str) -> dict[str, Estimate | None]
 
     def distances(means: Sequence[Numbers]) -> Numbers:
         ranks = all_ranks(means)
-        found: Numbers = ranks - ranks[place]
-        return found
+        differences: Numbers = ranks - ranks[place]
+        return differences
 
     return dict(zip(METHODS, estimates(values, distances, rounds=500), strict=True))
 
 
-def choice_of(found: MeasuredSets, task: str) -> TaskChoice | None:
+def choice_of(measured: MeasuredSets, task: str) -> TaskChoice | None:
     """The cheap method with the best mean rank, and those that cannot be told from it."""
-    values = of_task(found, task)
+    values = of_task(measured, task)
     if not values:
         return None
     known = {name: rank for name, rank in ranked(values).items() if name in CHEAP and rank is not None}
@@ -227,7 +227,7 @@ def choice_of(found: MeasuredSets, task: str) -> TaskChoice | None:
     alike = [
         name
         for name in known
-        if name != best and (one := distance[name]) is not None and (one.low is None or one.low <= 0)
+        if name != best and (estimate := distance[name]) is not None and (estimate.low is None or estimate.low <= 0)
     ]
     return TaskChoice(task, best, known[best], tuple(alike))
 
@@ -236,20 +236,20 @@ def choice_of(found: MeasuredSets, task: str) -> TaskChoice | None:
 
 
 def tables(results: MethodsResults) -> list[StudyTable]:
-    found = {key: result.runs for key, result in results.items()}
+    measured = {key: result.runs for key, result in results.items()}
     by_class = {key: result.by_class for key, result in results.items() if result.by_class is not None}
-    by_task = {task: ranked(values) for task in TASKS if (values := of_task(found, task))}
+    by_task = {task: ranked(values) for task in TASKS if (values := of_task(measured, task))}
     groups = "; ".join(f"{name}: {', '.join(group)}" for name, group in GROUPS.items())
     ranks = StudyTable(
         "Mean ranks by task",
         f"1 is the best of {len(METHODS)}: the mean over data sets of the mean over groups of metrics ({groups})."
         " Optimus is not ranked by RFT, which chooses its scores.",
         list(by_task),
-        [(f"`{name}`", [cell(one[name]) for one in by_task.values()]) for name in METHODS],
+        [(f"`{name}`", [cell(places[name]) for places in by_task.values()]) for name in METHODS],
     )
     rows = []
     for task in by_task:
-        choice = choice_of(found, task)
+        choice = choice_of(measured, task)
         assert choice is not None
         alike = ", ".join(f"`{name}`" for name in choice.alike) or "none"
         rows.append((task, [StudyCell(f"`{choice.method}`"), cell(choice.rank), StudyCell(alike)]))
@@ -260,36 +260,40 @@ def tables(results: MethodsResults) -> list[StudyTable]:
         ["method", "mean rank", "not told from it"],
         rows,
     )
-    shown = [chosen, ranks, _costs(found)]
-    shown += [_details(found, metric) for metric in (*METRICS, *VARIANTS)]
+    shown = [chosen, ranks, _costs(measured)]
+    shown += [_details(measured, metric) for metric in (*METRICS, *VARIANTS)]
     for metric in (MARKED, ANSWERED):
-        shown += _some_details({key: runs for key, runs in found.items() if metric in metrics_of(key[0])}, metric)
+        shown += _some_details({key: runs for key, runs in measured.items() if metric in metrics_of(key[0])}, metric)
     return shown + _some_details(by_class, OF_CLASSES, BY_CLASS)
 
 
-def _some_details(found: MeasuredSets, metric: str, methods: Sequence[str] = METHODS) -> list[StudyTable]:
-    return [_details(found, metric, methods)] if found else []
+def _some_details(measured: MeasuredSets, metric: str, methods: Sequence[str] = METHODS) -> list[StudyTable]:
+    return [_details(measured, metric, methods)] if measured else []
 
 
-def _details(found: MeasuredSets, metric: str, methods: Sequence[str] = METHODS) -> StudyTable:
+def _details(measured: MeasuredSets, metric: str, methods: Sequence[str] = METHODS) -> StudyTable:
     better = f"{str(catalogue('metric')[metric].get('better')).capitalize()} is better."
     rows = {f"`{name}`": name for name in methods}
-    return means_table(metric, better, found, rows, lambda runs, name: runs.table(metric, [name])[:, 0])
+    return means_table(metric, better, measured, rows, lambda runs, name: runs.table(metric, [name])[:, 0])
 
 
-def _costs(found: MeasuredSets) -> StudyTable:
-    frames = {key: runs.alone() for key, runs in found.items()}
+def _costs(measured: MeasuredSets) -> StudyTable:
+    frames = {key: runs.alone() for key, runs in measured.items()}
     rows = []
     for name in METHODS:
         cells = []
         for frame in frames.values():
-            own = frame[frame["method"] == name]
+            of_method = frame[frame["method"] == name]
             cells.append(
-                StudyCell(f"{own['forwards'].mean():.0f} + {own['backwards'].mean():.0f}" if len(own) else "–")
+                StudyCell(
+                    f"{of_method['forwards'].mean():.0f} + {of_method['backwards'].mean():.0f}"
+                    if len(of_method)
+                    else "–"
+                )
             )
         rows.append((f"`{name}`", cells))
     note = "Forward and backward passes of one explanation alone, mean over the texts."
-    return StudyTable("Cost", note, [f"{name} {base}" for name, base in found], rows)
+    return StudyTable("Cost", note, [f"{name} {base}" for name, base in measured], rows)
 
 
 def judged(results: MethodsResults) -> list[JudgedClaim]:

@@ -64,10 +64,10 @@ class StudyPage:
     trainings: list[dict[str, Any]] = field(default_factory=list)  # numbers of single trainings, for the JSON alone
 
 
-def cell(found: Estimate | None, paper: float | str | None = None) -> StudyCell:
+def cell(estimate: Estimate | None, paper: float | str | None = None) -> StudyCell:
     """A number with its interval; a dash where nothing was measured."""
     beside = "" if paper is None else paper if isinstance(paper, str) else shortened(paper)
-    return StudyCell("–" if found is None else str(found), beside, found)
+    return StudyCell("–" if estimate is None else str(estimate), beside, estimate)
 
 
 def shortened(value: float) -> str:
@@ -87,7 +87,7 @@ def markdown_tables(shown: Sequence[StudyTable], heading: str = "###") -> str:
             "|---" * (len(table.columns) + 1) + "|",
         ]
         for name, cells in table.rows:
-            written = [f"{one.measured} ({one.paper})" if one.paper else one.measured for one in cells]
+            written = [f"{entry.measured} ({entry.paper})" if entry.paper else entry.measured for entry in cells]
             lines.append(f"| {name} | " + " | ".join(written) + " |")
         parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n"
@@ -101,9 +101,9 @@ def _claim_row(judged: JudgedClaim) -> tuple[str, ...]:
     claim = judged.claim
     test = f"{claim.side} 0" if claim.margin is None else f"within ±{claim.margin:g}"
     value = judged.why or "not measured"
-    if judged.found is not None:
+    if judged.estimate is not None:
         pair = f"({judged.rival})" if judged.rival else ""
-        value = "; ".join(filter(None, (f"{judged.found} {pair}".rstrip(), judged.sets, judged.outlook)))
+        value = "; ".join(filter(None, (f"{judged.estimate} {pair}".rstrip(), judged.sets, judged.outlook)))
     return claim.name, claim.words, f"{claim.statistic}; {test}", value, judged.verdict, judged.corrected
 
 
@@ -213,20 +213,20 @@ def as_plain(page: StudyPage) -> dict[str, Any]:
         "facts": page.facts,
         "claims": [
             {
-                "name": one.claim.name,
-                "words": one.claim.words,
-                "statistic": one.claim.statistic,
-                "side": one.claim.side,
-                "margin": one.claim.margin,
-                "found": _plain(one.found),
-                "verdict": one.verdict,
-                "why": one.why,
-                "corrected": one.corrected,
-                "pair": one.rival,
-                "outlook": one.outlook,
-                "sets": {name: _plain(estimate) for name, estimate in one.by_set.items()},
+                "name": claim.claim.name,
+                "words": claim.claim.words,
+                "statistic": claim.claim.statistic,
+                "side": claim.claim.side,
+                "margin": claim.claim.margin,
+                "found": _plain(claim.estimate),
+                "verdict": claim.verdict,
+                "why": claim.why,
+                "corrected": claim.corrected,
+                "pair": claim.rival,
+                "outlook": claim.outlook,
+                "sets": {name: _plain(estimate) for name, estimate in claim.by_set.items()},
             }
-            for one in page.claims
+            for claim in page.claims
         ],
         "tables": [
             {
@@ -237,8 +237,8 @@ def as_plain(page: StudyPage) -> dict[str, Any]:
                     {
                         "name": name,
                         "cells": [
-                            {"paper": one.paper or None} | (_plain(one.estimate) or {"shown": one.measured})
-                            for one in cells
+                            {"paper": entry.paper or None} | (_plain(entry.estimate) or {"shown": entry.measured})
+                            for entry in cells
                         ],
                     }
                     for name, cells in table.rows
@@ -252,8 +252,10 @@ def as_plain(page: StudyPage) -> dict[str, Any]:
     }
 
 
-def _plain(found: Estimate | None) -> dict[str, Any] | None:
-    if found is None:
+def _plain(estimate: Estimate | None) -> dict[str, Any] | None:
+    if estimate is None:
         return None
-    numbers = {"value": found.value, "low": found.low, "high": found.high}
-    return {name: None if one is None else round(one, 5) for name, one in numbers.items()} | {"texts": found.texts}
+    numbers = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
+    return {name: None if number is None else round(number, 5) for name, number in numbers.items()} | {
+        "texts": estimate.texts
+    }

@@ -52,7 +52,9 @@ def boxes(values: Mapping[str, Sequence[float]], path: FilePath, *, label: str) 
     figure = new_figure(1.4 + 0.8 * len(values), 3.8)
     axes = figure.add_subplot()
     axes.boxplot(
-        [np.asarray(one)[np.isfinite(one)] for one in values.values()], tick_labels=list(values), showmeans=True
+        [np.asarray(column)[np.isfinite(column)] for column in values.values()],
+        tick_labels=list(values),
+        showmeans=True,
     )
     axes.tick_params(axis="x", rotation=30)
     axes.set_ylabel(label)
@@ -138,11 +140,11 @@ def faithfulness_against_cost(
 
 def not_beaten_by_cheaper(points: Mapping[str, tuple[float, float]]) -> list[str]:
     """Those that are better than every one that costs less, the cheapest first. points: cost and how good it is."""
-    found: list[str] = []
-    for name in sorted(points, key=lambda one: (points[one][0], -points[one][1])):
-        if not found or points[name][1] > points[found[-1]][1]:
-            found.append(name)
-    return found
+    names: list[str] = []
+    for name in sorted(points, key=lambda key: (points[key][0], -points[key][1])):
+        if not names or points[name][1] > points[names[-1]][1]:
+            names.append(name)
+    return names
 
 
 # Where a name may stand beside its dot, the first choices first: to the right or left, at most so many points away.
@@ -165,7 +167,7 @@ def _name_points(
     for point in points.values():
         x, y = axes.transData.transform(point)
         taken.append(Bbox.from_extents(x - 5, y - 5, x + 5, y + 5))
-    for name, point in sorted(points.items(), key=lambda one: -one[1][1]):
+    for name, point in sorted(points.items(), key=lambda item: -item[1][1]):
         label = axes.annotate(
             name, point, xytext=_BESIDE[0], textcoords="offset points", fontsize=8, color=colours[name],
             parse_math=False,
@@ -176,10 +178,12 @@ def _name_points(
             label.set_position(place)
             label.set_horizontalalignment("left" if place[0] > 0 else "right")
             label.update_positions(renderer)
-            own = Text.get_window_extent(label, renderer)
-            shared = [both.width * both.height for one in taken if (both := Bbox.intersection(own, one)) is not None]
-            inside = axes.bbox.x0 <= own.x0 and own.x1 <= axes.bbox.x1
-            return sum(shared) + (0.0 if inside else own.width * own.height)
+            extent = Text.get_window_extent(label, renderer)
+            shared = [
+                both.width * both.height for item in taken if (both := Bbox.intersection(extent, item)) is not None
+            ]
+            inside = axes.bbox.x0 <= extent.x0 and extent.x1 <= axes.bbox.x1
+            return sum(shared) + (0.0 if inside else extent.width * extent.height)
 
         best = min(_BESIDE, key=covered)  # of equal ones the first
         covered(best)
@@ -238,5 +242,5 @@ def explanations_map(explanations: Mapping[str, Explanation], path: FilePath) ->
     first = next(iter(explanations.values()))
     kept = [place for place, special in enumerate(first.special) if not special]
     names = token_labels(first.tokens, first.offsets, first.segment, first.text, first.pair)
-    rows = {title: [one.scores[place] for place in kept] for title, one in explanations.items()}
+    rows = {title: [explanation.scores[place] for place in kept] for title, explanation in explanations.items()}
     impact_map(rows, [names[place] for place in kept], path)

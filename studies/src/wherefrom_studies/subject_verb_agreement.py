@@ -64,7 +64,11 @@ def subject_of(tree: Tree, start: int, end: int) -> tuple[int, int] | None:
     predicate = tree.words.index(verb)
     if verb.relation.partition(":")[0] in BELOW_THE_PREDICATE and verb.head >= 0:
         predicate = verb.head
-    found = [word for word in tree.words if word.head == predicate and word.relation.partition(":")[0] in SUBJECTS]
-    if len(found) != 1 or found[0].end > start or tree.text[found[0].start : found[0].end].lower() in RELATIVE:
+    subjects = [word for word in tree.words if word.head == predicate and word.relation.partition(":")[0] in SUBJECTS]
+    if (
+        len(subjects) != 1
+        or subjects[0].end > start
+        or tree.text[subjects[0].start : subjects[0].end].lower() in RELATIVE
+    ):
         return None
-    return found[0].start, found[0].end
+    return subjects[0].start, subjects[0].end

@@ -216,7 +216,7 @@ def test_the_whole_study_on_a_tiny_base(start: Path, tmp_path: Path, monkeypatch
         assert usual is not None
         assert found.value == pytest.approx(own.value - usual.value)
     assert len(page.claims) == 16
-    assert all(one.found is not None for one in page.claims)
+    assert all(one.estimate is not None for one in page.claims)
     assert "movies: not measured." in page.missing
     monkeypatch.setattr(fine_tuning, "_train", lambda *_: pytest.fail("trained again"))
     again = run_study(fine_tuned.STUDY, bench, StudyRequest([StudyBase.read(str(start))], ["hatexplain"], 2))

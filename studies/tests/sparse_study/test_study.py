@@ -272,7 +272,7 @@ def test_the_page_has_claims_and_spreads(whole: dict[str, Any], tmp_path: Path) 
     assert page.facts[0].endswith("to measure on; 2 seeds.")
     assert page.tables[0].title == "The spread of the initial word vectors"
     assert len(page.claims) == len(CLAIMS)
-    assert all(one.found is not None for one in page.claims)
+    assert all(one.estimate is not None for one in page.claims)
     kept = json.loads(json.dumps(as_plain(page)["trainings"], allow_nan=False))
     assert len(kept) == len(whole["runs"])
 

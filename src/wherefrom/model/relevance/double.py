@@ -25,8 +25,8 @@ def hold(x: Any) -> Any:
     if isinstance(x, Tensor):
         vars(x)["held"] = True
     elif isinstance(x, (list, tuple)):
-        for one in x:
-            hold(one)
+        for part in x:
+            hold(part)
     return x
 
 
@@ -44,8 +44,8 @@ def first_that_depends(args: Iterable[Any]) -> Tensor | None:
     for x in args:
         if depends(x):
             return x  # type: ignore[no-any-return]
-        if isinstance(x, (list, tuple)) and (found := first_that_depends(x)) is not None:
-            return found
+        if isinstance(x, (list, tuple)) and (tensor := first_that_depends(x)) is not None:
+            return tensor
     return None
 
 
@@ -60,15 +60,15 @@ def paired(inner: Any, exact: Any) -> Any:
 
 def graph_tensor(x: Tensor) -> Tensor:
     """The tensor of the graph behind a stand-in; any other tensor is returned as it is."""
-    found: Tensor = getattr(x, "graph", x)
-    return found
+    graph: Tensor = getattr(x, "graph", x)
+    return graph
 
 
 def side_of(x: Any, side: Literal["graph", "exact"], dtype: torch.dtype) -> Any:
     """An argument as the graph or the exact side sees it, in this precision; a dtype argument becomes this one."""
     if isinstance(x, Tensor):
-        found: Tensor = getattr(x, side, x)
-        return found.to(dtype) if found.dtype is not dtype and found.is_floating_point() else found
+        tensor: Tensor = getattr(x, side, x)
+        return tensor.to(dtype) if tensor.dtype is not dtype and tensor.is_floating_point() else tensor
     if isinstance(x, torch.dtype):
         return dtype if x.is_floating_point else x
     return type(x)([side_of(y, side, dtype) for y in x]) if type(x) in (list, tuple) else x
@@ -76,5 +76,5 @@ def side_of(x: Any, side: Literal["graph", "exact"], dtype: torch.dtype) -> Any:
 
 def in_double(x: Tensor) -> Tensor:
     """The exact value, in double precision."""
-    found: Tensor = side_of(x, "exact", torch.float64)
-    return found
+    exact: Tensor = side_of(x, "exact", torch.float64)
+    return exact

@@ -74,13 +74,13 @@ class RelevanceMode(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name, kwargs = getattr(func, "__name__", ""), kwargs or {}
-        if name == "__get__" and not isinstance(found := func(*args), Tensor):
-            return found  # a shape, a device
+        if name == "__get__" and not isinstance(value := func(*args), Tensor):
+            return value  # a shape, a device
         first = args[0] if args else None
         if type(first) is Tensor and not (kwargs or self.changed or self.passive or is_held(first)):
-            found = self._of_one_tensor(func, name, first, args[1:])
-            if found is not NotImplemented:
-                return found
+            value = self._of_one_tensor(func, name, first, args[1:])
+            if value is not NotImplemented:
+                return value
         args = self._current(args)
         kwargs = {key: self._current(x) for key, x in kwargs.items()} if kwargs else kwargs
         if first_that_depends(args) is None and first_that_depends(kwargs.values()) is None:
@@ -94,11 +94,11 @@ class RelevanceMode(TorchFunctionMode):
         """Most calls: a tensor that changes its shape or goes through a linear layer. `_dispatched` would give the same
         result, but for a short text looking up the rule takes longer than the operation itself.
         """
-        if name in MOVES and not any(isinstance(one, (Tensor, list, tuple)) for one in settings):
+        if name in MOVES and not any(isinstance(setting, (Tensor, list, tuple)) for setting in settings):
             return self._moved(func, x, settings) if depends(x) else func(x, *settings)
         plain = name == "linear" and self.state.gradient_rules and LINEAR.only_gradient
-        if plain and all(one is None or isinstance(one, nn.Parameter) for one in settings):
-            return func(x, *[None if one is None else one.detach() for one in settings])
+        if plain and all(setting is None or isinstance(setting, nn.Parameter) for setting in settings):
+            return func(x, *[None if setting is None else setting.detach() for setting in settings])
         return NotImplemented
 
     def _moved(self, func: Any, x: Tensor, settings: Arguments) -> Any:
@@ -135,9 +135,9 @@ class RelevanceMode(TorchFunctionMode):
             args, kwargs = (kwargs["input"],), {key: x for key, x in kwargs.items() if key != "input"}
         rule = BY_FUNCTION.get(name)
         if rule is not None:
-            found = FORMS[rule.form](self, rule, func, name, args, kwargs)
-            if found is not NotImplemented:
-                return found
+            output = FORMS[rule.form](self, rule, func, name, args, kwargs)
+            if output is not NotImplemented:
+                return output
         if name in REWRITTEN:
             with self:
                 return REWRITTEN[name](*args, **kwargs)
@@ -175,8 +175,8 @@ class RelevanceMode(TorchFunctionMode):
         return paired(result, self._beside(func, args, kwargs))
 
     def _paired(self, result: Tensor, exact: Tensor | None) -> Tensor:
-        found: Tensor = result if exact is None else paired(result, exact)
-        return found
+        pair: Tensor = result if exact is None else paired(result, exact)
+        return pair
 
     def _computed(
         self,
@@ -221,15 +221,15 @@ class RelevanceMode(TorchFunctionMode):
         stepped = self._stepped(rule, (self.layer, type(module).__name__), result.detach(), result, x)
         return self._paired(stepped, getattr(y, "exact", None))
 
-    def routing_step(self, given: Any) -> Any:
+    def routing_step(self, arguments: Any) -> Any:
         """What a router gave, held: relevance does not go back through the choice of experts, the gradient does."""
-        if isinstance(given, (list, tuple)):
-            return tuple(map(self.routing_step, given))
-        if not depends(given):
-            return given
-        inner = graph_tensor(given)
+        if isinstance(arguments, (list, tuple)):
+            return tuple(map(self.routing_step, arguments))
+        if not depends(arguments):
+            return arguments
+        inner = graph_tensor(arguments)
         stepped = self._stepped(BY_KIND["routing"], (self.layer, "routing"), inner.detach(), inner)
-        return hold(self._paired(stepped, getattr(given, "exact", None)))
+        return hold(self._paired(stepped, getattr(arguments, "exact", None)))
 
     def hook(self, point: str, layer: int, x: Tensor) -> Tensor:
         """A `Hook` for `recording`: marks a tensor at which relevance is weighted by head. It also tells which layer
@@ -435,11 +435,11 @@ def relevance_mode(
             return y
         return mode.module_step(module, y, args[0])
 
-    def routed(_: nn.Module, __: tuple[Any, ...], given: Any) -> Any:
+    def routed(_: nn.Module, __: tuple[Any, ...], inputs: Any) -> Any:
         if threading.get_ident() != thread:
-            return given
+            return inputs
         mode.passive -= 1
-        return mode.routing_step(given)
+        return mode.routing_step(inputs)
 
     with ExitStack() as stack:
         for module in routers:

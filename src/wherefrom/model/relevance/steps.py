@@ -49,7 +49,7 @@ class RuleStep(torch.autograd.Function):
         call = BackwardCall(relevance, shapes, ctx.saved_tensors, state, ctx.place, ctx.dims)
         parts = list(ctx.rule.share(state.rules)(call))
         parts += [None] * (1 + len(shapes) - len(parts))
-        kept = [part if wanted else None for part, wanted in zip(parts, ctx.needs_input_grad[5:], strict=True)]
+        kept = [part if needed else None for part, needed in zip(parts, ctx.needs_input_grad[5:], strict=True)]
         state.note(ctx.place, relevance, kept)
         return (None, None, None, None, None, *kept)
 
@@ -96,9 +96,9 @@ class LinearStep(torch.autograd.Function):
             part = relevance @ matrix.mT
         else:
             y, x = values
-            _, found = share(BackwardCall(relevance, [x.shape], (y, x, matrix, *bias), state, ctx.place))
-            assert found is not None
-            part = found
+            _, shares = share(BackwardCall(relevance, [x.shape], (y, x, matrix, *bias), state, ctx.place))
+            assert shares is not None
+            part = shares
         if rows is not None:
             part = part.new_zeros(shape[:-1].numel(), shape[-1]).index_copy_(0, rows, part)
         part = part.view(shape) if matrix.ndim == 2 else fitted(part, shape)

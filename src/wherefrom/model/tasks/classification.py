@@ -30,9 +30,9 @@ class Classification(Task):
 
     def regression(self, model: TextModel) -> bool:
         """As transformers has it; of a reranker, a CrossEncoder with one output, as its activation says."""
-        said = self.sigmoid if self.sigmoid is not None else _sigmoid_in_files(model.network.module.config)
-        if said is not None and len(model.labels) == 1 and model.network.module.config.problem_type is None:
-            return not said
+        sigmoid = self.sigmoid if self.sigmoid is not None else _sigmoid_in_files(model.network.module.config)
+        if sigmoid is not None and len(model.labels) == 1 and model.network.module.config.problem_type is None:
+            return not sigmoid
         return super().regression(model)
 
 
@@ -45,8 +45,8 @@ def sigmoid_named(activation: object) -> bool | None:
 def _sigmoid_in_files(config: PreTrainedConfig) -> bool | None:
     """What a CrossEncoder wrote into its configuration about its output."""
     newer = getattr(config, "sentence_transformers", None)
-    said = newer.get("activation_fn") if isinstance(newer, dict) else None
-    return sigmoid_named(said or getattr(config, "sbert_ce_default_activation_function", None))
+    activation = newer.get("activation_fn") if isinstance(newer, dict) else None
+    return sigmoid_named(activation or getattr(config, "sbert_ce_default_activation_function", None))
 
 
 register_task(Classification())

@@ -156,10 +156,10 @@ def restored_output(
     task: WritesOutput, label: str, saved: Sequence[SavedTarget], encoding: Encoding
 ) -> list[GeneratedToken]:
     """The same, of an explanation that was saved."""
-    found = whole_output(task, label, encoding)
-    if [target.saved() for target in found] != list(saved):
+    output = whole_output(task, label, encoding)
+    if [target.saved() for target in output] != list(saved):
         raise BadOption(f"The explanation is of {label!r}, but this model is asked about another output.")
-    return found
+    return output
 
 
 def decided_output(logits: Tensor, targets: Sequence[Target]) -> Sequence[Target]:
@@ -199,7 +199,7 @@ def kept_logits(
     """Of each step's logits the four that are kept. rows: (row, 1) or (row, step); places: (row, step). (row, token,
     word) -> (row, step * 4)
     """
-    own = torch.tensor(tokens, device=logits.device)
+    ids = torch.tensor(tokens, device=logits.device)
     other = torch.tensor([a if b is None else b for a, b in zip(tokens, versus, strict=True)], device=logits.device)
     read = logits[rows, places]  # (row, step, word)
     fixed = read.detach()
@@ -207,12 +207,12 @@ def kept_logits(
     # here, so that rules of relevance meet nothing but a weighted sum.
     mean = (fixed.softmax(-1) * read).sum(-1)
     total = fixed.logsumexp(-1) + (mean - mean.detach())
-    best = fixed.scatter(-1, own.expand(len(fixed), -1)[..., None], -torch.inf)
+    best = fixed.scatter(-1, ids.expand(len(fixed), -1)[..., None], -torch.inf)
     if never:
         best[..., list(never)] = -torch.inf
     best = best.amax(-1)
     steps = torch.arange(len(tokens), device=logits.device)
-    parts = [read[:, steps, own], read[:, steps, other], total, best]  # (row, step) each
+    parts = [read[:, steps, ids], read[:, steps, other], total, best]  # (row, step) each
     return torch.stack(parts, -1).flatten(1)
 
 

@@ -59,9 +59,9 @@ class MaskedToken(TokenTask):
     def positions(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:
         """(row,); (row, mask) where a row has several, in which the last mask of shorter rows is repeated."""
         ids = inputs["input_ids"]
-        found = [_masks(model, row) or [0] for row in ids.tolist()]
-        most = max(map(len, found))
-        places = torch.tensor([[*row, *row[-1:] * (most - len(row))] for row in found], device=ids.device)
+        of_rows = [_masks(model, row) or [0] for row in ids.tolist()]
+        most = max(map(len, of_rows))
+        places = torch.tensor([[*row, *row[-1:] * (most - len(row))] for row in of_rows], device=ids.device)
         return places[:, 0] if most == 1 else places
 
     def logits(self, output: Any, inputs: dict[str, Tensor], positions: Tensor | None) -> Tensor:
@@ -69,8 +69,8 @@ class MaskedToken(TokenTask):
         if positions is None or positions.ndim == 1:
             return super().logits(output, inputs, positions)
         rows = torch.arange(len(positions), device=output.logits.device)[:, None]
-        found: Tensor = output.logits[rows, positions]  # (row, mask, word)
-        return found.flatten(1)
+        at_masks: Tensor = output.logits[rows, positions]  # (row, mask, word)
+        return at_masks.flatten(1)
 
     def own_logits(self, model: TextModel, logits: Tensor, ids: Sequence[int]) -> Tensor:
         """Without the masks that only other rows of the batch have."""
@@ -91,15 +91,15 @@ class MaskedToken(TokenTask):
         masks = _masks(model, encoding.input_ids)
         if not isinstance(spec, tuple):
             return _components(model, _asked(model, spec, len(masks)), logits, masks)
-        one, other = two_of(spec)
-        first = _asked(model, one, len(masks))
+        token, other = two_of(spec)
+        first = _asked(model, token, len(masks))
         second = _asked(model, other, len(masks), like=first)
         if set(first) != set(second):
-            raise BadOption(f"{one!r} and {other!r} are about different masks: what stands at one is compared.")
+            raise BadOption(f"{token!r} and {other!r} are about different masks: what stands at one is compared.")
         components = _components(model, first, logits, masks)
         rest = _components(model, second, logits, masks)
         if all(a.index == b.index for a, b in zip(components, rest, strict=True)):
-            raise BadOption(f"{one!r} and {other!r} mean the same, so that there is no difference to explain.")
+            raise BadOption(f"{token!r} and {other!r} mean the same, so that there is no difference to explain.")
         label = f"{components[0].label} rather than {rest[0].label}"
         # A mask at which both say the same does not tell the one from the other.
         pairs = [(a, b) for a, b in zip(components, rest, strict=True) if a.index != b.index]
@@ -112,12 +112,12 @@ class MaskedToken(TokenTask):
         if len(masks) == 1:
             return super().restored(model, label, saved, logits, encoding)
         words = logits.numel() // len(masks)
-        found = []
+        components = []
         for target in saved:
             place = target.position
             if place not in masks or not has_classes(target, words):
                 raise BadOption(f"The explanation is of {label!r}, but this model has no such target.")
-            found.append(
+            components.append(
                 MaskedWord(
                     target.index,
                     label,
@@ -128,7 +128,7 @@ class MaskedToken(TokenTask):
                     alone=_CHOSEN.match(label) is not None,
                 )
             )
-        return found or self.targets(model, label, logits, encoding)
+        return components or self.targets(model, label, logits, encoding)
 
     def predicted(self, model: TextModel, logits: Tensor, encoding: Encoding) -> Target:
         return self.targets(model, None, logits, encoding)[0]
@@ -155,16 +155,16 @@ class MaskedToken(TokenTask):
         kept: list[tuple[float, tuple[int, ...]]] = [(1.0, ())]
         for chances, tokens in zip(likely.values.tolist(), likely.indices.tolist(), strict=True):
             longer = [
-                (one * chance, (*row, token))
-                for (one, row), (chance, token) in product(kept, zip(chances, tokens, strict=True))
+                (mask * chance, (*row, token))
+                for (mask, row), (chance, token) in product(kept, zip(chances, tokens, strict=True))
             ]
             kept = sorted(longer, key=lambda pair: -pair[0])[:SHOWN]
         named = {row: " ".join(token_target(model, token).label for token in row) for _, row in kept}
-        found: dict[str, float] = {}
+        by_word: dict[str, float] = {}
         for chance, row in kept:
             name = named[row]
-            found[f"{name} (tokens {' '.join(map(str, row))})" if name in found else name] = chance
-        return found
+            by_word[f"{name} (tokens {' '.join(map(str, row))})" if name in by_word else name] = chance
+        return by_word
 
     def notes(self, model: TextModel, logits: Tensor, encoding: Encoding, targets: Sequence[Target]) -> tuple[str, ...]:
         """The probability of each part, because one number summarises all of them."""
@@ -187,8 +187,8 @@ def _masks(model: TextModel, ids: Sequence[int]) -> list[int]:
 def _vocabulary(model: TextModel) -> int:
     """How many logits there are at one mask."""
     weight = getattr(model.network.module.get_output_embeddings(), "weight", None)
-    found: int = model.network.module.config.get_text_config().vocab_size if weight is None else len(weight)
-    return found
+    size: int = model.network.module.config.get_text_config().vocab_size if weight is None else len(weight)
+    return size
 
 
 def _of_several(model: TextModel, spec: str) -> bool:
@@ -224,10 +224,10 @@ def _asked(
     if like is not None and len(like) == len(tokens) == 1:
         return {next(iter(like)): tokens[0]}
     if len(tokens) != masks:
-        one = "one mask" if masks == 1 else f"{masks} masks"
+        masks_text = "one mask" if masks == 1 else f"{masks} masks"
         example = " ".join(["good", "film", "and", "plot"][: min(masks, 4)]) + (" ..." if masks > 4 else "")
         raise BadOption(
-            f"The text has {one}, and the target {spec!r} names {len(tokens)}"
+            f"The text has {masks_text}, and the target {spec!r} names {len(tokens)}"
             f" {'token' if len(tokens) == 1 else 'tokens'}. Give a token for each"
             + (f", as in '{example}', or choose a mask, as in '#{masks}: good' or '#{masks}'." if masks > 1 else ".")
         )
@@ -235,16 +235,16 @@ def _asked(
 
 
 def _components(
-    model: TextModel, asked: Mapping[int, int | None], logits: Tensor, masks: Sequence[int]
+    model: TextModel, token_of_mask: Mapping[int, int | None], logits: Tensor, masks: Sequence[int]
 ) -> Sequence[Target]:
     by_mask = logits.view(len(masks), -1)
-    tokens = {mask: int(by_mask[mask].argmax()) if token is None else token for mask, token in asked.items()}
+    tokens = {mask: int(by_mask[mask].argmax()) if token is None else token for mask, token in token_of_mask.items()}
     named = [token_target(model, token) for token in tokens.values()]
     if len(masks) == 1:
         return named
-    alone = len(asked) < len(masks)
+    alone = len(token_of_mask) < len(masks)
     label = " ".join(target.label for target in named)
-    label = f"#{next(iter(asked)) + 1}: {label}" if alone else label
+    label = f"#{next(iter(token_of_mask)) + 1}: {label}" if alone else label
     return [
         MaskedWord(token, label, mask=mask, words=by_mask.shape[1], place=masks[mask], alone=alone)
         for mask, token in tokens.items()

@@ -49,18 +49,18 @@ class MultipleChoice(Task):
         if len(choices) > MOST:
             raise WherefromError(f"There are {len(choices)} choices; at most {MOST} can be told apart.")
         read = [model.reading.tokenize(text, choice, model.reading.limit) for choice, _ in choices]
-        for one in read:
-            if 1 not in one.segment:
+        for row in read:
+            if 1 not in row.segment:
                 raise WherefromError("The text is so long that nothing is left of a choice. Shorten it.")
-            if 0 in one.segment[one.segment.index(1) :]:
+            if 0 in row.segment[row.segment.index(1) :]:
                 raise WrongModel("The tokenizer does not put the second text of a pair behind the first.")
-        first = min(read, key=lambda one: one.segment.count(0))  # a long choice leaves less room for the text
-        edges = [one.segment.index(1) for one in read]
+        first = min(read, key=lambda row: row.segment.count(0))  # a long choice leaves less room for the text
+        edges = [row.segment.index(1) for row in read]
         edge = first.segment.index(1)
         parts = [
             (number, place, start)
-            for number, (one, (_, start)) in enumerate(zip(read, choices, strict=True), 1)
-            for place in range(edges[number - 1], len(one))
+            for number, (row, (_, start)) in enumerate(zip(read, choices, strict=True), 1)
+            for place in range(edges[number - 1], len(row))
         ]
         return replace(
             first,
@@ -77,7 +77,7 @@ class MultipleChoice(Task):
                 for n, place, start in parts
             ),
             segment=first.segment[:edge] + tuple(read[n - 1].segment[place] for n, place, _ in parts),
-            cut=max(one.cut for one in read),
+            cut=max(row.cut for row in read),
         )
 
     def rows(
@@ -90,18 +90,18 @@ class MultipleChoice(Task):
         ]
         second = _type_of_second(model) if has_types(model) else 0
         types = (lambda code: second if code else 0) if has_types(model) else None
-        found, vectors = gathered(model, inputs, embeddings, chosen, types)
-        return {name: value[:, None] for name, value in found.items()}, vectors  # as a text with one choice
+        inputs_of_rows, vectors = gathered(model, inputs, embeddings, chosen, types)
+        return {name: value[:, None] for name, value in inputs_of_rows.items()}, vectors  # as a text with one choice
 
     def logits(self, output: Any, inputs: dict[str, Tensor], positions: Tensor | None) -> Tensor:
         """(row, choice), filled up with choices that cannot be chosen."""
         del positions
         scores: Tensor = output.logits.flatten()
         counts = [_count(codes) for codes in codes_of(inputs)]
-        found = scores.new_full((len(counts), MOST), -torch.inf)
+        by_text = scores.new_full((len(counts), MOST), -torch.inf)
         for row, (count, part) in enumerate(zip(counts, scores.split(counts), strict=True)):
-            found[row, :count] = part
-        return found
+            by_text[row, :count] = part
+        return by_text
 
     def fixed_target(self, model: TextModel, spec: TargetSpec) -> Target | None:
         del model
@@ -114,15 +114,15 @@ class MultipleChoice(Task):
         if spec is None:
             return [self.predicted(model, logits, encoding)]
         if isinstance(spec, tuple):
-            one, other = (_choice(part, encoding) for part in two_of(spec))
-            return [rather_than(one, other)]
+            first, second = (_choice(part, encoding) for part in two_of(spec))
+            return [rather_than(first, second)]
         return [_choice(spec, encoding)]
 
     def restored(
         self, model: TextModel, label: str, saved: Sequence[SavedTarget], logits: Tensor, encoding: Encoding
     ) -> Sequence[Target]:
-        found = restored_classes(label, saved, len(_choices(encoding.pair)), independent=False)
-        return found or self.targets(model, label, logits, encoding)
+        classes = restored_classes(label, saved, len(_choices(encoding.pair)), independent=False)
+        return classes or self.targets(model, label, logits, encoding)
 
     def predicted(self, model: TextModel, logits: Tensor, _encoding: Encoding) -> Target:
         del model
@@ -139,12 +139,12 @@ class MultipleChoice(Task):
 
 def _choices(pair: str | None) -> list[tuple[str, int]]:
     """The choices and where each starts in the second text."""
-    found, start = [], 0
+    spans, start = [], 0
     for line in (pair or "").split("\n"):
         if line.strip():
-            found.append((line, start))
+            spans.append((line, start))
         start += len(line) + 1
-    return found
+    return spans
 
 
 def _count(codes: Sequence[int]) -> int:

@@ -114,10 +114,10 @@ def _answer_in_context(model: TextModel, answer: str, encoding: Encoding) -> Seq
     none = _place_of_none(model, encoding)
     if answer == NO_ANSWER and answer not in (encoding.pair or "") and none is not None:
         return Boundary(none, NO_ANSWER), Boundary(none, NO_ANSWER, end=True)
-    found = (encoding.pair or "").find(answer)
+    start = (encoding.pair or "").find(answer)
     offsets = encoding.offsets
-    inside = [i for i in _context(encoding) if found <= offsets[i][0] and offsets[i][1] <= found + len(answer)]
-    if found < 0 or not inside:
+    inside = [i for i in _context(encoding) if start <= offsets[i][0] and offsets[i][1] <= start + len(answer)]
+    if start < 0 or not inside:
         raise UnknownName(f"The answer {answer!r} does not stand in the context that the model read.")
     return _boundaries(encoding, inside[0], inside[-1])
 

@@ -169,7 +169,7 @@ def output_start(model: TextModel) -> tuple[int, ...]:
     settings = (getattr(model.network.module, "generation_config", None), model.network.module.config)
 
     def set_to(name: str) -> int | None:
-        return next((found for one in settings if (found := getattr(one, name, None)) is not None), None)
+        return next((token for place in settings if (token := getattr(place, name, None)) is not None), None)
 
     start = set_to("decoder_start_token_id")
     start = set_to("bos_token_id") if start is None else start

@@ -39,12 +39,12 @@ def gathered(
     rows = torch.tensor([row for row, _ in chosen], device=device)[:, None]
     index = torch.tensor([[*places, *[0] * (longest - len(places))] for _, places in chosen], device=device)
     there = torch.tensor([[1] * len(places) + [0] * (longest - len(places)) for _, places in chosen], device=device)
-    found = {"input_ids": inputs["input_ids"][rows, index].masked_fill(there == 0, pad), "attention_mask": there}
+    arguments = {"input_ids": inputs["input_ids"][rows, index].masked_fill(there == 0, pad), "attention_mask": there}
     if types is not None:
         codes = inputs["token_type_ids"][rows, index]
         known = torch.tensor([types(code) for code in range(int(codes.max()) + 1)], device=device)
-        found["token_type_ids"] = known[codes] * there
-    return found, None if embeddings is None else with_padding(model, found, embeddings[rows, index])
+        arguments["token_type_ids"] = known[codes] * there
+    return arguments, None if embeddings is None else with_padding(model, arguments, embeddings[rows, index])
 
 
 def with_padding(model: TextModel, inputs: dict[str, Tensor], embeddings: Tensor) -> Tensor:

@@ -57,7 +57,7 @@ class EmbeddingSimilarity(Classification):
         if pair is None:
             raise WherefromError("Similarity is that of two texts: explain((one, other)), or --pair.")
         limits = [limit for limit in (model.reading.limit, self.longest) if limit is not None]
-        first, second = (model.reading.tokenize(one, None, min(limits, default=None)) for one in (text, pair))
+        first, second = (model.reading.tokenize(alone, None, min(limits, default=None)) for alone in (text, pair))
         return replace(
             first,
             pair=pair,

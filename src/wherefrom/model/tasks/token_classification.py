@@ -103,15 +103,15 @@ class TokenClassification(Task):
     def notes(self, model: TextModel, logits: Tensor, encoding: Encoding, targets: Sequence[Target]) -> tuple[str, ...]:
         """Which other entities there are, because one explanation is of one."""
         entities = Tagger(model, logits, encoding).entities
-        own = targets[0].label
+        label = targets[0].label
         if not entities:
             return ("The model finds no entity in this text; what is explained is one that it does not find.",)
-        if len(entities) == 1 and entities[0][0].label == own:
+        if len(entities) == 1 and entities[0][0].label == label:
             return ()
-        named = [f"{one[0].label} ({_chance(one, logits):.0%})" for one in entities[:LISTED]]
+        named = [f"{entity[0].label} ({_chance(entity, logits):.0%})" for entity in entities[:LISTED]]
         more = f" and {len(entities) - LISTED} more" if len(entities) > LISTED else ""
-        one = "entity" if len(entities) == 1 else "entities"
-        return (f"The model finds {len(entities)} {one}: {', '.join(named)}{more}. This explains {own}.",)
+        noun = "entity" if len(entities) == 1 else "entities"
+        return (f"The model finds {len(entities)} {noun}: {', '.join(named)}{more}. This explains {label}.",)
 
 
 @dataclass(frozen=True)
@@ -162,27 +162,27 @@ class Tagger:
         """The entity, of this kind, that the model is surest of; where it finds none at all, the word and the tag that
         come nearest to one.
         """
-        wanted = None if kind is None else {self.kinds[tag] for tag in self._tags_of(kind)}
-        found = self.entities
-        if wanted is not None:
-            found = [one for one in found if {self.kinds[target.index] for target in one} & wanted]
-        if found:
-            return max(found, key=lambda one: _chance(one, self.logits))
+        kinds = None if kind is None else {self.kinds[tag] for tag in self._tags_of(kind)}
+        entities = self.entities
+        if kinds is not None:
+            entities = [entity for entity in entities if {self.kinds[target.index] for target in entity} & kinds]
+        if entities:
+            return max(entities, key=lambda entity: _chance(entity, self.logits))
         tags = [tag for tag, label in enumerate(self.labels) if label != OUTSIDE]
         tags = tags if kind is None else self._tags_of(kind)
         if not tags:
             raise WherefromError("The model has no tag but 'O', so that it finds no entity in any text.")
         near = [self._targets([word], [tag], self.kinds[tag]) for word in self.words for tag in tags]
-        return max(near, key=lambda one: _chance(one, self.logits))
+        return max(near, key=lambda entity: _chance(entity, self.logits))
 
     def named(self, spec: str) -> list[WordTag]:
         """Words with a kind of entity, words alone, or a kind alone."""
-        if words := self._found(spec):
+        if words := self._occurrences(spec):
             return self.as_predicted(words)
         written, colon, kind = spec.rpartition(":")
         if colon:
             tags = self._tags_of(kind.strip())
-            words = self._found(written.strip())
+            words = self._occurrences(written.strip())
             if not words:
                 raise UnknownName(
                     f"The words {written.strip()!r} do not stand in the text that the model read. They begin and end"
@@ -196,39 +196,39 @@ class Tagger:
             f" model's kinds are {', '.join(dict.fromkeys(self.kinds))}."
         )
 
-    def rather_than(self, one: str, other: str) -> list[WordTag]:
+    def rather_than(self, label: str, other: str) -> list[WordTag]:
         """Why these words are tagged so, rather than as another kind."""
-        first = self.named(one)
+        first = self.named(label)
         _, colon, kind = other.rpartition(":")
         if colon and {target.place for target in self.named(other)} != {target.place for target in first}:
             raise BadOption(
-                f"{one!r} and {other!r} are of different words: a tag is compared with another of the same."
+                f"{label!r} and {other!r} are of different words: a tag is compared with another of the same."
             )
         tags = self._tags_of(kind.strip())
         places = [word for word in self.words if word.place in {target.place for target in first}]
         second = self._likely(places, tags, kind.strip())
         if any(a.index == b.index for a, b in zip(first, second, strict=True)):
-            raise BadOption(f"{one!r} and {other!r} mean the same tag, so that there is no difference to explain.")
+            raise BadOption(f"{label!r} and {other!r} mean the same tag, so that there is no difference to explain.")
         name = f"{first[0].label} rather than {second[0].label.rpartition(': ')[2]}"
         return [replace(a, label=name, versus=b.index) for a, b in zip(first, second, strict=True)]
 
-    def _likely(self, words: Sequence[TaggedWord], tags: Sequence[int], asked: str) -> list[WordTag]:
+    def _likely(self, words: Sequence[TaggedWord], tags: Sequence[int], label: str) -> list[WordTag]:
         """Words as a kind of entity: of its tags (B-LOC, I-LOC) each word has the likeliest."""
         likely = self.logits[tags][:, [word.place for word in words]].argmax(0).tolist()
         best = [tags[number] for number in likely]
-        exact = len(tags) == 1 and self.labels[tags[0]].lower() == asked.lower()
+        exact = len(tags) == 1 and self.labels[tags[0]].lower() == label.lower()
         return self._targets(words, best, self.labels[tags[0]] if exact else self.kinds[tags[0]])
 
     def _tags_of(self, name: str) -> list[int]:
         """The tags that a name means: a tag of the model, or all tags of a kind; exactly, else in any case."""
         for known in (self.labels, self.kinds):
             for same in (str, str.lower):
-                tags = [tag for tag, own in enumerate(known) if same(own) == same(name)]
+                tags = [tag for tag, label in enumerate(known) if same(label) == same(name)]
                 if tags:
                     return tags
         raise UnknownName.among("kind of entity", name, list(dict.fromkeys(self.kinds)))
 
-    def _found(self, written: str) -> list[TaggedWord]:
+    def _occurrences(self, written: str) -> list[TaggedWord]:
         """The words that these characters are; a number after # says which occurrence."""
         places = self._places(written)
         if places:
@@ -242,29 +242,29 @@ class Tagger:
     def _places(self, written: str) -> list[list[TaggedWord]]:
         starts = {word.start: number for number, word in enumerate(self.words)}
         ends = {word.end: number for number, word in enumerate(self.words)}
-        found = (match.span() for match in re.finditer(f"(?={re.escape(written)})", self.text)) if written else ()
-        spans = ((start, start + len(written)) for start, _ in found)
+        matches = (match.span() for match in re.finditer(f"(?={re.escape(written)})", self.text)) if written else ()
+        spans = ((start, start + len(written)) for start, _ in matches)
         return [self.words[starts[a] : ends[b] + 1] for a, b in spans if a in starts and b in ends]
 
     def _targets(self, words: Sequence[TaggedWord], tags: Sequence[int], kind: str) -> list[WordTag]:
         written = self.text[words[0].start : words[-1].end]
-        places = [one[0].start for one in self._places(written)]
+        places = [place[0].start for place in self._places(written)]
         number = places.index(words[0].start) + 1 if words[0].start in places else 1
         label = f"{written}{f'#{number}' if number > 1 else ''}: {kind}"
         return [WordTag(tag, label, place=word.place) for word, tag in zip(words, tags, strict=True)]
 
 
 def _words(encoding: Encoding) -> list[TaggedWord]:
-    found: dict[int, TaggedWord] = {}
+    words: dict[int, TaggedWord] = {}
     for place, number in enumerate(encoding.word_of):
         if number < 0:
             continue
         start, end = encoding.offsets[place]
         written = encoding.text[start:end]
         start, end = start + len(written) - len(written.lstrip()), start + len(written.rstrip())
-        first = found.get(number)
-        found[number] = TaggedWord(place, start, end) if first is None else replace(first, end=max(first.end, end))
-    return list(found.values())
+        first = words.get(number)
+        words[number] = TaggedWord(place, start, end) if first is None else replace(first, end=max(first.end, end))
+    return list(words.values())
 
 
 def _chance(targets: Sequence[Target], logits: Tensor) -> float:
@@ -273,13 +273,13 @@ def _chance(targets: Sequence[Target], logits: Tensor) -> float:
 
 
 def _prefix(label: str) -> str:
-    found = _TAG.fullmatch(label)
-    return found[1] if found else ""
+    match = _TAG.fullmatch(label)
+    return match[1] if match else ""
 
 
 def _kind(label: str) -> str:
-    found = _TAG.fullmatch(label)
-    return found[2] if found else label
+    match = _TAG.fullmatch(label)
+    return match[2] if match else label
 
 
 register_task(TokenClassification())

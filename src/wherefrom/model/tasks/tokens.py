@@ -26,8 +26,8 @@ class TokenTask(Task):
 
     def logits(self, output: Any, inputs: dict[str, Tensor], positions: Tensor | None) -> Tensor:
         rows = torch.arange(len(inputs["input_ids"]), device=output.logits.device)
-        found: Tensor = output.logits[rows, positions]
-        return found
+        at_positions: Tensor = output.logits[rows, positions]
+        return at_positions
 
     def fixed_target(self, model: TextModel, spec: TargetSpec) -> Target | None:
         if spec is None:
@@ -46,11 +46,11 @@ class TokenTask(Task):
         del target
         likely = logits.double().softmax(-1).topk(min(SHOWN, logits.shape[-1]))
         chances = zip(likely.values.tolist(), likely.indices.tolist(), strict=True)
-        found: dict[str, float] = {}
+        by_token: dict[str, float] = {}
         for chance, token in chances:
             name = _name_of(model, token)
-            found[f"{name} (token {token})" if name in found else name] = chance
-        return found
+            by_token[f"{name} (token {token})" if name in by_token else name] = chance
+        return by_token
 
     def notes(self, model: TextModel, logits: Tensor, encoding: Encoding, targets: Sequence[Target]) -> tuple[str, ...]:
         del model, logits, encoding, targets
@@ -93,8 +93,8 @@ def _listed(model: TextModel, word: str) -> int | None:
     time, which takes longer than a pass through a small model.
     """
     tokenizer = model.reading.tokenizer
-    found: Any = tokenizer.convert_tokens_to_ids(word)
-    return None if found is None or (found == tokenizer.unk_token_id and word != tokenizer.unk_token) else int(found)
+    token: Any = tokenizer.convert_tokens_to_ids(word)
+    return None if token is None or (token == tokenizer.unk_token_id and word != tokenizer.unk_token) else int(token)
 
 
 def _name_of(model: TextModel, token: int) -> str:
@@ -103,10 +103,10 @@ def _name_of(model: TextModel, token: int) -> str:
     """
     text = _text_of(model, token)
     try:
-        meant = _token_of(model, text)
+        meaning = _token_of(model, text)
     except UnknownName:
         return text
-    if meant == token or _text_of(model, meant) != text:
+    if meaning == token or _text_of(model, meaning) != text:
         return text
     twice = str(model.reading.tokenizer.decode([token, token])).strip()
     return f"{text} ({'a' if twice != text + text else 'no'} space before)"

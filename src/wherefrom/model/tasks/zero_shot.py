@@ -50,8 +50,8 @@ class ZeroShot(Classification):
 
     @property
     def loading(self) -> dict[str, Any]:
-        told = {"template": self.template} if self.template != TEMPLATE else {}
-        return {"labels": list(self.candidates), **told, **({"multi_label": True} if self.several else {})}
+        options = {"template": self.template} if self.template != TEMPLATE else {}
+        return {"labels": list(self.candidates), **options, **({"multi_label": True} if self.several else {})}
 
     def labels(self, model: TextModel) -> list[str]:
         del model
@@ -76,15 +76,15 @@ class ZeroShot(Classification):
     def _hypotheses(self, model: TextModel) -> list[tuple[list[int], list[int]]]:
         """What follows the tokens of a text, for every label: ids and token types."""
         with model.reading.lock:
-            alone, found = model.reading.tokenizer(self.sample)["input_ids"], []
+            alone, hypotheses = model.reading.tokenizer(self.sample)["input_ids"], []
             pairs = [model.reading.tokenizer(self.sample, self.template.format(label)) for label in self.candidates]
         for both in pairs:
             ids = list(both["input_ids"])
             if ids[: len(alone)] != list(alone):
                 raise WrongModel("The tokenizer does not put the second text of a pair behind the first.")
             types = both.get("token_type_ids") or [0] * len(ids)
-            found.append((ids[len(alone) :], list(types)[len(alone) :]))
-        return found
+            hypotheses.append((ids[len(alone) :], list(types)[len(alone) :]))
+        return hypotheses
 
     def rows(
         self, model: TextModel, inputs: dict[str, Tensor], embeddings: Tensor | None
@@ -103,22 +103,22 @@ class ZeroShot(Classification):
                     with torch.no_grad():
                         looked_up = model.network.embed(tail)
                     vectors.append(torch.cat([embeddings[row, :length], looked_up]))
-        found = {
+        arguments = {
             "input_ids": _stacked(ids, padding),
-            "attention_mask": _stacked([torch.ones_like(one) for one in ids], 0),
+            "attention_mask": _stacked([torch.ones_like(ids_of_row) for ids_of_row in ids], 0),
         }
         if types:
-            found["token_type_ids"] = _stacked(types, 0)
-        return found, with_padding(model, found, _stacked(vectors, 0)) if vectors else None
+            arguments["token_type_ids"] = _stacked(types, 0)
+        return arguments, with_padding(model, arguments, _stacked(vectors, 0)) if vectors else None
 
     def logits(self, output: Any, inputs: dict[str, Tensor], positions: Tensor | None) -> Tensor:
         """Of every label how far it is entailed; less how far it is contradicted, where labels do not compete. (row,
         label)
         """
         del inputs, positions
-        found: Tensor = output.logits.unflatten(0, (-1, len(self.candidates)))  # (row, label, class)
-        entailed = found[..., self.entails]
-        return entailed - found[..., self.contradicts] if self.several or len(self.candidates) == 1 else entailed
+        by_label: Tensor = output.logits.unflatten(0, (-1, len(self.candidates)))  # (row, label, class)
+        entailed = by_label[..., self.entails]
+        return entailed - by_label[..., self.contradicts] if self.several or len(self.candidates) == 1 else entailed
 
 
 def _stacked(rows: Sequence[Tensor], filler: int) -> Tensor:

@@ -114,7 +114,7 @@ def measured(
     outputs, parts = _anisotropies(bench, name, model) if name != "agreement" else ([], [])
     jaccard, spearman = similarities(every) if others else (None, None)
     subjects = _subjects(bench, model, runs, missing) if name == "agreement" else []
-    curves = [drop_curves(one) for one in every]
+    curves = [drop_curves(set_runs) for set_runs in every]
     return AltiResult(model, runs, outputs, parts, jaccard, spearman, curves, runs.lengths(), subjects)
 
 
@@ -122,14 +122,14 @@ def _anisotropies(bench: StudyBench, name: str, model: StudyModel) -> tuple[list
     rows = bench.texts(name, model, min(bench.size.texts, ANISOTROPY_TEXTS))
 
     def compute() -> list[list[list[float]]]:
-        loaded, found = open_model(model), []
+        loaded, values = open_model(model), []
         for row in rows:
-            one = anisotropy([case for _, case in loaded.cases([row["text"]], reads=["attention"])])
-            found.append([one.outputs.tolist(), one.parts.tolist()])
-        return found
+            similarity = anisotropy([case for _, case in loaded.cases([row["text"]], reads=["attention"])])
+            values.append([similarity.outputs.tolist(), similarity.parts.tolist()])
+        return values
 
     kept = bench.kept(f"anisotropy-{name}-{model.base}", [model.source, [row["id"] for row in rows]], compute)
-    return [one[0] for one in kept], [one[1] for one in kept]
+    return [pair[0] for pair in kept], [pair[1] for pair in kept]
 
 
 def similarities(runs: Sequence[StudyRuns]) -> tuple[Numbers, Numbers]:
@@ -137,19 +137,19 @@ def similarities(runs: Sequence[StudyRuns]) -> tuple[Numbers, Numbers]:
     which all of them say the same. Jaccard of the top quarters, Spearman's correlation: (text, method) each
     """
     by_seed: list[dict[str, dict[str, Any]]] = []
-    for one in runs:
+    for run in runs:
         by_method: dict[str, dict[str, Any]] = {method: {} for method in METHODS}
-        for row in one.explanations():
+        for row in run.explanations():
             by_method[row["method"]][row["example"]] = Run.explanation(row)
         by_seed.append(by_method)
     jaccards, spearmans = [], []
     for method in METHODS:
         common = [text for text in by_seed[0][method] if all(text in seed[method] for seed in by_seed)]
-        found = robustness([[seed[method][text] for text in common] for seed in by_seed])
+        scores = robustness([[seed[method][text] for text in common] for seed in by_seed])
         with np.errstate(invalid="ignore"):
-            jaccards.append(found.jaccard.mean(0))
-            there = ~np.isnan(found.spearman)
-            spearmans.append(np.where(there, found.spearman, 0.0).sum(0) / there.sum(0))  # nan where no pair has one
+            jaccards.append(scores.jaccard.mean(0))
+            there = ~np.isnan(scores.spearman)
+            spearmans.append(np.where(there, scores.spearman, 0.0).sum(0) / there.sum(0))  # nan where no pair has one
     if len({len(column) for column in jaccards}) > 1:
         raise WherefromError("The methods were not run on the same texts of all seeds: some of them failed.")
     return np.stack(jaccards, 1), np.stack(spearmans, 1)
@@ -157,8 +157,8 @@ def similarities(runs: Sequence[StudyRuns]) -> tuple[Numbers, Numbers]:
 
 def drop_curves(runs: StudyRuns) -> dict[str, Numbers]:
     """Of every method by the paper's name, how far the probability has fallen with 0, 10, ... 100% of the text gone."""
-    found = runs.curves(AOPC)
-    return {name: found[ours] for name, ours in NAMES.items() if ours in found}
+    curves = runs.curves(AOPC)
+    return {name: curves[ours] for name, ours in NAMES.items() if ours in curves}
 
 
 def _subjects(
@@ -177,18 +177,18 @@ def _subjects(
     for row in runs.explanations():
         if row["example"] in spans:
             hits[row["example"]][row["method"]] = float(hits_subject(row, spans[row["example"]]))
-    return [(attractors[text], found) for text, found in hits.items() if found]
+    return [(attractors[text], counts) for text, counts in hits.items() if counts]
 
 
 def _spans(rows: Rows) -> list[list[int] | None]:
     """Where the subject of each masked verb stands in its text; None where no parse names one noun in front of it."""
     places = [row["text"].index(MASK) for row in rows]
     whole = [row["text"].replace(MASK, row["label"], 1) for row in rows]
-    found = []
+    spans = []
     for place, row, tree in zip(places, rows, parse([Tree(text) for text in whole]), strict=True):
         span = subject_of(tree, place, place + len(row["label"]))
-        found.append(None if span is None else list(span))  # it stands in front of the mask: nothing has moved
-    return found
+        spans.append(None if span is None else list(span))  # it stands in front of the mask: nothing has moved
+    return spans
 
 
 def hits_subject(row: Mapping[str, Any], span: Sequence[int]) -> bool:
@@ -200,5 +200,5 @@ def hits_subject(row: Mapping[str, Any], span: Sequence[int]) -> bool:
     ]
     if not ranked:
         return False
-    _, start, end = max(ranked, key=lambda one: one[0])
+    _, start, end = max(ranked, key=lambda entry: entry[0])
     return int(start) < span[1] and int(end) > span[0]

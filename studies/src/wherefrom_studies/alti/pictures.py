@@ -15,13 +15,13 @@ from wherefrom_studies.bench import StudyModel, open_model
 from wherefrom_studies.pages import StudyPicture
 
 
-def pictures(found: AltiResults, out: Path) -> list[StudyPicture]:
+def pictures(results: AltiResults, out: Path) -> list[StudyPicture]:
     shown, examples = [], []
-    with_cosines = {key: one for key, one in found.items() if one.outputs}
+    with_cosines = {key: result for key, result in results.items() if result.outputs}
     if with_cosines:
         means = {
-            f"{name} {base}": (np.mean(one.outputs, 0), np.mean(one.parts, 0))
-            for (name, base), one in with_cosines.items()
+            f"{name} {base}": (np.mean(result.outputs, 0), np.mean(result.parts, 0))
+            for (name, base), result in with_cosines.items()
         }
         plots.anisotropy(
             {name: pair[0] for name, pair in means.items()},
@@ -29,24 +29,27 @@ def pictures(found: AltiResults, out: Path) -> list[StudyPicture]:
             out / "alti-figure3.png",
         )
         shown.append(StudyPicture("alti-figure3.png", "Figure 3", "Outputs solid, parts dashed."))
-    for (name, base), one in found.items():
+    for (name, base), result in results.items():
         file = f"alti-figure6-{name}-{base}.png"
-        lines = {method: np.array([curves[method] for curves in one.curves if method in curves]) for method in PAPER}
+        lines = {method: np.array([curves[method] for curves in result.curves if method in curves]) for method in PAPER}
         lines = {method: many for method, many in lines.items() if len(many)}
         if lines:
-            bands = {method: many.std(0, ddof=1) for method, many in lines.items()} if len(one.curves) > 1 else None
+            bands = {method: many.std(0, ddof=1) for method, many in lines.items()} if len(result.curves) > 1 else None
             middle = {method: many.mean(0) for method, many in lines.items()}
             plots.drop_curves(middle, out / file, shares=np.linspace(0, 1, 11), bands=bands)
-            band = f"; the bands are one standard deviation over {len(one.curves)} seeds" if bands else ""
+            band = f"; the bands are one standard deviation over {len(result.curves)} seeds" if bands else ""
             shown.append(StudyPicture(file, f"Figures 6, 9: {name}, {base}", f"The drop in probability{band}."))
-        for what, table, label in (("7", one.jaccard, "Jaccard of the top quarters"), ("8", one.spearman, "Spearman")):
+        for what, table, label in (
+            ("7", result.jaccard, "Jaccard of the top quarters"),
+            ("8", result.spearman, "Spearman"),
+        ):
             if table is not None:
                 file = f"alti-figure{what}-{base}.png"
                 columns = {method: table[:, COLUMN[method]].tolist() for method in (*PAPER, "AttCAT", "random")}
                 plots.boxes(columns, out / file, label=label)
                 shown.append(StudyPicture(file, f"Figure {what}: {base}", "Between models of different seeds."))
         if name == SEEDED:
-            examples += _examples(out, one.model, base)
+            examples += _examples(out, result.model, base)
     return shown + examples
 
 
@@ -64,5 +67,5 @@ def _examples(out: Path, model: StudyModel, base: str) -> list[StudyPicture]:
     explained = {name: loaded.explain(REVIEW, method, **options.get(name, {})) for name, method in methods.items()}
     first = explained["ALTI"]
     plots.explanations_map(explained, out / f"alti-table8-{base}.png")
-    said = f"The model says {first.prediction} ({first.output:.2f}); every row is scaled by its largest score."
-    return [*shown, StudyPicture(f"alti-table8-{base}.png", f"Table 8, {base}", said)]
+    caption = f"The model says {first.prediction} ({first.output:.2f}); every row is scaled by its largest score."
+    return [*shown, StudyPicture(f"alti-table8-{base}.png", f"Table 8, {base}", caption)]

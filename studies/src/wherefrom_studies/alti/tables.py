@@ -37,7 +37,7 @@ def _printed(table: Mapping[str, Sequence[float]], method: str, key: SetAndBase)
     return None if row is None else row[PRINTED_COLUMNS.index((_paper_model(key[1]), key[0]))]
 
 
-def tables(found: AltiResults) -> list[StudyTable]:
+def tables(results: AltiResults) -> list[StudyTable]:
     shown = []
 
     def add(title: str, note: str, metric: str, printed: Mapping[str, Sequence[float]], methods: Sequence[str]) -> None:
@@ -47,7 +47,9 @@ def tables(found: AltiResults) -> list[StudyTable]:
         def paper(key: SetAndBase, method: str) -> float | None:
             return _printed(printed, method, key)
 
-        shown.append(means_table(title, note, found, {_row_name(one): one for one in methods}, values, paper))
+        shown.append(
+            means_table(title, note, results, {_row_name(of_set): of_set for of_set in methods}, values, paper)
+        )
 
     beside = "In brackets the paper's BERT for M6, its DistilBERT for M3, its RoBERTa for other bases."
     main = [name for name in NAMES if name not in ABLATIONS]
@@ -60,13 +62,13 @@ def tables(found: AltiResults) -> list[StudyTable]:
     add("Comprehensiveness as the public code computes it", note, PUBLISHED["comp"], {}, main)
     note = "The highest probability so far, that of the empty text included."
     add("Sufficiency as the public code computes it", note, PUBLISHED["suff"], {}, main)
-    seeded = {key: one for key, one in found.items() if one.jaccard is not None}
+    seeded = {key: of_set for key, of_set in results.items() if of_set.jaccard is not None}
     if seeded:
         shown.append(_robustness_table(seeded))
-    if any(one.outputs for one in found.values()):
-        shown.append(_anisotropy_table({key: one for key, one in found.items() if one.outputs}))
-    shown += [_subject_table(one.subjects, base) for (_, base), one in found.items() if one.subjects]
-    shown.append(_cost_table(found))
+    if any(of_set.outputs for of_set in results.values()):
+        shown.append(_anisotropy_table({key: of_set for key, of_set in results.items() if of_set.outputs}))
+    shown += [_subject_table(of_set.subjects, base) for (_, base), of_set in results.items() if of_set.subjects]
+    shown.append(_cost_table(results))
     return shown
 
 
@@ -74,15 +76,15 @@ def _row_name(method: str) -> str:
     return f"{method} `{NAMES[method]}`"
 
 
-def _robustness_table(found: AltiResults) -> StudyTable:
+def _robustness_table(results: AltiResults) -> StudyTable:
     columns, rows = [], []
-    for (name, base), one in found.items():
-        texts = 0 if one.jaccard is None else len(one.jaccard)
+    for (name, base), result in results.items():
+        texts = 0 if result.jaccard is None else len(result.jaccard)
         columns += [f"{name} {base} Jaccard ({texts} texts)", f"{name} {base} Spearman"]
     for method in NAMES:
         cells = []
-        for one in found.values():
-            for table in (one.jaccard, one.spearman):
+        for result in results.values():
+            for table in (result.jaccard, result.spearman):
                 cells.append(cell(None if table is None else mean_of(table[:, COLUMN[method]].tolist())))
         rows.append((_row_name(method), cells))
     note = (
@@ -92,24 +94,24 @@ def _robustness_table(found: AltiResults) -> StudyTable:
     return StudyTable("Figures 7, 8: Jaccard of the top quarters, and Spearman's correlation", note, columns, rows)
 
 
-def _anisotropy_table(found: AltiResults) -> StudyTable:
+def _anisotropy_table(results: AltiResults) -> StudyTable:
     rows: dict[str, Sequence[Sequence[float]]] = {}
-    for (name, base), one in found.items():
-        rows |= {f"{name} {base} outputs": one.outputs, f"{name} {base} parts": one.parts}
+    for (name, base), result in results.items():
+        rows |= {f"{name} {base} outputs": result.outputs, f"{name} {base} parts": result.parts}
     note = "Mean cosine of what two positions hold (outputs), and of what two tokens bring to one position (parts)."
     return layers_table("Figure 3: anisotropy", note, rows)
 
 
 def _subject_table(subjects: Sequence[tuple[int, Mapping[str, float]]], base: str) -> StudyTable:
     counts = sorted({count for count, _ in subjects})
-    many = {count: sum(one == count for one, _ in subjects) for count in counts}
+    many = {count: sum(nouns == count for nouns, _ in subjects) for count in counts}
     columns = [
         *(f"{count}{'+' if count == MOST_ATTRACTORS else ''} ({many[count]} texts)" for count in counts),
         f"all ({len(subjects)})",
     ]
     rows = []
     for method in NAMES:
-        groups = [[hits for one, hits in subjects if one == count] for count in counts] + [[h for _, h in subjects]]
+        groups = [[hits for nouns, hits in subjects if nouns == count] for count in counts] + [[h for _, h in subjects]]
         cells = [cell(mean_of([hits.get(NAMES[method]) for hits in group])) for group in groups]
         rows.append((_row_name(method), cells))
     note = (
@@ -120,17 +122,17 @@ def _subject_table(subjects: Sequence[tuple[int, Mapping[str, float]]], base: st
     return StudyTable(f"Subject-verb agreement, {base}: is the subject the strongest token?", note, columns, rows)
 
 
-def _cost_table(found: AltiResults) -> StudyTable:
+def _cost_table(results: AltiResults) -> StudyTable:
     columns, rows = [], []
-    alone = [one.runs.alone() for one in found.values()]
-    for name, base in found:
+    alone = [result.runs.alone() for result in results.values()]
+    for name, base in results:
         columns += [f"{name} {base} seconds", f"{name} {base} rows"]
     for method in NAMES:
         cells = []
         for table in alone:
-            own = table[table["method"] == NAMES[method]]
-            passes = own["forwards"] + own["backwards"]
-            cells += [StudyCell(f"{own['seconds'].mean():.3g}"), StudyCell(f"{passes.mean():.0f}")]
+            costs = table[table["method"] == NAMES[method]]
+            passes = costs["forwards"] + costs["backwards"]
+            cells += [StudyCell(f"{costs['seconds'].mean():.3g}"), StudyCell(f"{passes.mean():.0f}")]
         rows.append((_row_name(method), cells))
     note = (
         "Of one explanation alone: seconds, and rows sent through the model forth or back. In a run IG goes one path."

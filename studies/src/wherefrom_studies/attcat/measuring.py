@@ -54,13 +54,13 @@ def layer_entropies(layers: Sequence[Sequence[float]], special: Sequence[bool]) 
     """How evenly the size of a layer's impact is spread over the tokens of the text: 1 where all are alike, 0 where one
     has everything.
     """
-    found = []
+    entropies = []
     for layer in layers:
-        sizes = np.abs(np.array([one for one, left_out in zip(layer, special, strict=True) if not left_out]))
+        sizes = np.abs(np.array([score for score, left_out in zip(layer, special, strict=True) if not left_out]))
         shares = sizes / sizes.sum() if sizes.sum() else np.full(len(sizes), 1 / max(len(sizes), 1))
         known = shares[shares > 0]
-        found.append(float(-(known * np.log(known)).sum() / np.log(len(sizes))) if len(sizes) > 1 else 0.0)
-    return found
+        entropies.append(float(-(known * np.log(known)).sum() / np.log(len(sizes))) if len(sizes) > 1 else 0.0)
+    return entropies
 
 
 def entropies_of(bench: StudyBench, key: SetAndBase, model: StudyModel, runs: StudyRuns) -> list[list[float]]:
@@ -69,11 +69,11 @@ def entropies_of(bench: StudyBench, key: SetAndBase, model: StudyModel, runs: St
 
     def compute() -> list[list[float]]:
         loaded = open_model(model)
-        found = []
+        values = []
         for text, pair in rows:
             explanation = loaded.explain(text if pair is None else (text, pair), OWN)
-            found.append(layer_entropies(explanation.layers or (), explanation.special))
-        return found
+            values.append(layer_entropies(explanation.layers or (), explanation.special))
+        return values
 
     kept: list[list[float]] = bench.kept(f"entropies-{key[0]}-{key[1]}", [model.source, rows], compute)
     return kept

@@ -15,17 +15,17 @@ from wherefrom_studies.pages import StudyPicture
 
 def pictures(results: AttcatResults, folder: Path) -> list[StudyPicture]:
     """Figures 4 and 5 with the paper's own examples."""
-    found = []
+    drawn = []
     for (name, base), result in results.items():
         if name == "sst2":
-            found += _sentence(folder, result.model, base)
+            drawn += _sentence(folder, result.model, base)
         if name == "squad1":
             file = f"attcat-figure5a-{base}.png"
             loaded = open_model(result.model)
             methods = ("attcat", "transatt", "attention_rollout")
             plots.explanations_map({method: loaded.explain(QUESTION, method) for method in methods}, folder / file)
-            found.append(StudyPicture(file, f"Figure 5a, {base}", "The answer is 'Denver Broncos'."))
-    return found
+            drawn.append(StudyPicture(file, f"Figure 5a, {base}", "The answer is 'Denver Broncos'."))
+    return drawn
 
 
 def _sentence(folder: Path, model: StudyModel, base: str) -> list[StudyPicture]:
@@ -41,8 +41,8 @@ def _sentence(folder: Path, model: StudyModel, base: str) -> list[StudyPicture]:
     plots.impact_map(rows, token_labels(impact.tokens, impact.offsets, impact.segment, impact.text), folder / layers)
     others = ("transatt", "raw_attention", "attention_rollout")
     plots.explanations_map({OWN: impact} | {name: loaded.explain(SENTENCE, name) for name in others}, folder / methods)
-    said = f"The model says {impact.prediction} ({impact.probability:.2f})"
+    caption = f"The model says {impact.prediction} ({impact.probability:.2f})"
     return [
-        StudyPicture(layers, f"Figure 4, {base}", f"{said}; every row is scaled by its largest score."),
-        StudyPicture(methods, f"Figure 5b, {base}", f"{said}; blue speaks for it, orange against."),
+        StudyPicture(layers, f"Figure 4, {base}", f"{caption}; every row is scaled by its largest score."),
+        StudyPicture(methods, f"Figure 5b, {base}", f"{caption}; blue speaks for it, orange against."),
     ]

@@ -27,7 +27,7 @@ PAPER_NAMES = {ours: theirs for theirs, ours in PAPER.items()}
 
 def tables(results: AttcatResults) -> list[StudyTable]:
     texts, answers = text_sets(results), answer_sets(results)
-    found = []
+    shown = []
 
     def add(metric: str, title: str, note: str, printed: Mapping[str, Sequence[float]], methods: Sequence[str]) -> None:
         def values(result: AttcatResult, method: str) -> Numbers:
@@ -37,7 +37,7 @@ def tables(results: AttcatResults) -> list[StudyTable]:
             row = printed.get(PAPER_NAMES.get(method, ""))
             return None if row is None else row[PRINTED_SETS.index(key[0])]
 
-        found.append(means_table(title, note, texts, _rows(methods), values, paper))
+        shown.append(means_table(title, note, texts, _rows(methods), values, paper))
 
     if texts:
         eight = [*PAPER.values(), "random"]
@@ -60,16 +60,16 @@ def tables(results: AttcatResults) -> list[StudyTable]:
         note = "The share of tokens whose hiding moves it the other way; lower is better."
         add("faithfulness_violation", "Signs: violation", note, {}, METHODS)
     if answers:
-        found += [_precision(answers, detail) for detail in ("count", "")]
+        shown += [_precision(answers, detail) for detail in ("count", "")]
     if texts:
-        found.append(
+        shown.append(
             layers_table(
                 "Figure 4: how evenly impact is spread in each layer",
                 "Normalised entropy of the size of AttCAT's scores: 1 where all tokens have the same.",
                 {" ".join(key): result.entropies for key, result in texts.items()},
             )
         )
-    return found
+    return shown
 
 
 def _rows(methods: Sequence[str]) -> dict[str, str]:
@@ -84,7 +84,7 @@ def _precision(answers: AttcatResults, detail: str) -> StudyTable:
         values = [
             result.table(f"precision_at_k:k={k}", [method], detail)[:, 0] for result in answers.values() for k in DEPTHS
         ]
-        rows.append((title, [cell(mean_of(one)) for one in values]))
+        rows.append((title, [cell(mean_of(column)) for column in values]))
     what = (
         "tokens of the answer among the first K, as a count"
         if detail

@@ -54,7 +54,7 @@ def judged(results: MaskResults) -> list[JudgedClaim]:
     )
     for name, title, kind in alone:
         # Where all chosen heads are of one kind, the mask without the other is the same mask, and says nothing.
-        differ = {key: one for key, one in texts.items() if one.heads.mask(only=kind) != one.heads.mask()}
+        differ = {key: of_set for key, of_set in texts.items() if of_set.heads.mask(only=kind) != of_set.heads.mask()}
         findings[name] = order(AOPC, title, ["Ours"], among=differ)
     ranks = {key: np.array(result.other_ranks)[:, None] for key, result in texts.items() if len(result.other_ranks)}
     findings["M9"] = compared(ranks, ["1 - Spearman"], lambda means: float(means[0]))
@@ -71,21 +71,21 @@ def _falling(shares: Sequence[float], values: Numbers) -> Numbers:
     return slopes
 
 
-def column_of(one: MaskResult, metric: str, name: str) -> Numbers:
-    if one.masks(name):
-        many: Numbers = one.runs.table(metric, list(one.masks(name))).mean(1)
+def column_of(result: MaskResult, metric: str, name: str) -> Numbers:
+    if result.masks(name):
+        many: Numbers = result.runs.table(metric, list(result.masks(name))).mean(1)
         return many
-    values: Numbers = one.runs.table(metric, [one.methods[name]])[:, 0]
+    values: Numbers = result.runs.table(metric, [result.methods[name]])[:, 0]
     return values
 
 
-def corrupted_table(one: MaskResult) -> tuple[list[float], Numbers] | None:
+def corrupted_table(result: MaskResult) -> tuple[list[float], Numbers] | None:
     """Shares of wrong heads, none first, and every text's AOPC there, the mean over seeds. (text, share)"""
-    if one.corrupted is None or one.corrupted_runs is None:
+    if result.corrupted is None or result.corrupted_runs is None:
         return None
-    columns = [column_of(one, AOPC, "Ours")]
-    columns += [one.corrupted_runs.table(AOPC, list(many)).mean(1) for many in one.corrupted.values()]
-    return [0.0, *one.corrupted], np.stack(columns, 1)
+    columns = [column_of(result, AOPC, "Ours")]
+    columns += [result.corrupted_runs.table(AOPC, list(many)).mean(1) for many in result.corrupted.values()]
+    return [0.0, *result.corrupted], np.stack(columns, 1)
 
 
 HeadScores = tuple[Numbers, Numbers, Numbers]  # of every head: its layer from 0 to 1, how positional, how syntactic
@@ -99,15 +99,15 @@ def _kinds_by_layer(heads: HeadMap) -> HeadScores:
 
 def _scores_by_layer(heads: HeadMap) -> HeadScores:
     often = np.array(heads.frequency)
-    above = [np.array(one.follows) - one.baseline for one in heads.relations.values()]
+    above = [np.array(relation.follows) - relation.baseline for relation in heads.relations.values()]
     syntactic = np.max(above, 0) if above else np.zeros_like(often)
     return _layers(often.shape), often.ravel(), syntactic.ravel()
 
 
 def _layers(shape: tuple[int, ...]) -> Numbers:
     layers, heads = shape
-    found: Numbers = np.repeat(np.linspace(0, 1, layers) if layers > 1 else np.zeros(1), heads)
-    return found
+    layer_of_head: Numbers = np.repeat(np.linspace(0, 1, layers) if layers > 1 else np.zeros(1), heads)
+    return layer_of_head
 
 
 def _layers_apart(layer: Numbers, positional: Numbers, syntactic: Numbers) -> float:

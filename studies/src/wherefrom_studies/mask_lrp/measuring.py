@@ -82,7 +82,7 @@ def measured(bench: StudyBench, name: str, model: StudyModel, seeds: int, missin
     empty = _empty_masks(heads)
     if empty:
         missing.append(f"{label}: no head passes the paper's thresholds for {', '.join(empty)}.")
-    methods = PAPER | BESIDE | {title: one for title, one in masks.items() if title not in empty}
+    methods = PAPER | BESIDE | {title: method for title, method in masks.items() if title not in empty}
     # Masks are drawn anew for every data set, so that how far masks differ is part of how far data sets differ.
     drawn_seeds = [] if "Ours" in empty else [1000 * DATASETS.index(name) + seed for seed in range(1, seeds + 1)]
     randoms = [f"{masks['Ours']}:random={seed}" for seed in drawn_seeds]
@@ -92,15 +92,20 @@ def measured(bench: StudyBench, name: str, model: StudyModel, seeds: int, missin
     swept: dict[str, str] = {}
     if name == SWEPT:
         swept = _swept(heads, file)
-    asked = [*methods.values(), *randoms, *same_depth, *(one for one in swept.values() if one not in methods.values())]
-    runs = bench.run(name, model, asked, [AOPC, ODDS])
+    queried = [
+        *methods.values(),
+        *randoms,
+        *same_depth,
+        *(method for method in swept.values() if method not in methods.values()),
+    ]
+    runs = bench.run(name, model, queried, [AOPC, ODDS])
     corrupted, corrupted_runs = None, None
     if name == SWEPT and "Ours" not in empty and seeds:
         shares = (0.25, 0.5, 0.75, 1.0) if bench.size.quick else tuple(step / 10 for step in range(1, 11))
         corrupted = {
             share: [f"{masks['Ours']}:corrupt={share}:seed={seed}" for seed in range(1, seeds + 1)] for share in shares
         }
-        everything = [one for many in corrupted.values() for one in many]
+        everything = [method for many in corrupted.values() for method in many]
         corrupted_runs = bench.run(name, model, everything, [AOPC])
     published = masks["Ours, published"] if "Ours, published" in methods else None
     ranks = other_ranks(runs, published) if published else []
@@ -158,15 +163,15 @@ def _corpus(bench: StudyBench, name: str, model: StudyModel) -> Rows:
 
 def _swept(heads: HeadMap, file: Path) -> dict[str, str]:
     """The same heads by other thresholds, each in a file of its own, skipping blocks without a head."""
-    found = {}
+    by_thresholds = {}
     for positional, syntactic in THRESHOLDS:
         other = replace(heads, positional_threshold=positional, syntactic_threshold=syntactic)
         if any(map(any, other.mask())):
-            own = file.with_name(f"{file.stem}-{positional:g}-{syntactic:g}.json")
-            if not own.is_file():
-                other.save(own)
-            found[thresholds_named(positional, syntactic)] = f"mask_lrp:heads={own}:bare=skip"
-    return found
+            setting_file = file.with_name(f"{file.stem}-{positional:g}-{syntactic:g}.json")
+            if not setting_file.is_file():
+                other.save(setting_file)
+            by_thresholds[thresholds_named(positional, syntactic)] = f"mask_lrp:heads={setting_file}:bare=skip"
+    return by_thresholds
 
 
 def thresholds_named(positional: float, syntactic: float) -> str:
@@ -180,8 +185,8 @@ def other_ranks(runs: StudyRuns, published: str) -> list[float]:
         if row["method"] in (published, "transatt"):
             kept = [score for score, part in zip(row["scores"], row["segment"], strict=True) if part >= 0]
             scores.setdefault(row["example"], {})[row["method"]] = kept
-    both = [one for one in scores.values() if len(one) == 2]
-    pairs = [(one[published], one["transatt"]) for one in both]
+    both = [ranks for ranks in scores.values() if len(ranks) == 2]
+    pairs = [(ranks[published], ranks["transatt"]) for ranks in both]
     return [1 - float(spearmanr(a, b)[0]) for a, b in pairs if len(set(a)) > 1 and len(set(b)) > 1]
 
 

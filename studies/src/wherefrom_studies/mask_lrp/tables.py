@@ -29,9 +29,9 @@ from wherefrom_studies.pages import StudyCell, StudyTable, cell
 from wherefrom_studies.tables import layer_columns, means_table
 
 
-def tables(found: MaskResults) -> list[StudyTable]:
-    texts = {key: one for key, one in found.items() if key[0] in TEXT_SETS}
-    answers = {key: one for key, one in found.items() if key[0] in ANSWER_SETS}
+def tables(results: MaskResults) -> list[StudyTable]:
+    texts = {key: of_set for key, of_set in results.items() if key[0] in TEXT_SETS}
+    answers = {key: of_set for key, of_set in results.items() if key[0] in ANSWER_SETS}
     shown = []
     order = [*PAPER, *BESIDE, "Random mask", *MASKS]
 
@@ -55,7 +55,7 @@ def tables(found: MaskResults) -> list[StudyTable]:
         shown.append(means_table(title, note, some, {name: name for name in names}, values, paper))
 
     if texts:
-        seeds = max(len(one.randoms) for one in texts.values())
+        seeds = max(len(of_set.randoms) for of_set in texts.values())
         note = (
             f"Higher is better. The random mask is the mean of {seeds}, of as many heads as Ours. A dash: no head"
             " passes the thresholds."
@@ -66,18 +66,18 @@ def tables(found: MaskResults) -> list[StudyTable]:
         note = "The share of the answer's tokens among the first 20; the paper's numbers are those of BERT."
         names = [name for name in order if name != "Random mask"]
         add(answers, PRECISION, "Table 2: answers", note, PRINTED_PRECISION, ANSWER_SETS, names)
-    if found:
-        shown += [_heads_table(found), _thresholds_table(found)]
-    shown += [_corruption_table(key, one) for key, one in texts.items() if one.corrupted]
-    shown += [_sweep_table(key, one) for key, one in texts.items() if one.swept]
+    if results:
+        shown += [_heads_table(results), _thresholds_table(results)]
+    shown += [_corruption_table(key, of_set) for key, of_set in texts.items() if of_set.corrupted]
+    shown += [_sweep_table(key, of_set) for key, of_set in texts.items() if of_set.swept]
     return shown
 
 
-def _heads_table(found: MaskResults) -> StudyTable:
-    depth = max(len(one.heads.frequency) for one in found.values())
+def _heads_table(results: MaskResults) -> StudyTable:
+    depth = max(len(result.heads.frequency) for result in results.values())
     rows = []
-    for (name, base), one in found.items():
-        kinds = one.heads.kinds()
+    for (name, base), result in results.items():
+        kinds = result.heads.kinds()
         cells = []
         for layer in range(depth):
             if layer >= len(kinds):
@@ -85,7 +85,7 @@ def _heads_table(found: MaskResults) -> StudyTable:
                 continue
             row = kinds[layer]
             cells.append(StudyCell(f"{sum(k in ('positional', 'both') for k in row)} + {_count(row)}"))
-        rows.append((f"{name} {base} ({one.heads.texts} texts)", cells))
+        rows.append((f"{name} {base} ({result.heads.texts} texts)", cells))
     note = "Positional + syntactic heads of every layer, by the paper's thresholds (.8 and .1)."
     return StudyTable("Figure 5: heads", note, layer_columns(depth), rows)
 
@@ -94,35 +94,35 @@ def _count(kinds: Sequence[str]) -> int:
     return sum(kind in ("syntactic", "both") for kind in kinds)
 
 
-def _thresholds_table(found: MaskResults) -> StudyTable:
+def _thresholds_table(results: MaskResults) -> StudyTable:
     rows = []
     for positional, syntactic in THRESHOLDS:
         cells = []
-        for one in found.values():
-            other = replace(one.heads, positional_threshold=positional, syntactic_threshold=syntactic)
+        for result in results.values():
+            other = replace(result.heads, positional_threshold=positional, syntactic_threshold=syntactic)
             kept = [sum(1 for weight in row if weight) for row in other.mask()]
             cells.append(StudyCell(f"{sum(kept)}: {' '.join(map(str, kept))}"))
         rows.append((thresholds_named(positional, syntactic), cells))
-    columns = [f"{name} {base}" for name, base in found]
+    columns = [f"{name} {base}" for name, base in results]
     return StudyTable("Heads kept by other thresholds", "All of them, then layer by layer.", columns, rows)
 
 
-def _corruption_table(key: SetAndBase, one: MaskResult) -> StudyTable:
-    found = corrupted_table(one)
-    assert found is not None
-    shares, values = found
+def _corruption_table(key: SetAndBase, result: MaskResult) -> StudyTable:
+    corrupted = corrupted_table(result)
+    assert corrupted is not None
+    shares, values = corrupted
     cells = [cell(mean_of(values[:, place].tolist())) for place in range(len(shares))]
-    seeds = len(next(iter((one.corrupted or {}).values())))
+    seeds = len(next(iter((result.corrupted or {}).values())))
     note = f"The share of the left out heads that is switched on; mean over {seeds} seeds. With all of them: TransAtt."
     columns = [f"{share:.0%}" for share in shares]
     return StudyTable(f"Figure 4: AOPC of corrupted masks, {' '.join(key)}", note, columns, [("AOPC", cells)])
 
 
-def _sweep_table(key: SetAndBase, one: MaskResult) -> StudyTable:
+def _sweep_table(key: SetAndBase, result: MaskResult) -> StudyTable:
     rows = []
-    for title, method in (one.swept or {}).items():
-        values = one.runs.table(AOPC, [method])[:, 0]
-        odds = one.runs.table(ODDS, [method])[:, 0]
+    for title, method in (result.swept or {}).items():
+        values = result.runs.table(AOPC, [method])[:, 0]
+        odds = result.runs.table(ODDS, [method])[:, 0]
         rows.append((title, [cell(mean_of(values.tolist())), cell(mean_of(odds.tolist()))]))
     note = "Blocks without a chosen head are not masked (bare=skip). Shown, not chosen by: these are test texts."
     return StudyTable(f"Thresholds: {' '.join(key)}", note, ["AOPC", "log-odds"], rows)

@@ -32,22 +32,24 @@ class OperationShares(NamedTuple):
     raw: dict[str, float]
 
 
-def winning_operations(found: Iterable[Explanation | Combination]) -> OperationShares:
+def winning_operations(winners: Iterable[Explanation | Combination]) -> OperationShares:
     """How often each operation wins: as Figure 4."""
-    won = [one if isinstance(one, Combination) else _winner(one) for one in found]
+    won = [winner if isinstance(winner, Combination) else _winner(winner) for winner in winners]
     if not won:
         raise WherefromError("There is nothing to count: give at least one explanation by optimus, or one combination.")
-    counts = (Counter(str(getattr(one, name)) for one in won) for name in ("head", "layer", "matrix", "raw"))
-    return OperationShares(*({name: count / len(won) for name, count in one.most_common()} for one in counts))
+    counts = (
+        Counter(str(getattr(combination, name)) for combination in won) for name in ("head", "layer", "matrix", "raw")
+    )
+    return OperationShares(*({name: count / len(won) for name, count in counter.most_common()} for counter in counts))
 
 
 def _winner(explanation: Explanation) -> Combination:
-    found = Combination.read(str(explanation.params.get("winner", explanation.params.get("combination"))))
-    if explanation.method != "optimus" or found is None:
+    combination = Combination.read(str(explanation.params.get("winner", explanation.params.get("combination"))))
+    if explanation.method != "optimus" or combination is None:
         raise WherefromError(
             f"Only explanations by optimus have operations that won; this one is by {explanation.method}."
         )
-    return found
+    return combination
 
 
 Marked = Sequence[Span] | tuple[Sequence[Span], Sequence[Span]] | Mapping[str, Any]
@@ -63,8 +65,8 @@ class CombinationGrades(NamedTuple):
         """combination -> metric -> mean over texts."""
         with warnings.catch_warnings():  # a combination may have no value on any text
             warnings.filterwarnings("ignore", message="Mean of empty slice")
-            found = {metric: np.nanmean(rows, 0) for metric, rows in self.values.items()}
-        return {name: {metric: float(found[metric][at]) for metric in found} for at, name in enumerate(self.names)}
+            means = {metric: np.nanmean(rows, 0) for metric, rows in self.values.items()}
+        return {name: {metric: float(means[metric][at]) for metric in means} for at, name in enumerate(self.names)}
 
     def correlation(self, metric: str, *, against: str = "auprc", ranks: bool = False) -> Estimate | None:
         """How the means of a metric go with those of another over combinations, with its interval over texts."""
@@ -80,20 +82,20 @@ def correlation_of(first: int = 0, *, ranks: bool = False, last: int = 1, parts:
     mean over data sets.
     """
 
-    def found(means: Sequence[Numbers]) -> float:
+    def correlation(means: Sequence[Numbers]) -> float:
         values = []
         for row in means:
             by_metric = row.reshape(parts, -1)
-            one, other = by_metric[first], by_metric[last]
-            known = ~(np.isnan(one) | np.isnan(other))
-            one, other = one[known], other[known]
+            first_values, last_values = by_metric[first], by_metric[last]
+            known = ~(np.isnan(first_values) | np.isnan(last_values))
+            first_values, last_values = first_values[known], last_values[known]
             if ranks:
-                one, other = rankdata(one), rankdata(other)
-            flat = len(one) < 3 or not one.std() or not other.std()
-            values.append(float("nan") if flat else float(np.corrcoef(one, other)[0, 1]))
+                first_values, last_values = rankdata(first_values), rankdata(last_values)
+            flat = len(first_values) < 3 or not first_values.std() or not last_values.std()
+            values.append(float("nan") if flat else float(np.corrcoef(first_values, last_values)[0, 1]))
         return float(np.mean(values))
 
-    return found
+    return correlation
 
 
 def combination_grades(
@@ -180,17 +182,18 @@ def costs(explanations: Iterable[Explanation], energy: Energy | None = None) -> 
     unless given.
     """
     by_method: dict[str, list[Explanation]] = defaultdict(list)
-    for one in explanations:
-        by_method[one.method].append(one)
-    found = {}
+    for explanation in explanations:
+        by_method[explanation.method].append(explanation)
+    means = {}
     for name, rows in by_method.items():
         seconds, forwards, backwards = (
-            float(np.mean([getattr(one, what) for one in rows])) for what in ("seconds", "forwards", "backwards")
+            float(np.mean([getattr(explanation, what) for explanation in rows]))
+            for what in ("seconds", "forwards", "backwards")
         )
-        found[name] = MeanCost(seconds, forwards, backwards, (energy or Energy()).grams(seconds), len(rows))
-    return found
+        means[name] = MeanCost(seconds, forwards, backwards, (energy or Energy()).grams(seconds), len(rows))
+    return means
 
 
-def emissions(found: Mapping[str, MeanCost], texts: int = 100) -> dict[str, Numbers]:
+def emissions(costs: Mapping[str, MeanCost], texts: int = 100) -> dict[str, Numbers]:
     """Grams of CO2 equivalent after 0, 1, 2, ... texts, one line a method: as Figure 7."""
-    return {name: np.arange(texts + 1, dtype=np.float64) * cost.grams for name, cost in found.items()}
+    return {name: np.arange(texts + 1, dtype=np.float64) * cost.grams for name, cost in costs.items()}

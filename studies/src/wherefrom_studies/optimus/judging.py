@@ -53,7 +53,7 @@ def judged(results: OptimusResults) -> list[JudgedClaim]:
     }
     findings["O7"] = ordered(changes, ["delete", "unk"], [("delete", "unk")])
     won = {key: [Combination.read(str(name)) for name in winners(result)] for key, result in results.items()}
-    known = {key: [one for one in part if one is not None] for key, part in won.items()}
+    known = {key: [value for value in part if value is not None] for key, part in won.items()}
     findings |= _operations({key: part for key, part in known.items() if part})
     by_token = {key: passes_of(result.runs, result.methods) for key, result in results.items()}
     findings["O9 token"] = ordered(by_token, ["IG", "OP"], [("OP", "IG")])

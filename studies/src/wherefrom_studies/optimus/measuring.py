@@ -70,7 +70,7 @@ def measure(bench: StudyBench, request: StudyRequest) -> Measured[OptimusResults
 
 def methods_for(fitted: Mapping[str, str], *, several: bool, quick: bool) -> dict[str, str]:
     """The paper's methods as ours. fitted: A, A* and test -> a combination. OL is OP where there is one label."""
-    found = {
+    methods = {
         "LIME": f"lime:samples={200 if quick else 2000}",
         "IG": "integrated_gradients",
         "B": f"optimus:combination={BASELINE}",
@@ -85,7 +85,7 @@ def methods_for(fitted: Mapping[str, str], *, several: bool, quick: bool) -> dic
         "OP A and A*": "optimus:raw=both",
         "random": "random",
     }
-    return {name: found[name] for name in ORDER}
+    return {name: methods[name] for name in ORDER}
 
 
 def _asked(row: Mapping[str, Any]) -> TextOrPair:
@@ -93,21 +93,21 @@ def _asked(row: Mapping[str, Any]) -> TextOrPair:
 
 
 def measured(bench: StudyBench, name: str, base: StudyBase) -> OptimusResult:
-    model, one = bench.model(name, base), SETS[name]
-    several = one.task == "several_labels"
+    model, study_set = bench.model(name, base), SETS[name]
+    several = study_set.task == "several_labels"
     rows = bench.texts(name, model, bench.size.texts)
-    metrics = [*METRICS, AUPRC] if one.rationales else list(METRICS)
+    metrics = [*METRICS, AUPRC] if study_set.rationales else list(METRICS)
     target = ALL_PREDICTED if several else PREDICTED
 
     def measured(level: Level) -> tuple[StudyRuns, dict[str, str]]:
         fitted = _fitted(bench, name, model, rows, level)
         methods = methods_for(fitted, several=several, quick=bench.size.quick)
-        asked = list(dict.fromkeys(methods.values()))
-        return bench.run(name, model, asked, metrics, level=level, target=target), methods
+        queried = list(dict.fromkeys(methods.values()))
+        return bench.run(name, model, queried, metrics, level=level, target=target), methods
 
     runs, methods = measured("token")
     sentences, by_sentence = measured("sentence") if name in SENTENCE_SETS else (None, {})
-    combinations, best = _combinations(bench, name, model, rows) if one.rationales else (None, [])
+    combinations, best = _combinations(bench, name, model, rows) if study_set.rationales else (None, [])
     changes = bench.kept(
         f"attention-{name}-{base.name}",
         [model.source, [row["id"] for row in rows]],
@@ -140,20 +140,20 @@ def _combinations(bench: StudyBench, name: str, model: StudyModel, rows: Rows) -
         for row in rows:
             pair = row.get("pair") is not None
             texts.append((_asked(row), (row["rationale"], row["pair_rationale"]) if pair else row["rationale"]))
-        found = combination_grades(open_model(model), texts, metrics=TABLE_2)
+        grades = combination_grades(open_model(model), texts, metrics=TABLE_2)
         plain = {
-            metric: [[None if np.isnan(one) else round(float(one), 6) for one in row] for row in values]
-            for metric, values in found.values.items()
+            metric: [[None if np.isnan(value) else round(float(value), 6) for value in row] for row in values]
+            for metric, values in grades.values.items()
         }
-        return {"names": found.names, "values": plain}
+        return {"names": grades.names, "values": plain}
 
     kept = bench.kept(
         f"combinations-{name}-{model.base}", [model.source, TABLE_2, [row["id"] for row in rows]], compute
     )
     values = {metric: np.array(table, dtype=np.float64) for metric, table in kept["values"].items()}
-    found = CombinationGrades(kept["names"], values)
-    best = [found.names[int(np.nanargmax(row))] for row in values["auprc"] if not np.isnan(row).all()]
-    return found, best
+    combinations = CombinationGrades(kept["names"], values)
+    best = [combinations.names[int(np.nanargmax(row))] for row in values["auprc"] if not np.isnan(row).all()]
+    return combinations, best
 
 
 FillName = Literal["delete", "unk", "mask"]
@@ -172,19 +172,19 @@ def attention_changes(model: Model, texts: Sequence[TextOrPair]) -> dict[str, li
     with without_notices():
         network = AutoModelForSequenceClassification.from_pretrained(folder, attn_implementation="eager").eval()
     tokenizer = reader.reading.tokenizer
-    found: dict[str, list[float]] = {"delete": [], "unk": [], "mask": []}
+    changes: dict[str, list[float]] = {"delete": [], "unk": [], "mask": []}
     with torch.inference_mode():
         for text in texts:
             encoded = reader.encode(*((text,) if isinstance(text, str) else text))
             read = tokenizer(*((text,) if isinstance(text, str) else text), return_tensors="pt", truncation=True)
             ids = read["input_ids"][0]
-            special = [one in tokenizer.all_special_ids for one in ids.tolist()]
-            if len(encoded) != len(ids) or sum(not one for one in special) < 2:
+            special = [token in tokenizer.all_special_ids for token in ids.tolist()]
+            if len(encoded) != len(ids) or sum(not token for token in special) < 2:
                 continue
 
-            def attention(given: torch.Tensor, inputs: Mapping[str, torch.Tensor] = read) -> Numbers:
-                more = {name: value[:, : len(given)] for name, value in inputs.items() if name not in ("input_ids",)}
-                layers = network(input_ids=given[None], **more, output_attentions=True).attentions
+            def attention(ids: torch.Tensor, inputs: Mapping[str, torch.Tensor] = read) -> Numbers:
+                more = {name: value[:, : len(ids)] for name, value in inputs.items() if name not in ("input_ids",)}
+                layers = network(input_ids=ids[None], **more, output_attentions=True).attentions
                 mean: Numbers = torch.stack(layers).mean((0, 2))[0].double().numpy()
                 return mean
 
@@ -193,20 +193,20 @@ def attention_changes(model: Model, texts: Sequence[TextOrPair]) -> dict[str, li
             top = int(received.argmax())
             rest = [place for place in range(len(ids)) if place != top]
             before = _shares(whole[np.ix_(rest, rest)])
-            for fill in found:
+            for fill in changes:
                 if fill == "delete":
                     after = attention(torch.cat([ids[:top], ids[top + 1 :]]))
                 else:
                     changed = ids.clone()
                     changed[top] = tokenizer.unk_token_id if fill == "unk" else tokenizer.mask_token_id
                     after = attention(changed)[np.ix_(rest, rest)]
-                found[fill].append(float(np.abs(_shares(after) - before).sum(1).mean() / 2))
-    return found
+                changes[fill].append(float(np.abs(_shares(after) - before).sum(1).mean() / 2))
+    return changes
 
 
 def _shares(rows: Numbers) -> Numbers:
-    found: Numbers = rows / rows.sum(1, keepdims=True)
-    return found
+    shares: Numbers = rows / rows.sum(1, keepdims=True)
+    return shares
 
 
 def table_of(runs: StudyRuns, metric: str, methods: Mapping[str, str]) -> Numbers:
@@ -214,10 +214,12 @@ def table_of(runs: StudyRuns, metric: str, methods: Mapping[str, str]) -> Number
     return runs.table(metric, [methods[name] for name in ORDER])
 
 
-def winners(one: OptimusResult) -> list[str]:
+def winners(result: OptimusResult) -> list[str]:
     """The combination that Optimus Prime chose for every text."""
     return [
-        json.loads(row["params"])["winner"] for row in one.runs.explanations() if row["method"] == one.methods["OP"]
+        json.loads(row["params"])["winner"]
+        for row in result.runs.explanations()
+        if row["method"] == result.methods["OP"]
     ]
 
 
@@ -226,18 +228,18 @@ def passes_of(runs: StudyRuns, methods: Mapping[str, str]) -> Numbers:
     frame = runs.alone()
     frame = frame.assign(passes=frame["forwards"] + frame["backwards"], row=frame.groupby("method").cumcount())
     wide = frame.pivot_table(index="row", columns="method", values="passes")
-    found: Numbers = wide.reindex(columns=[methods["IG"], methods["OP"]]).to_numpy(dtype=np.float64)
-    return found
+    passes: Numbers = wide.reindex(columns=[methods["IG"], methods["OP"]]).to_numpy(dtype=np.float64)
+    return passes
 
 
 def costs_of(results: OptimusResults) -> dict[SetAndBase, dict[str, MeanCost]]:
     """Of every data set, what one explanation costs by each method alone."""
     energy = Energy()
     everything = {}
-    for key, one in results.items():
-        frame, costs = one.runs.alone(), {}
+    for key, result in results.items():
+        frame, costs = result.runs.alone(), {}
         for name in ("LIME", "IG", "B", "OP", "OP*", "random"):
-            rows = frame[frame["method"] == one.methods[name]]
+            rows = frame[frame["method"] == result.methods[name]]
             seconds, forwards, backwards = (float(rows[what].mean()) for what in ("seconds", "forwards", "backwards"))
             costs[name] = MeanCost(seconds, forwards, backwards, energy.grams(seconds), len(rows))
         everything[key] = costs

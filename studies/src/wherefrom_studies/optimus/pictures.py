@@ -16,24 +16,24 @@ from wherefrom_studies.optimus.paper import NAMES
 from wherefrom_studies.pages import StudyPicture
 
 
-def pictures(found: OptimusResults, folder: Path) -> list[StudyPicture]:
+def pictures(results: OptimusResults, folder: Path) -> list[StudyPicture]:
     shown = []
-    read = [Combination.read(name) for one in found.values() for name in winners(one)]
+    read = [Combination.read(name) for result in results.values() for name in winners(result)]
     won = [combination for combination in read if combination is not None]
     if won:
         shares = winning_operations(won)
         parts = {"heads": shares.heads, "layers": shares.layers, "matrices": shares.matrices}
         plots.shares(parts, folder / "optimus-figure4.png")
         shown.append(StudyPicture("optimus-figure4.png", "Figure 4: operations that win by RFT"))
-    costs = costs_of(found)
+    costs = costs_of(results)
     if costs:
         key, first = next(iter(costs.items()))
         plots.lines(emissions(first), folder / "optimus-figure7.png", across="texts", up="grams of CO2 equivalent")
         shown.append(StudyPicture("optimus-figure7.png", f"Figure 7: emissions, {NAMES[key[0]]} {key[1]}"))
-    for (name, base), one in found.items():
+    for (name, base), result in results.items():
         if not SETS[name].rationales:
             continue
-        example = _example(one)
+        example = _example(result)
         if example is not None:
             file = f"optimus-figure5-{name}-{base}.png"
             plots.impact_map(*example, folder / file)
@@ -43,18 +43,18 @@ def pictures(found: OptimusResults, folder: Path) -> list[StudyPicture]:
     return shown
 
 
-def _example(one: OptimusResult) -> tuple[dict[str, list[float]], list[str]] | None:
+def _example(result: OptimusResult) -> tuple[dict[str, list[float]], list[str]] | None:
     """The shortest text of at least eight tokens, with what people marked, and the scores of every method."""
-    wanted = {one.methods[name]: name for name in ("IG", "B", "OP")}
+    wanted = {result.methods[name]: name for name in ("IG", "B", "OP")}
     by_text: dict[str, dict[str, dict[str, Any]]] = {}
-    for row in one.runs.explanations():
+    for row in result.runs.explanations():
         if row["method"] in wanted:
             by_text.setdefault(row["example"], {})[wanted[row["method"]]] = row
     whole = [rows for rows in by_text.values() if len(rows) == len(wanted) and len(rows["OP"]["tokens"]) >= 10]
     if not whole:
         return None
-    rows = min(whole, key=lambda found: len(found["OP"]["tokens"]))
-    source = next(row for row in one.rows if row["id"] == rows["OP"]["example"])
+    rows = min(whole, key=lambda candidate: len(candidate["OP"]["tokens"]))
+    source = next(row for row in result.rows if row["id"] == rows["OP"]["example"])
     marks = source["rationale"]
     if isinstance(marks, Mapping):
         marks = marks.get(rows["OP"]["target"], [])

@@ -32,41 +32,41 @@ from wherefrom_studies.pages import StudyCell, StudyTable, cell
 from wherefrom_studies.tables import means_table
 
 
-def tables(found: OptimusResults) -> list[StudyTable]:
-    marked = {key: one for key, one in found.items() if one.combinations is not None}
-    shown = [_statistics(found)]
+def tables(results: OptimusResults) -> list[StudyTable]:
+    marked = {key: of_set for key, of_set in results.items() if of_set.combinations is not None}
+    shown = [_statistics(results)]
     if marked:
         shown.append(_correlations(marked))
     shown.append(
-        _graded(found, RFT, "Table 3: RFT", "Sums, as the paper prints them. Optimus chooses by it.", PRINTED_RFT)
+        _graded(results, RFT, "Table 3: RFT", "Sums, as the paper prints them. Optimus chooses by it.", PRINTED_RFT)
     )
-    by_sentence = {key: one for key, one in found.items() if one.sentences is not None}
+    by_sentence = {key: of_set for key, of_set in results.items() if of_set.sentences is not None}
     if by_sentence:
         shown.append(_graded(by_sentence, RFT, "Table 3: RFT of sentences", "", PRINTED_RFT_SENTENCES, sentences=True))
     if marked:
         shown.append(_graded(marked, AUPRC, "Table 4: AUPRC", "Against what people marked.", PRINTED_AUPRC))
     for metric, title in ((F, "F"), (FT, "FT"), (COMP, "comprehensiveness"), (SUFF, "sufficiency (lower is better)")):
-        shown.append(_graded(found, metric, f"Beside: {title}", "Not what Optimus chose by.", {}))
-    shown += [_ranks(found), _costs(found)]
+        shown.append(_graded(results, metric, f"Beside: {title}", "Not what Optimus chose by.", {}))
+    shown += [_ranks(results), _costs(results)]
     note = "How far attention between the other tokens moves when the token that receives the most is hidden."
     fills = {fill: fill for fill in ("delete", "unk", "mask")}
     title = "Figure 3: change of attention"
-    shown.append(means_table(title, note, found, fills, lambda result, fill: result.changes[fill], names=NAMES))
-    shown.append(_winning(found))
+    shown.append(means_table(title, note, results, fills, lambda result, fill: result.changes[fill], names=NAMES))
+    shown.append(_winning(results))
     return shown
 
 
-def _statistics(found: OptimusResults) -> StudyTable:
+def _statistics(results: OptimusResults) -> StudyTable:
     rows = []
-    for (name, base), one in found.items():
-        labels, scores = len(SETS[name].labels), one.model.scores
-        words = np.mean([len(row["text"].split()) + len((row.get("pair") or "").split()) for row in one.rows])
+    for (name, base), result in results.items():
+        labels, scores = len(SETS[name].labels), result.model.scores
+        words = np.mean([len(row["text"].split()) + len((row.get("pair") or "").split()) for row in result.rows])
         rows.append(
             (
                 f"{NAMES[name]} {base}",
                 [
-                    StudyCell("–" if one.model.rows is None else f"{one.model.rows:,}"),
-                    StudyCell(str(len(one.rows))),
+                    StudyCell("–" if result.model.rows is None else f"{result.model.rows:,}"),
+                    StudyCell(str(len(result.rows))),
                     StudyCell(str(labels)),
                     StudyCell(f"{words:.0f}"),
                     StudyCell(f"{scores['accuracy']:.2f}"),
@@ -81,8 +81,8 @@ def _statistics(found: OptimusResults) -> StudyTable:
 
 def _correlations(marked: OptimusResults) -> StudyTable:
     rows = []
-    for (name, base), one in marked.items():
-        grades, paper = one.combinations, PRINTED_CORRELATIONS.get(name)
+    for (name, base), result in marked.items():
+        grades, paper = result.combinations, PRINTED_CORRELATIONS.get(name)
         assert grades is not None
         cells = []
         for ranks in (False, True):
@@ -100,7 +100,7 @@ def _correlations(marked: OptimusResults) -> StudyTable:
 
 
 def _graded(
-    found: OptimusResults,
+    results: OptimusResults,
     metric: str,
     title: str,
     note: str,
@@ -117,17 +117,17 @@ def _graded(
         known = key[0] in printed and method in PRINTED_ORDER
         return printed[key[0]][PRINTED_ORDER.index(method)] if known else None
 
-    return means_table(title, note, found, {name: name for name in ORDER}, values, paper, NAMES)
+    return means_table(title, note, results, {name: name for name in ORDER}, values, paper, NAMES)
 
 
-def _ranks(found: OptimusResults) -> StudyTable:
+def _ranks(results: OptimusResults) -> StudyTable:
     """Average ranks over data sets, 1 the best; methods that are the same share a rank."""
     counted = [name for name in ORDER if name != "OB on test"]
     places = [ORDER.index(name) for name in counted]
     columns, by_method = [], {name: list[StudyCell]() for name in counted}
     for metric, sign in ((RFT, 1.0), (AUPRC, 1.0), (F, 1.0), (COMP, 1.0), (SUFF, -1.0)):
-        some = [one for key, one in found.items() if metric != AUPRC or SETS[key[0]].rationales]
-        values = [table_of(one.runs, metric, one.methods)[:, places] for one in some]
+        some = [result for key, result in results.items() if metric != AUPRC or SETS[key[0]].rationales]
+        values = [table_of(result.runs, metric, result.methods)[:, places] for result in some]
         columns.append(metric.partition(":")[0])
         for place, name in enumerate(counted):
             by_method[name].append(cell(estimate(values, _rank_of(place, sign), rounds=500)))
@@ -150,9 +150,9 @@ def _rank_of(place: int, sign: float) -> Statistic:
     return lambda means: float(np.mean([rank(row) for row in means]))
 
 
-def _costs(found: OptimusResults) -> StudyTable:
+def _costs(results: OptimusResults) -> StudyTable:
     rows = []
-    for (name, base), costs in costs_of(found).items():
+    for (name, base), costs in costs_of(results).items():
         for method, cost in costs.items():
             cells = [
                 StudyCell(f"{cost.seconds:.3f}"),
@@ -172,12 +172,12 @@ def _costs(found: OptimusResults) -> StudyTable:
     )
 
 
-def _winning(found: OptimusResults) -> StudyTable:
-    by_rft = [name for one in found.values() for name in winners(one)]
-    by_auprc = [name for one in found.values() for name in one.by_auprc]
+def _winning(results: OptimusResults) -> StudyTable:
+    by_rft = [name for result in results.values() for name in winners(result)]
+    by_auprc = [name for result in results.values() for name in result.by_auprc]
     rows = []
     for title, names in (("by RFT (OP)", by_rft), ("by AUPRC", by_auprc)):
-        won = [one for name in names if (one := Combination.read(name)) is not None]
+        won = [combination for name in names if (combination := Combination.read(name)) is not None]
         if won:
             shares = winning_operations(won)
             cells = [

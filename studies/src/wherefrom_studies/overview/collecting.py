@@ -37,18 +37,22 @@ PLAIN = {
 }
 
 
-def plain_method(asked: str) -> str | None:
+def plain_method(written: str) -> str | None:
     """The method's name on this page; None for a variant that belongs to one paper."""
-    if asked in PLAIN:
-        return PLAIN[asked]
-    name, _, options = asked.partition(":")
+    if written in PLAIN:
+        return PLAIN[written]
+    name, _, options = written.partition(":")
     if not options or name == "lime":
         return name
     if name == "mask_lrp":
-        given = dict(part.partition("=")[::2] for part in options.split(":"))
-        own = OWN_HEADS.search(given.pop("heads", "")) is not None
-        return {(): "mask_lrp", (("bare", "skip"),): "mask_lrp:bare=skip"}.get(tuple(given.items())) if own else None
-    return asked if asked == "optimus:raw=both" else None
+        values = dict(part.partition("=")[::2] for part in options.split(":"))
+        own_heads = OWN_HEADS.search(values.pop("heads", "")) is not None
+        return (
+            {(): "mask_lrp", (("bare", "skip"),): "mask_lrp:bare=skip"}.get(tuple(values.items()))
+            if own_heads
+            else None
+        )
+    return written if written == "optimus:raw=both" else None
 
 
 def family_of(method: str) -> str:
@@ -57,9 +61,9 @@ def family_of(method: str) -> str:
     return "attention" if row is None else str(row.get("family"))
 
 
-def plain_metric(asked: str) -> str | None:
+def plain_metric(name: str) -> str | None:
     """The metric's name on this page; None for a variant."""
-    return PLAIN.get(asked) or (None if ":" in asked else asked)
+    return PLAIN.get(name) or (None if ":" in name else name)
 
 
 @dataclass(frozen=True)
@@ -110,19 +114,25 @@ def collect(folders: Sequence[Path]) -> Collected:
         for name in STUDIES:
             page = folder / f"{name}.json"
             if page.is_file():
-                read = [{"study": name, **one} for one in read_json(page).get("claims", [])]
-                claims += [one for one in read if one not in claims]  # the same page may be in two folders
+                read = [{"study": name, **claim} for claim in read_json(page).get("claims", [])]
+                claims += [claim for claim in read if claim not in claims]  # the same page may be in two folders
     sets = {}
     for key, by_target in sorted(runs.items()):
-        target = max(by_target, key=lambda one: len({name for run in by_target[one] for name in run.plan.methods}))
+        target = max(
+            by_target, key=lambda target_key: len({name for run in by_target[target_key] for name in run.plan.methods})
+        )
         unread += [
             f"{' '.join(key)}: what explains {other!r} instead of {target!r} stays on its own page."
             for other in by_target
             if other != target
         ]
-        own = by_target[target]
-        sets[key] = _of_set(pandas.concat([run.scores for run in own]), pandas.concat([run.alone for run in own]))
-    return Collected({key: one for key, one in sets.items() if one.tables}, claims, unread)
+        set_runs = by_target[target]
+        sets[key] = _of_set(
+            pandas.concat([run.scores for run in set_runs]), pandas.concat([run.alone for run in set_runs])
+        )
+    return Collected(
+        {key: collected_set for key, collected_set in sets.items() if collected_set.tables}, claims, unread
+    )
 
 
 def _pandas() -> Any:
@@ -135,8 +145,8 @@ def _pandas() -> Any:
 
 def _of_set(scores: pandas.DataFrame, alone: pandas.DataFrame) -> SetScores:
     scores = scores.assign(
-        method=[plain_method(str(one)) for one in scores["method"]],
-        metric=[plain_metric(str(one)) for one in scores["metric"]],
+        method=[plain_method(str(entry)) for entry in scores["method"]],
+        metric=[plain_metric(str(entry)) for entry in scores["metric"]],
     )
     scores = scores[scores["method"].notna() & scores["metric"].notna()]
     # Two studies measure some methods on the same texts: these are counted once.
@@ -147,7 +157,7 @@ def _of_set(scores: pandas.DataFrame, alone: pandas.DataFrame) -> SetScores:
         if question_of(str(metric)) is None or str(metric) not in known:
             continue
         # Only texts that all methods were measured on, so that nobody is held against others on other texts.
-        measured = [set(own) for _, own in rows.groupby("method")["example"]]
+        measured = [set(examples) for _, examples in rows.groupby("method")["example"]]
         rows = rows[rows["example"].isin(set.intersection(*measured) or set.union(*measured))]
         wide = rows.pivot_table(index="example", columns="method", values="value", aggfunc="mean", dropna=False)
         wide = wide.loc[:, wide.notna().any()]
@@ -158,7 +168,7 @@ def _of_set(scores: pandas.DataFrame, alone: pandas.DataFrame) -> SetScores:
         metric: (tuple(map(str, wide.columns)), wide.reindex(texts).to_numpy(dtype=np.float64))
         for metric, wide in wides.items()
     }
-    costs = alone.assign(method=[plain_method(str(one)) for one in alone["method"]])
+    costs = alone.assign(method=[plain_method(str(entry)) for entry in alone["method"]])
     costs = costs[costs["method"].notna()]
     means = costs.assign(rows=costs["forwards"] + costs["backwards"]).groupby("method")[["seconds", "rows"]].mean()
     return SetScores(

@@ -29,16 +29,16 @@ def ranks(values: Numbers) -> Numbers:
     """Of every method, 1 the lowest value, equals share the mean of their ranks; NaN where it has no value. Means of
     the same numbers may differ in their last bits, by where they stand in a matrix product. (..., method)
     """
-    found: Numbers = rankdata(np.round(values, 12), axis=-1, nan_policy="omit")
-    return found
+    ranked: Numbers = rankdata(np.round(values, 12), axis=-1, nan_policy="omit")
+    return ranked
 
 
 def places(values: Numbers, sign: float) -> Numbers:
     """Of every method the share of the others that are better, equals half; NaN where it has no value. (..., method)"""
     others = (~np.isnan(values)).sum(-1, keepdims=True) - 1
     with np.errstate(invalid="ignore", divide="ignore"):
-        found: Numbers = (ranks(-sign * values) - 1) / others
-    return found
+        shares: Numbers = (ranks(-sign * values) - 1) / others
+    return shares
 
 
 def drawings(sets: Mapping[SetAndBase, SetScores]) -> Iterator[tuple[SetScores, Numbers]]:
@@ -46,10 +46,10 @@ def drawings(sets: Mapping[SetAndBase, SetScores]) -> Iterator[tuple[SetScores, 
     by round. The same for all methods and metrics, which were measured on the same texts. (1 + rounds, text)
     """
     chance = np.random.default_rng(0)
-    for one in sets.values():
-        texts = one.texts
+    for set_tables in sets.values():
+        texts = set_tables.texts
         again = draw_counts(texts, ROUNDS if texts > 1 else 0, chance)
-        yield one, np.concatenate([np.ones((1, texts)), again])
+        yield set_tables, np.concatenate([np.ones((1, texts)), again])
 
 
 def mean_by_round(values: Sequence[Numbers]) -> Numbers:
@@ -57,19 +57,19 @@ def mean_by_round(values: Sequence[Numbers]) -> Numbers:
     same in every round. (round,)
     """
     rounds = max(map(len, values))
-    return weighted_means(np.stack([one if len(one) == rounds else np.repeat(one, rounds) for one in values]))
+    return weighted_means(np.stack([drawn if len(drawn) == rounds else np.repeat(drawn, rounds) for drawn in values]))
 
 
 def with_interval(sets: Mapping[SetAndBase, SetScores], numbers: Mapping[str, Numbers]) -> dict[str, Estimate]:
     """Numbers by name, of the texts as they are and then of those drawn in each round, with their 95% intervals."""
-    texts = sum(one.texts for one in sets.values())
-    found = {}
+    texts = sum(collected_set.texts for collected_set in sets.values())
+    estimates = {}
     for name, (value, *drawn) in numbers.items():
         if np.isfinite(value):
-            finite = [one for one in drawn if np.isfinite(one)]
+            finite = [number for number in drawn if np.isfinite(number)]
             low, high = map(float, np.quantile(finite, [0.025, 0.975])) if finite else (None, None)
-            found[name] = Estimate(float(value), low, high, texts)
-    return found
+            estimates[name] = Estimate(float(value), low, high, texts)
+    return estimates
 
 
 def mean_places(sets: Mapping[SetAndBase, SetScores], group: str) -> dict[str, Numbers]:
@@ -77,17 +77,17 @@ def mean_places(sets: Mapping[SetAndBase, SetScores], group: str) -> dict[str, N
     has no place by the metric that chooses its scores. (1 + rounds,)
     """
     by_method: dict[str, list[Numbers]] = {}
-    for one, weights in drawings(sets):
-        own: dict[str, list[Numbers]] = {}
-        for metric, (methods, table) in one.tables.items():
+    for collected_set, weights in drawings(sets):
+        own_places: dict[str, list[Numbers]] = {}
+        for metric, (methods, table) in collected_set.tables.items():
             if question_of(metric) == group:
                 values = weighted_means(table, weights)
                 values[:, [CHOSEN_BY.get(method.partition(":")[0]) == metric for method in methods]] = np.nan
                 for method, place in zip(methods, places(values, higher(metric)).T, strict=True):
-                    own.setdefault(method, []).append(place)
-        for method, found in own.items():
-            by_method.setdefault(method, []).append(mean_by_round(found))
-    return {method: mean_by_round(found) for method, found in by_method.items()}
+                    own_places.setdefault(method, []).append(place)
+        for method, places_drawn in own_places.items():
+            by_method.setdefault(method, []).append(mean_by_round(places_drawn))
+    return {method: mean_by_round(places_drawn) for method, places_drawn in by_method.items()}
 
 
 def placed(sets: Mapping[SetAndBase, SetScores], group: str) -> dict[str, Estimate]:
@@ -96,19 +96,19 @@ def placed(sets: Mapping[SetAndBase, SetScores], group: str) -> dict[str, Estima
 
 
 def groups_of(sets: Mapping[SetAndBase, SetScores]) -> list[str]:
-    found = dict.fromkeys(question_of(metric) for one in sets.values() for metric in one.tables)
-    return [group for group in found if group is not None]
+    groups = dict.fromkeys(question_of(metric) for collected_set in sets.values() for metric in collected_set.tables)
+    return [group for group in groups if group is not None]
 
 
 def metric_agreement(sets: Mapping[SetAndBase, SetScores]) -> dict[tuple[str, str], Numbers]:
     """Spearman's correlation of the orders that two metrics give methods, mean over data sets that have both. Methods
     count where both have a value, and there must be four of them. (1 + rounds,)
     """
-    found: dict[tuple[str, str], list[Numbers]] = {}
-    for one, weights in drawings(sets):
-        everyone = sorted({method for methods, _ in one.tables.values() for method in methods})
+    agreements: dict[tuple[str, str], list[Numbers]] = {}
+    for collected_set, weights in drawings(sets):
+        everyone = sorted({method for methods, _ in collected_set.tables.values() for method in methods})
         values = {}
-        for metric, (methods, table) in one.tables.items():
+        for metric, (methods, table) in collected_set.tables.items():
             values[metric] = np.full((len(weights), len(everyone)), np.nan)
             values[metric][:, [everyone.index(method) for method in methods]] = higher(metric) * weighted_means(
                 table, weights
@@ -119,10 +119,10 @@ def metric_agreement(sets: Mapping[SetAndBase, SetScores]) -> dict[tuple[str, st
             x, y = (np.where(both, order - weighted_means(order.T)[:, None], 0.0) for order in (x, y))
             spread = np.sqrt((x * x).sum(-1) * (y * y).sum(-1))
             defined = (both.sum(-1) >= 4) & (spread > 0)
-            found.setdefault((a, b), []).append(
+            agreements.setdefault((a, b), []).append(
                 np.divide((x * y).sum(-1), spread, out=np.full(len(weights), np.nan), where=defined)
             )
-    agreed = {pair: mean_by_round(values) for pair, values in found.items()}
+    agreed = {pair: mean_by_round(values) for pair, values in agreements.items()}
     return {pair: values for pair, values in agreed.items() if np.isfinite(values[0])}
 
 
@@ -133,8 +133,8 @@ def diagnosticity(table: Numbers, methods: Sequence[str], sign: float) -> Number
     better = np.where(np.isnan(others) | np.isnan(floor), np.nan, np.sign(sign * (others - floor)) / 2 + 0.5)
     there = ~np.isnan(better)
     with np.errstate(invalid="ignore", divide="ignore"):
-        found: Numbers = np.where(there, better, 0.0).sum(1) / there.sum(1)
-    return found
+        shares: Numbers = np.where(there, better, 0.0).sum(1) / there.sum(1)
+    return shares
 
 
 def best_of(sets: Mapping[SetAndBase, SetScores], group: str) -> tuple[list[str], dict[str, Estimate]]:
@@ -146,8 +146,8 @@ def best_of(sets: Mapping[SetAndBase, SetScores], group: str) -> tuple[list[str]
     first = ranked[order[0]]
     limit = first.value if first.high is None else first.high
 
-    def lowest(one: Estimate) -> float:
-        return one.value if one.low is None else one.low
+    def lowest(estimate: Estimate) -> float:
+        return estimate.value if estimate.low is None else estimate.low
 
     return [name for name in order if lowest(ranked[name]) <= limit], ranked
 
@@ -158,17 +158,17 @@ def costs(sets: Mapping[SetAndBase, SetScores]) -> dict[str, tuple[float, float]
     """
     ratios: dict[str, list[float]] = {}
     rows: dict[str, list[float]] = {}
-    for one in sets.values():
-        if not one.seconds:
+    for collected_set in sets.values():
+        if not collected_set.seconds:
             continue
-        middle = float(np.median(list(one.seconds.values())))
-        for method, seconds in one.seconds.items():
+        middle = float(np.median(list(collected_set.seconds.values())))
+        for method, seconds in collected_set.seconds.items():
             if seconds > 0 and middle > 0:
                 ratios.setdefault(method, []).append(seconds / middle)
-                rows.setdefault(method, []).append(one.rows[method])
+                rows.setdefault(method, []).append(collected_set.rows[method])
     return {
-        method: (float(np.exp(np.mean(np.log(found)))), float(np.mean(rows[method])))
-        for method, found in ratios.items()
+        method: (float(np.exp(np.mean(np.log(values)))), float(np.mean(rows[method])))
+        for method, values in ratios.items()
     }
 
 
@@ -180,12 +180,12 @@ def against_cost(sets: Mapping[SetAndBase, SetScores]) -> dict[str, tuple[float,
         method: (
             spent[method][0],
             Estimate(
-                1 - one.value,
-                None if one.high is None else 1 - one.high,
-                None if one.low is None else 1 - one.low,
-                one.texts,
+                1 - estimate.value,
+                None if estimate.high is None else 1 - estimate.high,
+                None if estimate.low is None else 1 - estimate.low,
+                estimate.texts,
             ),
         )
-        for method, one in ranked.items()
+        for method, estimate in ranked.items()
         if method in spent
     }

@@ -35,26 +35,26 @@ def overview(folders: Sequence[Path]) -> Study[Collected]:
 
 def _collected(folders: Sequence[Path]) -> Measured[Collected]:
     """What the folders contain; nothing is measured for this page alone."""
-    found = collect(folders)
-    if not found.sets and not found.claims:
+    collected = collect(folders)
+    if not collected.sets and not collected.claims:
         raise BadFile(
             f"There is no finished run of a study in {', '.join(map(str, folders))}: run 'wherefrom study attcat' and"
             " the others first, and name their folders."
         )
     counts = ", ".join(
-        f"{name} {base} {max(len(table) for _, table in one.tables.values())}"
-        for (name, base), one in found.sets.items()
+        f"{name} {base} {max(len(table) for _, table in collected_set.tables.values())}"
+        for (name, base), collected_set in collected.sets.items()
     )
     facts = [
         f"Texts: {counts or 'none'}.",
         "Read from the folders of the studies; nothing is measured for this page alone.",
     ]
-    missing = [f"The study {name}: no page in these folders." for name in STUDIES if name not in _studies(found)]
-    return Measured(found, facts, provenance(0.0), [*missing, *found.unread])
+    missing = [f"The study {name}: no page in these folders." for name in STUDIES if name not in _studies(collected)]
+    return Measured(collected, facts, provenance(0.0), [*missing, *collected.unread])
 
 
-def pictures(found: Collected, folder: Path) -> list[StudyPicture]:
-    drawn = against_cost(found.sets)
+def pictures(collected: Collected, folder: Path) -> list[StudyPicture]:
+    drawn = against_cost(collected.sets)
     if not drawn:
         return []
     plots.faithfulness_against_cost(drawn, {name: family_of(name) for name in drawn}, folder / "all-cost.png")
@@ -62,8 +62,8 @@ def pictures(found: Collected, folder: Path) -> list[StudyPicture]:
     return [StudyPicture("all-cost.png", "Faithfulness (erasure metrics) against cost", note)]
 
 
-def _studies(found: Collected) -> set[str]:
-    return {str(one["study"]) for one in found.claims}
+def _studies(collected: Collected) -> set[str]:
+    return {str(claim["study"]) for claim in collected.claims}
 
 
 def write_into(page: StudyPage, path: Path) -> None:

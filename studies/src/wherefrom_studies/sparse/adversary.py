@@ -81,16 +81,16 @@ def train_adversary(
     return model, fit(model, dataset.train, recipe, folder, loss_of, measure, watch=watch)
 
 
-def compare(one: tuple[Tensor, list[Tensor]], other: tuple[Tensor, list[Tensor]]) -> tuple[Tensor, Tensor]:
+def compare(first: tuple[Tensor, list[Tensor]], second: tuple[Tensor, list[Tensor]]) -> tuple[Tensor, Tensor]:
     """Distance of the answers and divergence of the attention of two classifiers, text by text. (text,), (text,)"""
-    apart = torch.stack([divergence(a, b) for a, b in zip(one[1], other[1], strict=True)])
-    return distance(one[0], other[0]), apart
+    apart = torch.stack([divergence(a, b) for a, b in zip(first[1], second[1], strict=True)])
+    return distance(first[0], second[0]), apart
 
 
 def measure_adversary(model: Classifier, base: Classifier, texts: Sequence[LabelledText]) -> dict[str, float]:
     """Mean divergence (nats, at most ln 2), mean distance of the answers, and the accuracy of both."""
-    own, its = answers(base, texts), answers(model, texts)
-    far, apart = compare(its, own)
+    outputs, adversary_outputs = answers(base, texts), answers(model, texts)
+    far, apart = compare(adversary_outputs, outputs)
     labels = torch.tensor([text.label > 0 for text in texts])
 
     def accuracy(logits: Tensor) -> float:
@@ -99,6 +99,6 @@ def measure_adversary(model: Classifier, base: Classifier, texts: Sequence[Label
     return {
         "divergence": apart.double().mean().item(),
         "distance": far.double().mean().item(),
-        "accuracy": accuracy(its[0]),
-        "base_accuracy": accuracy(own[0]),
+        "accuracy": accuracy(adversary_outputs[0]),
+        "base_accuracy": accuracy(outputs[0]),
     }

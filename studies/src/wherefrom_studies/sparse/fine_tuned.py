@@ -115,14 +115,14 @@ class FineTunedRun:
 
     @cached_property
     def _by_metric(self) -> dict[str, dict[str, dict[str, float]]]:
-        found: dict[str, dict[str, dict[str, float]]] = {}
+        means: dict[str, dict[str, dict[str, float]]] = {}
         for metric in METRICS:
             values = self.runs.by_example(metric, METHODS)
-            found[metric] = {
+            means[metric] = {
                 method: {str(name): float(value) for name, value in values[method].dropna().items()}
                 for method in METHODS
             }
-        return found
+        return means
 
 
 Found = Mapping[SetAndBase, Mapping[str, Sequence[FineTunedRun]]]  # -> projection -> seeds
@@ -133,13 +133,13 @@ def measure(bench: StudyBench, request: StudyRequest) -> Measured[Found]:
         raise BadOption("Sparse attention is trained into encoders: name no causal language model.")
     for projection in PROJECTIONS:
         Projection.parse(projection)  # a missing package is reported before hours of work
-    found: dict[SetAndBase, dict[str, list[FineTunedRun]]] = {}
+    results: dict[SetAndBase, dict[str, list[FineTunedRun]]] = {}
     for base, name in each_set(bench, request):
-        own = found.setdefault((name, base.name), {projection: [] for projection in PROJECTIONS})
+        by_projection = results.setdefault((name, base.name), {projection: [] for projection in PROJECTIONS})
         for seed in range(request.seeds):
             for projection in PROJECTIONS:
-                own[projection].append(_measured(bench, name, base, seed, projection))
-    return _described(bench, found, request.seeds)
+                by_projection[projection].append(_measured(bench, name, base, seed, projection))
+    return _described(bench, results, request.seeds)
 
 
 def _measured(bench: StudyBench, name: str, base: StudyBase, seed: int, projection: str) -> FineTunedRun:
@@ -166,13 +166,13 @@ def _measured(bench: StudyBench, name: str, base: StudyBase, seed: int, projecti
 
 def attention_shapes(model: StudyModel, rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
     """Of every text, how concentrated the model's attention is."""
-    loaded, found = open_model(model), {}
+    loaded, shapes = open_model(model), {}
     with attention_by(loaded.text_model.network.module, model.attention):
         for row in rows:
             text = row["text"] if row.get("pair") is None else (row["text"], row["pair"])
             ((_, case),) = loaded.cases([text])
-            found[str(row["id"])] = attention_shape(case)
-    return found
+            shapes[str(row["id"])] = attention_shape(case)
+    return shapes
 
 
 def attention_shape(case: Case) -> dict[str, float]:
@@ -199,17 +199,17 @@ def mean_over_seeds(values: Sequence[Mapping[str, float]]) -> list[float]:
     return [float(np.mean([seed[name] for seed in values if name in seed])) for name in names]
 
 
-def paired(one: Sequence[Mapping[str, float]], other: Sequence[Mapping[str, float]]) -> Numbers:
+def paired(first: Sequence[Mapping[str, float]], second: Sequence[Mapping[str, float]]) -> Numbers:
     """How far one lies above the other, seed by seed and text by text; NaN where a seed has no value for a text, or
     only one of the two. (seed, text)
     """
-    names = list(dict.fromkeys(name for seed in (*one, *other) for name in seed))
+    names = list(dict.fromkeys(name for seed in (*first, *second) for name in seed))
     return np.array(
         [
             [a[name] - b[name] if name in a and name in b else np.nan for name in names]
-            for a, b in zip(one, other, strict=True)
+            for a, b in zip(first, second, strict=True)
         ]
-    ).reshape(len(one), len(names))
+    ).reshape(len(first), len(names))
 
 
 def over_texts_and_seeds(differences: Differences) -> Estimate | None:
@@ -248,21 +248,23 @@ def _values(runs: Sequence[FineTunedRun], what: str, method: str = "") -> list[M
     return [{name: shape[what] for name, shape in run.shapes.items()} for run in runs]
 
 
-def differences(found: Found, projection: str, what: str, method: str = "") -> dict[str, Numbers]:
+def differences(results: Found, projection: str, what: str, method: str = "") -> dict[str, Numbers]:
     """A projection's numbers less those of softmax. Data set and base -> (seed, text)"""
     return {
-        " ".join(key): paired(_values(own[projection], what, method), _values(own[SOFTMAX], what, method))
-        for key, own in found.items()
+        " ".join(key): paired(
+            _values(by_projection[projection], what, method), _values(by_projection[SOFTMAX], what, method)
+        )
+        for key, by_projection in results.items()
     }
 
 
-def judged(found: Found) -> list[JudgedClaim]:
+def judged(measured: Found) -> list[JudgedClaim]:
     """The verdict of every claim; a data set with a base counts once."""
     results = []
     for projection in SPARSE:
 
         def test(what: str, method: str = "", sign: float = 1.0, projection: str = projection) -> Estimate | None:
-            tables = differences(found, projection, what, method)
+            tables = differences(measured, projection, what, method)
             return over_texts_and_seeds({key: sign * table for key, table in tables.items()})
 
         estimates = {
@@ -280,8 +282,8 @@ def judged(found: Found) -> list[JudgedClaim]:
 # The page
 
 
-def tables(found: Found) -> list[StudyTable]:
-    shown = [_models(found)]
+def tables(results: Found) -> list[StudyTable]:
+    shown = [_models(results)]
     notes = {
         "auprc": "Agreement with what people marked: the area under the precision-recall curve. Higher is better.",
         "comprehensiveness": "Higher is better. Tokens of equal score, such as those without attention, are hidden in"
@@ -290,27 +292,27 @@ def tables(found: Found) -> list[StudyTable]:
         "entropy": "How widely the scores of an explanation are spread over the text: 1 is uniform.",
     }
     for metric in METRICS:
-        columns = [f"{name} {base}, {one}" for name, base in found for one in PROJECTIONS]
+        columns = [f"{name} {base}, {projection}" for name, base in results for projection in PROJECTIONS]
         rows = [
             (
                 f"`{method}`",
                 [
-                    cell(mean_of(mean_over_seeds(_values(own[one], metric, method))))
-                    for own in found.values()
-                    for one in PROJECTIONS
+                    cell(mean_of(mean_over_seeds(_values(by_projection[projection], metric, method))))
+                    for by_projection in results.values()
+                    for projection in PROJECTIONS
                 ],
             )
             for method in METHODS
         ]
         shown.append(StudyTable(metric, f"{notes[metric]} Intervals are over texts.", columns, rows))
-    return [*shown, _differences_table(found)]
+    return [*shown, _differences_table(results)]
 
 
-def _models(found: Found) -> StudyTable:
+def _models(results: Found) -> StudyTable:
     rows = []
-    for (name, base), own in found.items():
+    for (name, base), by_projection in results.items():
         for projection in PROJECTIONS:
-            runs = own[projection]
+            runs = by_projection[projection]
             f1 = [run.model.scores["macro_f1"] for run in runs if "macro_f1" in run.model.scores]
             cells = [
                 cell(mean_of(mean_over_seeds(_values(runs, "right")))),
@@ -329,7 +331,7 @@ def _models(found: Found) -> StudyTable:
     )
 
 
-def _differences_table(found: Found) -> StudyTable:
+def _differences_table(results: Found) -> StudyTable:
     """Every difference to softmax, paired, over all data sets."""
     kinds: list[tuple[str, str, str]] = [("accuracy", "right", ""), ("entropy of attention", "entropy", "")]
     kinds += [(f"{metric} of `{method}`", metric, method) for metric in METRICS for method in METHODS]
@@ -337,11 +339,11 @@ def _differences_table(found: Found) -> StudyTable:
     for title, what, method in kinds:
         cells = []
         for projection in SPARSE:
-            by_set = differences(found, projection, what, method)
+            by_set = differences(results, projection, what, method)
             cells += [cell(over_texts_and_seeds({key: table})) for key, table in by_set.items()]
             cells.append(cell(over_texts_and_seeds(by_set)))
         rows.append((title, cells))
-    columns = [f"{one}, {key}" for one in SPARSE for key in (*(" ".join(key) for key in found), "all")]
+    columns = [f"{sparse}, {key}" for sparse in SPARSE for key in (*(" ".join(key) for key in results), "all")]
     return StudyTable(
         "Differences to softmax",
         "Of the same texts and the same seed. Intervals add up what texts and what seeds differ by; there are none from"
@@ -351,27 +353,27 @@ def _differences_table(found: Found) -> StudyTable:
     )
 
 
-def _described(bench: StudyBench, found: Found, seeds: int) -> Measured[Found]:
+def _described(bench: StudyBench, results: Found, seeds: int) -> Measured[Found]:
     """All results, with the facts about their making."""
-    every = [run for own in found.values() for runs in own.values() for run in runs]
+    every = [run for by_projection in results.values() for runs in by_projection.values() for run in runs]
     training = sum(run.model.seconds for run in every)
     seconds = sum(run.runs.seconds for run in every)
     facts = [
         *(
-            f"{name}, {base}: trained on {own[SOFTMAX][0].model.rows:,} rows with each projection"
+            f"{name}, {base}: trained on {by_projection[SOFTMAX][0].model.rows:,} rows with each projection"
             + (f"; {SETS[name].note}." if SETS[name].note else ".")
-            for (name, base), own in found.items()
+            for (name, base), by_projection in results.items()
         ),
-        bench.texts_fact({key: own[SOFTMAX][0].runs.texts for key, own in found.items()}),
+        bench.texts_fact({key: by_projection[SOFTMAX][0].runs.texts for key, by_projection in results.items()}),
         f"{seeds} seed(s). {training / 60:.0f} minutes of training and {seconds / 60:.0f} of measuring on"
         f" {provenance(0)['machine']}, one thread; {sum(run.runs.errors for run in every)} errors.",
         "All projections have the same base, rows, recipe and seeds; the recipe was made for softmax, and nothing was"
         " tuned for the others. The projection is in every attention of every layer, in training with its dropout.",
         "What is explained is the class that each model predicts itself; special tokens are never ranked.",
     ]
-    measured = {name for name, _ in found}
+    measured = {name for name, _ in results}
     missing = [f"{name}: not measured." for name in DATASETS if name not in measured]
-    return Measured(found, facts, provenance(training + seconds), missing)
+    return Measured(results, facts, provenance(training + seconds), missing)
 
 
 STUDY = Study(

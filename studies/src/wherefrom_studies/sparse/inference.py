@@ -107,19 +107,19 @@ def project_at_inference(
         state.update(tensor.detach().double().sum().cpu().numpy().tobytes())
     folder = out / "at-inference" / state.hexdigest()[:10]
     make_folder(folder)
-    found = []
+    measured = []
     for written in projections:
         kept = folder / f"{written.replace(':', '')}.json"
         if not kept.is_file():
             write_measured(kept, {"projection": written} | run_with(model, rows, Projection.parse(written), watch))
-        found.append(read_measured(kept))
-    for one in found:
-        one["same"] = sum(a == b for a, b in zip(one["answers"], found[0]["answers"], strict=True)) / len(rows)
+        measured.append(read_measured(kept))
+    for row in measured:
+        row["same"] = sum(a == b for a, b in zip(row["answers"], measured[0]["answers"], strict=True)) / len(rows)
     results = {
         "model": name,
         "texts": len(rows),
-        "made": provenance(sum(one["seconds"] for one in found)),
-        "projections": found,
+        "made": provenance(sum(row["seconds"] for row in measured)),
+        "projections": measured,
     }
     write_measured(out / "at-inference.json", results)
     return results
@@ -137,7 +137,7 @@ def run_with(model: Model, rows: Sequence[tuple[str, int]], projection: Projecti
                 answers[places[row]] = case.target.index
                 by_text[places[row]] = examine(case)
     right = sum(answer == label for answer, (_, label) in zip(answers, rows, strict=True))
-    columns = {key: [one[key] for one in by_text] for key in by_text[0]}
+    columns = {key: [of_text[key] for of_text in by_text] for key in by_text[0]}
     return {
         "accuracy": right / len(rows),
         "answers": answers,
@@ -150,7 +150,7 @@ def examine(case: Case) -> dict[str, float | None]:
     """One text. Attention's own numbers count every token it can look at; agreement counts the text's own tokens."""
     words = ~case.special
     looked = case.read(case.capture.attention[-1].probs).double()  # (head, key)
-    found: dict[str, float | None] = {
+    values: dict[str, float | None] = {
         "entropy": number(normalised_entropy(looked).mean().item()),
         "zeros": number((looked == 0).double().mean().item()),
         "on special tokens": number(looked[:, case.special].sum(-1).mean().item()),
@@ -159,10 +159,10 @@ def examine(case: Case) -> dict[str, float | None]:
     for name, method in EXPLANATIONS.items():
         scores = scores_of(case, method)[words].double()
         for kind, importance in importances.items():
-            found[f"{name}, {kind}"] = number(agreement(scores.cpu(), importance.cpu()).tau)
+            values[f"{name}, {kind}"] = number(agreement(scores.cpu(), importance.cpu()).tau)
     gradient = importances["g(x)"]
-    found["entropy of g(x)"] = number(normalised_entropy(gradient / gradient.sum()).item())
-    return found
+    values["entropy of g(x)"] = number(normalised_entropy(gradient / gradient.sum()).item())
+    return values
 
 
 def scores_of(case: Case, method: str) -> Tensor:

@@ -26,7 +26,7 @@ def pooled(cells: Sequence[Sequence[float]], *, least: bool = False) -> Estimate
 
     cells: one for each model, with a number a seed. How far seeds differ is pooled over all cells.
     """
-    known = [[one for one in cell if math.isfinite(one)] for cell in cells]
+    known = [[number for number in cell if math.isfinite(number)] for cell in cells]
     known = [cell for cell in known if cell]
     if not known:
         return None
@@ -36,7 +36,7 @@ def pooled(cells: Sequence[Sequence[float]], *, least: bool = False) -> Estimate
     seeds = sum(map(len, known))
     if not free:
         return Estimate(value, texts=seeds, unit="trainings")
-    squares = sum((one - mean) ** 2 for cell, mean in zip(known, means, strict=True) for one in cell)
+    squares = sum((number - mean) ** 2 for cell, mean in zip(known, means, strict=True) for number in cell)
     weight = 1 / len(known[means.index(value)]) if least else sum(1 / len(cell) for cell in known) / len(known) ** 2
     error = math.sqrt(squares / free * weight)
     half = float(t.ppf(0.975, free)) * error
@@ -45,7 +45,7 @@ def pooled(cells: Sequence[Sequence[float]], *, least: bool = False) -> Estimate
 
 def judged(results: Mapping[str, Any]) -> list[JudgedClaim]:
     """The verdict of every claim; a data set with an encoder counts once."""
-    found: dict[str, Estimate | None] = {
+    estimates: dict[str, Estimate | None] = {
         "S1": pooled(_models(results, lambda row: _mean(row, "tau", "g(I)") - _mean(row, "tau", "g(x)")), least=True),
         "S2 lambda": pooled(_sweeps(results, "tau", sign=-1.0)),
         "S2 sparsemax": pooled(_from_softmax(results, "g(x)")),
@@ -58,7 +58,7 @@ def judged(results: Mapping[str, Any]) -> list[JudgedClaim]:
         ),
         "S6 sparsemax": pooled(_from_softmax(results, "D(x)")),
     }
-    return [claim.judged(found[name], "not measured by a quick study") for name, claim in CLAIMS.items()]
+    return [claim.judged(estimates[name], "not measured by a quick study") for name, claim in CLAIMS.items()]
 
 
 def _mean(row: ClassifierNumbers, kind: str, name: str) -> float:
@@ -79,10 +79,10 @@ def _models(results: Mapping[str, Any], number: Callable[[ClassifierNumbers], fl
 
 
 def _by_seed(rows: Iterable[ClassifierNumbers]) -> dict[int, list[ClassifierNumbers]]:
-    found: dict[int, list[ClassifierNumbers]] = {}
+    by_seed: dict[int, list[ClassifierNumbers]] = {}
     for row in rows:
-        found.setdefault(row["seed"], []).append(row)
-    return found
+        by_seed.setdefault(row["seed"], []).append(row)
+    return by_seed
 
 
 def _from_softmax(results: Mapping[str, Any], name: str) -> list[list[float]]:
@@ -91,8 +91,8 @@ def _from_softmax(results: Mapping[str, Any], name: str) -> list[list[float]]:
     for dataset, encoder in encoder_grid(results):
         rows = select(results, dataset=dataset, encoder=encoder, adversary=None)
         cell = []
-        for own in _by_seed(rows).values():
-            by_projection = {row["projection"]: _mean(row, "tau", name) for row in own}
+        for of_seed in _by_seed(rows).values():
+            by_projection = {row["projection"]: _mean(row, "tau", name) for row in of_seed}
             if {"softmax", "sparsemax"} <= by_projection.keys():
                 cell.append(by_projection["softmax"] - by_projection["sparsemax"])
         cells.append(cell)
@@ -104,10 +104,10 @@ def _sweeps(results: Mapping[str, Any], kind: str, sign: float = 1.0) -> list[li
     cells = []
     for dataset, encoder in encoder_grid(results):
         cell = []
-        for own in _by_seed(sweep(results, dataset, encoder)).values():
-            if len(own) >= 3:
-                scale = [lambda_of(row["projection"]) for row in own]
-                cell.append(sign * float(kendalltau(scale, [_mean(row, kind, "g(x)") for row in own]).statistic))
+        for of_seed in _by_seed(sweep(results, dataset, encoder)).values():
+            if len(of_seed) >= 3:
+                scale = [lambda_of(row["projection"]) for row in of_seed]
+                cell.append(sign * float(kendalltau(scale, [_mean(row, kind, "g(x)") for row in of_seed]).statistic))
         cells.append(cell)
     return cells
 

@@ -40,8 +40,8 @@ class RankCorrelation(NamedTuple):
 def agreement(a: Tensor, b: Tensor) -> RankCorrelation:
     if bool((a == a[0]).all()) or bool((b == b[0]).all()):
         return RankCorrelation(math.nan, math.nan)
-    found = kendalltau(a.numpy(), b.numpy())  # b is scipy's default variant
-    return RankCorrelation(float(found.statistic), float(found.pvalue))
+    correlation = kendalltau(a.numpy(), b.numpy())  # b is scipy's default variant
+    return RankCorrelation(float(correlation.statistic), float(correlation.pvalue))
 
 
 def normalised_entropy(shares: Tensor) -> Tensor:
@@ -77,13 +77,13 @@ def gradient_importance(
 
 
 def _by_text(texts: Sequence[LabelledText], sizes: Callable[[Tensor], Tensor]) -> list[Tensor]:
-    found = [torch.empty(0)] * len(texts)
+    by_text = [torch.empty(0)] * len(texts)
     for rows in by_length([len(text) for text in texts], tokens=BATCH_TOKENS):
         ids = padded([texts[i].ids for i in rows])
         words = is_word(ids)
         for i, row, mask in zip(rows, sizes(ids), words, strict=True):
-            found[i] = _shares(row[mask].double())
-    return found
+            by_text[i] = _shares(row[mask].double())
+    return by_text
 
 
 def importance_for_intermediates(
@@ -100,7 +100,7 @@ def importance_for_intermediates(
     The Jacobian's norm is estimated with random probes v: the mean of ||v'J||^2 is ||J||^2.
     """
     chance = torch.Generator().manual_seed(seed)
-    found = [torch.empty(0)] * len(texts)
+    importances = [torch.empty(0)] * len(texts)
     batches = by_length([len(text) for text in texts], tokens=BATCH_TOKENS)
     for rows in watched(batches, watch, f"inputs for intermediates, by {definition}"):
         ids = padded([texts[i].ids for i in rows])
@@ -108,18 +108,20 @@ def importance_for_intermediates(
         hidden = model.read(leaf, ids).hidden  # (row, place, m)
         sizes = hidden.new_zeros(*ids.shape, ids.shape[1])  # (row, representation, place)
         for place in range(ids.shape[1]):
-            one = hidden[:, place]
+            state = hidden[:, place]
             if definition == "norm":
-                sizes[:, place] = torch.autograd.grad(one.norm(dim=-1).sum(), leaf, retain_graph=True)[0].norm(dim=-1)
+                sizes[:, place] = torch.autograd.grad(state.norm(dim=-1).sum(), leaf, retain_graph=True)[0].norm(dim=-1)
                 continue
             for _ in range(probes):
-                probe = torch.randn(one.shape, generator=chance)
-                sizes[:, place] += torch.autograd.grad((one * probe).sum(), leaf, retain_graph=True)[0].square().sum(-1)
+                probe = torch.randn(state.shape, generator=chance)
+                sizes[:, place] += (
+                    torch.autograd.grad((state * probe).sum(), leaf, retain_graph=True)[0].square().sum(-1)
+                )
             sizes[:, place] = (sizes[:, place] / probes).sqrt()
         words = is_word(ids)
         for i, table, mask in zip(rows, sizes.double(), words, strict=True):
-            found[i] = _shares(table[mask][:, mask])
-    return found
+            importances[i] = _shares(table[mask][:, mask])
+    return importances
 
 
 @torch.no_grad()
@@ -134,12 +136,12 @@ def _without_inputs(model: Classifier, texts: Sequence[LabelledText], watch: Wat
     whole = torch.empty(len(texts), dtype=torch.double)
     left = [torch.empty(len(text) - 2, dtype=torch.double) for text in texts]
     # Row 0 is the whole text, row i the text without its i-th word (place 0 is START).
-    asked = [(number, place) for number, text in enumerate(texts) for place in range(len(text) - 1)]
-    batches = by_length([len(texts[number]) for number, _ in asked], tokens=BATCH_TOKENS)
+    places = [(number, place) for number, text in enumerate(texts) for place in range(len(text) - 1)]
+    batches = by_length([len(texts[number]) for number, _ in places], tokens=BATCH_TOKENS)
     for batch in watched(batches, watch, "leave one out"):
-        ids = padded([_without(texts[asked[i][0]].ids, asked[i][1]) for i in batch])
+        ids = padded([_without(texts[places[i][0]].ids, places[i][1]) for i in batch])
         for i, y in zip(batch, model(ids).logit.double().sigmoid(), strict=True):
-            number, place = asked[i]
+            number, place = places[i]
             if place:
                 left[number][place - 1] = y
             else:

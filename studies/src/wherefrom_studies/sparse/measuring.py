@@ -108,17 +108,17 @@ def choose_spreads(
     return chosen, rows
 
 
-def seeds_by_dataset(asked: Sequence[str], usual: int) -> dict[str, int]:
+def seeds_by_dataset(names: Sequence[str], usual: int) -> dict[str, int]:
     """Data sets and how many seeds each is trained with: `imdb` with as many as is usual, `imdb:1` with one."""
-    found = {}
-    for one in asked:
-        name, colon, own = one.partition(":")
-        if colon and not own.isdecimal():
-            raise BadOption(f"{one}: behind the colon stands how many seeds {name} is trained with, a number.")
-        found[name] = int(own) if colon else usual
-    if min(found.values(), default=1) < 1:
+    seeds = {}
+    for entry in names:
+        name, colon, count = entry.partition(":")
+        if colon and not count.isdecimal():
+            raise BadOption(f"{entry}: behind the colon stands how many seeds {name} is trained with, a number.")
+        seeds[name] = int(count) if colon else usual
+    if min(seeds.values(), default=1) < 1:
         raise BadOption("A study needs at least one seed.")
-    return found
+    return seeds
 
 
 def plan(
@@ -271,24 +271,24 @@ def measure(run: TrainingRun, model: Classifier, test: Sequence[LabelledText], w
         "D(I)": (leave_one_out(model, test, of="intermediates"), own),
     }
     agreements = {
-        name: [agreement(a, b) for a, b in zip(attention, given, strict=True)]
-        for name, (given, attention) in importances.items()
+        name: [agreement(a, b) for a, b in zip(attention, scores, strict=True)]
+        for name, (scores, attention) in importances.items()
     }
-    entropy = {name: _entropies(given) for name, (given, _) in importances.items()} | {"attention": _entropies(own)}
+    entropy = {name: _entropies(scores) for name, (scores, _) in importances.items()} | {"attention": _entropies(own)}
     if few:
         entropy["g_h(x)"] = _entropies(importance_for_intermediates(model, few, watch=watch))
         entropy["J_h(x)"] = _entropies(importance_for_intermediates(model, few, definition="jacobian", watch=watch))
     return {
         "accuracy": accuracy(model, test),
-        "tau": {name: [number(one.tau) for one in found] for name, found in agreements.items()},
-        "p": {name: [number(one.p) for one in found] for name, found in agreements.items()},
+        "tau": {name: [number(of_text.tau) for of_text in of_texts] for name, of_texts in agreements.items()},
+        "p": {name: [number(of_text.p) for of_text in of_texts] for name, of_texts in agreements.items()},
         "entropy": entropy,
         "zeros": torch.cat(own).eq(0).double().mean().item(),
     }
 
 
-def _entropies(given: list[Tensor]) -> list[float | None]:
-    return [number(normalised_entropy(one).mean().item()) for one in given]
+def _entropies(weights: list[Tensor]) -> list[float | None]:
+    return [number(normalised_entropy(text).mean().item()) for text in weights]
 
 
 def number(value: float) -> float | None:

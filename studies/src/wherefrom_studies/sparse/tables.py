@@ -64,8 +64,8 @@ def present(values: Iterable[float | None]) -> list[float]:
 
 def of_texts(rows: Sequence[dict[str, Any]], kind: str, name: str) -> MeanOverSeeds | None:
     """The mean over seeds of the mean over texts, with the spread over texts."""
-    lists = [found for row in rows if len(found := present(row[kind].get(name, ()))) > 1]
-    return over_seeds([fmean(one) for one in lists], [stdev(one) for one in lists]) if lists else None
+    lists = [values for row in rows if len(values := present(row[kind].get(name, ()))) > 1]
+    return over_seeds([fmean(numbers) for numbers in lists], [stdev(numbers) for numbers in lists]) if lists else None
 
 
 def lambda_of(projection: str) -> float | None:
@@ -91,7 +91,7 @@ def _pair(numbers: tuple[float, float] | None) -> str:
 
 
 def tables(results: Mapping[str, Any]) -> list[StudyTable]:
-    found = [
+    shown = [
         _spreads(results),
         _in_short(results),
         _accuracy(results),
@@ -101,21 +101,23 @@ def tables(results: Mapping[str, Any]) -> list[StudyTable]:
         _lambda(results),
         _adversary(results),
     ]
-    return [table for table in found if table.rows]
+    return [table for table in shown if table.rows]
 
 
 def _spreads(results: Mapping[str, Any]) -> StudyTable:
     """Which spread of the initial vectors was chosen, and by what."""
     tried = results.get("spreads", [])
-    spreads = list(dict.fromkeys(one["spread"] for one in tried))
+    spreads = list(dict.fromkeys(trial["spread"] for trial in tried))
     rows = []
     for dataset, encoder in encoder_grid(results):
-        own = {one["spread"]: one for one in tried if (one["dataset"], one["encoder"]) == (dataset, encoder)}
-        if own:
+        by_spread = {
+            trial["spread"]: trial for trial in tried if (trial["dataset"], trial["encoder"]) == (dataset, encoder)
+        }
+        if by_spread:
             cells = []
             for spread in spreads:
-                shown = " / ".join(f"{score:.3f}" for score in own[spread]["dev"])
-                cells.append(StudyCell(f"**{shown}**" if own[spread]["chosen"] else shown))
+                shown = " / ".join(f"{score:.3f}" for score in by_spread[spread]["dev"])
+                cells.append(StudyCell(f"**{shown}**" if by_spread[spread]["chosen"] else shown))
             rows.append((_name(dataset, encoder), cells))
     return StudyTable(
         "The spread of the initial word vectors",
@@ -160,8 +162,8 @@ def _in_short(results: Mapping[str, Any]) -> StudyTable:
 
 
 def _change(before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]], kind: str, name: str) -> str:
-    one, other = of_texts(before, kind, name), of_texts(after, kind, name)
-    return f"{one.value:.2f} → {other.value:.2f}" if one and other else "not measured"
+    first, second = of_texts(before, kind, name), of_texts(after, kind, name)
+    return f"{first.value:.2f} → {second.value:.2f}" if first and second else "not measured"
 
 
 def encoder_grid(results: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -180,12 +182,12 @@ def _name(dataset: str, encoder: str, projection: str = "") -> str:
 def _accuracy(results: Mapping[str, Any]) -> StudyTable:
     rows = []
     for dataset, encoder, projection in _grid(results):
-        found = select(results, dataset=dataset, encoder=encoder, projection=projection, adversary=None)
-        said = paper.ACCURACY[encoder, dataset]
+        chosen = select(results, dataset=dataset, encoder=encoder, projection=projection, adversary=None)
+        in_paper = paper.ACCURACY[encoder, dataset]
         cell = StudyCell(
-            f"{over_seeds([row['accuracy'] for row in found])}", f"{said:.2f}" if projection == "softmax" else ""
+            f"{over_seeds([row['accuracy'] for row in chosen])}", f"{in_paper:.2f}" if projection == "softmax" else ""
         )
-        zeros, attention = over_seeds([row["zeros"] for row in found]), of_texts(found, "entropy", "attention")
+        zeros, attention = over_seeds([row["zeros"] for row in chosen]), of_texts(chosen, "entropy", "attention")
         rows.append((_name(dataset, encoder, projection), [cell, StudyCell(f"{zeros}"), StudyCell(f"{attention}")]))
     return StudyTable(
         "Table 3: accuracy on test",
@@ -200,14 +202,14 @@ def _accuracy(results: Mapping[str, Any]) -> StudyTable:
 def _for_intermediates(results: Mapping[str, Any]) -> StudyTable:
     rows = []
     for dataset, encoder, projection in _grid(results):
-        found = select(results, dataset=dataset, encoder=encoder, projection=projection, adversary=None)
-        by_norm, by_jacobian = (of_texts(found, "entropy", name) for name in ("g_h(x)", "J_h(x)"))
+        chosen = select(results, dataset=dataset, encoder=encoder, projection=projection, adversary=None)
+        by_norm, by_jacobian = (of_texts(chosen, "entropy", name) for name in ("g_h(x)", "J_h(x)"))
         if by_norm and by_jacobian:
-            said = paper.ENTROPY_FOR_INTERMEDIATES[encoder, projection, dataset]
+            in_paper = paper.ENTROPY_FOR_INTERMEDIATES[encoder, projection, dataset]
             rows.append(
                 (
                     _name(dataset, encoder, projection),
-                    [StudyCell(f"{by_norm}", _pair(said)), StudyCell(f"{by_jacobian}")],
+                    [StudyCell(f"{by_norm}", _pair(in_paper)), StudyCell(f"{by_jacobian}")],
                 )
             )
     return StudyTable(
@@ -223,9 +225,9 @@ def _for_intermediates(results: Mapping[str, Any]) -> StudyTable:
 def _agreement(results: Mapping[str, Any]) -> StudyTable:
     rows = []
     for dataset, encoder, projection in _grid(results):
-        found = select(results, dataset=dataset, encoder=encoder, projection=projection, adversary=None)
+        chosen = select(results, dataset=dataset, encoder=encoder, projection=projection, adversary=None)
         cells = [
-            StudyCell(f"{of_texts(found, 'tau', name)}", _pair(paper.AGREEMENT[name][encoder, projection, dataset]))
+            StudyCell(f"{of_texts(chosen, 'tau', name)}", _pair(paper.AGREEMENT[name][encoder, projection, dataset]))
             for name in IMPORTANCES
         ]
         rows.append((_name(dataset, encoder, projection), cells))
@@ -240,11 +242,11 @@ def _agreement(results: Mapping[str, Any]) -> StudyTable:
 def _significance(results: Mapping[str, Any]) -> StudyTable:
     rows = []
     for dataset, encoder, projection in _grid(results):
-        found = select(results, dataset=dataset, encoder=encoder, projection=projection, adversary=None)
+        chosen = select(results, dataset=dataset, encoder=encoder, projection=projection, adversary=None)
         cells = []
         for name in IMPORTANCES:
-            shares = [fmean(p <= 0.05 for p in values) for row in found if (values := present(row["p"][name]))]
-            missing = sum(value is None for row in found for value in row["p"][name])
+            shares = [fmean(p <= 0.05 for p in values) for row in chosen if (values := present(row["p"][name]))]
+            missing = sum(value is None for row in chosen for value in row["p"][name])
             cells.append(
                 StudyCell(
                     (f"{over_seeds(shares)}" if shares else "none") + (f" ({missing} undefined)" if missing else "")
@@ -264,22 +266,25 @@ def lambda_and_entropy(rows: Sequence[dict[str, Any]]) -> tuple[float, float]:
     """Tau-b of lambda with the mean entropy of each classifier; and the mean over texts of tau-b within each text."""
     scale = [lambda_of(row["projection"]) for row in rows]
     entropies = [row["entropy"]["g(x)"] for row in rows]
-    across = kendalltau(scale, [fmean(present(one)) for one in entropies]).statistic
-    within = [kendalltau(scale, one).statistic for one in zip(*entropies, strict=True) if None not in one]
-    return float(across), fmean(one for one in map(float, within) if one == one)
+    across = kendalltau(scale, [fmean(present(column)) for column in entropies]).statistic
+    within = [kendalltau(scale, column).statistic for column in zip(*entropies, strict=True) if None not in column]
+    return float(across), fmean(column for column in map(float, within) if column == column)
 
 
 def _lambda(results: Mapping[str, Any]) -> StudyTable:
     rows = []
     for dataset in results["datasets"]:
         for encoder in paper.ENCODERS:
-            found = sweep(results, dataset, encoder)
-            if len({row["projection"] for row in found}) < 3:
+            chosen = sweep(results, dataset, encoder)
+            if len({row["projection"] for row in chosen}) < 3:
                 continue
-            across, within = lambda_and_entropy(found)
-            said = paper.LAMBDA_AND_ENTROPY[encoder, dataset]
+            across, within = lambda_and_entropy(chosen)
+            in_paper = paper.LAMBDA_AND_ENTROPY[encoder, dataset]
             rows.append(
-                (_name(dataset, encoder), [StudyCell(f"{across:+.2f}", f"{said:+.3f}"), StudyCell(f"{within:+.2f}")])
+                (
+                    _name(dataset, encoder),
+                    [StudyCell(f"{across:+.2f}", f"{in_paper:+.3f}"), StudyCell(f"{within:+.2f}")],
+                )
             )
     listed = ", ".join(f"{lam:g}" for lam in results["lambdas"])
     return StudyTable(
@@ -298,17 +303,17 @@ def _adversary(results: Mapping[str, Any]) -> StudyTable:
     for dataset in results["datasets"]:
         for encoder in paper.ENCODERS:
             for mode in ("frozen", "unfrozen"):
-                found = select(results, dataset=dataset, encoder=encoder, adversary=mode)
-                if not found:
+                chosen = select(results, dataset=dataset, encoder=encoder, adversary=mode)
+                if not chosen:
                     continue
                 apart, accuracy, base, far = (
-                    over_seeds([row[key] for row in found])
+                    over_seeds([row[key] for row in chosen])
                     for key in ("divergence", "accuracy", "base_accuracy", "distance")
                 )
-                said = paper.ADVERSARY[encoder, mode, dataset]
+                in_paper = paper.ADVERSARY[encoder, mode, dataset]
                 cells = [
-                    StudyCell(f"{apart}", f"{said[0]:.2f}"),
-                    StudyCell(f"{accuracy}", f"{said[1]:.2f}"),
+                    StudyCell(f"{apart}", f"{in_paper[0]:.2f}"),
+                    StudyCell(f"{accuracy}", f"{in_paper[1]:.2f}"),
                     StudyCell(f"{base}"),
                     StudyCell(f"{far}"),
                 ]
@@ -327,11 +332,11 @@ def _adversary(results: Mapping[str, Any]) -> StudyTable:
 def inference_table(results: Mapping[str, Any]) -> StudyTable:
     """What a trained model's attention says when it is projected otherwise."""
     rows = []
-    for one in results["projections"]:
-        measures = one["measures"]
-        cells = [StudyCell(f"{one['accuracy']:.3f}"), StudyCell(f"{one['same']:.3f}")]
+    for projection in results["projections"]:
+        measures = projection["measures"]
+        cells = [StudyCell(f"{projection['accuracy']:.3f}"), StudyCell(f"{projection['same']:.3f}")]
         cells += [StudyCell(_mean_and_spread(measures[key])) for key in measures]
-        rows.append((one["projection"], cells))
+        rows.append((projection["projection"], cells))
     return StudyTable(
         f"{results['model']}: attention projected at inference",
         f"{results['texts']} texts; the model was trained with softmax and is not trained again. Entropy (1 = uniform),"
@@ -346,5 +351,5 @@ def inference_table(results: Mapping[str, Any]) -> StudyTable:
 
 
 def _mean_and_spread(values: Sequence[float | None]) -> str:
-    found = present(values)
-    return f"{fmean(found):.2f} ± {stdev(found):.2f}" if len(found) > 1 else "none"
+    known = present(values)
+    return f"{fmean(known):.2f} ± {stdev(known):.2f}" if len(known) > 1 else "none"

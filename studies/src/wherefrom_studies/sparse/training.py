@@ -38,8 +38,8 @@ class Recipe:
 
 
 def optimiser(model: Classifier, rate: float, decay: float) -> torch.optim.Adam:
-    own = {id(parameter) for parameter in model.pooling.parameters()}
-    others = [parameter for parameter in model.parameters() if id(parameter) not in own]
+    pooling = {id(parameter) for parameter in model.pooling.parameters()}
+    others = [parameter for parameter in model.parameters() if id(parameter) not in pooling]
     groups = [
         {"params": others, "weight_decay": decay},
         {"params": list(model.pooling.parameters()), "weight_decay": 0.0},

@@ -115,7 +115,7 @@ def test_a_row_that_cannot_be_right(wrong: dict[str, Any], message: str) -> None
 def test_a_reader_of_another_package(installed: Callable[..., None], tmp_path: Path) -> None:
     path = tmp_path / "some.reviews"
     path.write_text("1 a fine film\n0 a dull plot\n")
-    with pytest.raises(WherefromError, match="cannot be told from its name"):
+    with pytest.raises(WherefromError, match="does not tell its format"):
         list(DataSet(str(path)))
     installed(readers={"reviews": "toy_family_plugin:REVIEWS"})
     assert [(one.text, one.label) for one in DataSet(str(path))] == [("a fine film", 1), ("a dull plot", 0)]

@@ -41,7 +41,7 @@ def test_every_method_of_the_foundation_is_there() -> None:
         ("integrated_gradient", "Did you mean 'integrated_gradients'"),
         ("AttCat", "Did you mean 'attcat'"),
         ("zzzz", "There are: attention_flow"),
-        ("alti:norm=l2", "Options stand beside the name here: 'alti', and norm=l2"),
+        ("alti:norm=l2", "Here, options are apart from the name: 'alti', and norm=l2"),
     ],
 )
 def test_unknown_methods(name: str, message: str) -> None:

@@ -16,8 +16,9 @@ from pictures import EXPLORER_FLAGS, PICTURES, WAIT
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-WORDS = (15, 11)  # "mess" and "drags" of the explorer's first example
-WIDTH, HEIGHT = 900, 420
+WORDS = (15, 9)  # "mess" and "drags" of the explorer's first example
+WIDTH, HEIGHT = 860, 1100  # of the page, so that nothing scrolls
+TALL = 560  # pixels of the picture, from the top of the decision
 LONG, SHORT = 1800, 700  # milliseconds of a frame
 GOAL = PICTURES / "hide-a-word.gif"
 MOST_BYTES = 1_000_000
@@ -40,7 +41,9 @@ def frames() -> list[tuple[Image, int]]:
         page.set_default_timeout(WAIT)
 
         def take(duration: int) -> None:
-            taken.append((Image.open(io.BytesIO(page.screenshot())).convert("RGB"), duration))
+            top = page.evaluate("document.querySelector('#words').closest('section').getBoundingClientRect().top")
+            shown = page.screenshot(clip={"x": 0, "y": top - 8, "width": WIDTH, "height": TALL})
+            taken.append((Image.open(io.BytesIO(shown)).convert("RGB"), duration))
 
         page.goto(server.address)
         page.wait_for_selector("body[data-ready]")

@@ -107,8 +107,8 @@ MetricGroup = Literal["erasure", "one at a time", "shape", "plausibility", "robu
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric and what is known of it. Its class, made with the metric's options, has `score` and, if it asks the
-    model, `questions`.
+    """A metric and what is known of it. Its class, made with the metric's options, has `score` and, if it hides
+    words, `questions`.
     """
 
     name: str
@@ -121,7 +121,7 @@ class Metric:
 
     @property
     def fill(self) -> str | None:
-        """How tokens are hidden unless the user names another fill, for metrics that ask the model."""
+        """How tokens are hidden unless the user names another fill, for metrics that hide words."""
         option = options_of(self.function).get("fill")
         return None if option is None else str(option.default)
 
@@ -216,7 +216,7 @@ def metric(
 ) -> Callable[[Function], Function]:
     """Register a class as a metric: LogOdds as log_odds.
 
-    The class, made with the metric's options, has `score`, and `questions` if it asks the model anything. It never
+    The class, made with the metric's options, has `score`, and `questions` if it hides words. It never
     touches the model itself. A class that is no metric raises `BadOption` (see docs/add-a-metric.md).
 
     Args:
@@ -271,7 +271,7 @@ def _check_metric(name: str, written: Callable[..., Any]) -> None:
         raise BadOption(f"The metric {name!r} has questions, so it needs a field `fill`: how tokens are hidden.")
     for extra in ("score_many", "wants_logits"):
         if not asks and hasattr(written, extra):
-            raise BadOption(f"The metric {name!r} has {extra}, which is for metrics that ask the model: add questions.")
+            raise BadOption(f"The metric {name!r} has {extra}, which is for metrics that hide words: add questions.")
 
 
 def _takes(function: Callable[..., Any], count: int) -> bool:
@@ -587,7 +587,7 @@ def _check_without_options(kind: Kind, name: str) -> None:
     bare, colon, options = name.partition(":")
     if colon:
         raise UnknownName(
-            f"No {kind} is called {name!r}. Options stand beside the name here: {bare!r}, and"
+            f"No {kind} is called {name!r}. Here, options are apart from the name: {bare!r}, and"
             f" {options.replace(':', ', ') or 'name=value'}."
         )
 

@@ -447,7 +447,7 @@ WRONG: dict[str, tuple[str, Any, str]] = {
     "no known kind": (
         "x.doc",
         "a",
-        r"x.doc is to be read cannot be told from its name. Name the format: one of jsonl, csv",
+        r"x.doc does not tell its format. Name it: one of jsonl, csv",
     ),
     "nine columns": ("x.conllu", "1\ta\n", r"x.conllu, line 1: 2 columns between tabs; CoNLL-U has ten"),
 }

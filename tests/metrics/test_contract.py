@@ -248,8 +248,8 @@ def one(self: Any, evidence: Evidence) -> float:
             {"score": two, "questions": each, "fill": "unk", "score_many": one},
             r"called as score_many\(self, scores, answers\)",
         ),
-        ({"score": one, "score_many": two}, "has score_many, which is for metrics that ask the model"),
-        ({"score": one, "wants_logits": True}, "has wants_logits, which is for metrics that ask the model"),
+        ({"score": one, "score_many": two}, "has score_many, which is for metrics that hide words"),
+        ({"score": one, "wants_logits": True}, "has wants_logits, which is for metrics that hide words"),
     ],
 )
 def test_a_class_that_fits_neither_form_is_refused(members: dict[str, Any], message: str) -> None:

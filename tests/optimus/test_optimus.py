@@ -79,7 +79,7 @@ def test_a_metric_keeps_its_options() -> None:
 
 @pytest.mark.parametrize("metric", ["auprc", "entropy", "kendall_confidence"])
 def test_metrics_that_do_not_ask_the_model_cannot_choose(metric: str) -> None:
-    with pytest.raises(BadOption, match=r"does not ask the model.*rft"):
+    with pytest.raises(BadOption, match=r"does not hide words.*rft"):
         bert().explain(TEXT, "optimus", metric=metric)
     with pytest.raises(UnknownName, match="Did you mean 'rft'"):
         bert().explain(TEXT, "optimus", metric="rftt")

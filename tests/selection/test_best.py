@@ -131,7 +131,7 @@ def test_an_answer_has_one_winner_for_both_ends() -> None:
         ({"candidates": "altii"}, "Did you mean 'alti'"),
         ({"candidates": " , "}, "Name at least one of the candidates"),
         ({"candidates": 3}, "candidates are given by their names"),
-        ({"metric": "auprc"}, "does not ask the model"),
+        ({"metric": "auprc"}, "does not hide words"),
         ({"metric": "rft", "judges": "rft"}, "graded by another metric"),
         ({"judges": "rftt"}, "Did you mean 'rft'"),
         ({"candidates": "alti:norm=l9"}, "norm = "),

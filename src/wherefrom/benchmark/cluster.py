@@ -179,7 +179,7 @@ class _RayStaff:
             if not done and not self.ready:
                 warnings.warn(
                     "No worker on the Ray cluster is ready yet: each needs a CPU of it (and a GPU with --device cuda)."
-                    " The run goes on as soon as there is one; 'ray status' says what is in use.",
+                    " The run continues when there is one; 'ray status' shows what is in use.",
                     WorkersAwaited,
                     stacklevel=2,
                 )

@@ -304,7 +304,7 @@ def _layout(path: Path) -> str:
     known = _suffixes().get(path.suffix.lower())
     if known is None:
         raise BadFile(
-            f"How {path} is to be read cannot be told from its name. Name the format: one"
+            f"The name of {path} does not tell its format. Name it: one"
             f" of {', '.join(all_readers())}, as in jsonl:{path}."
         )
     return known

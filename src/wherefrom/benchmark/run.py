@@ -195,7 +195,7 @@ class _Prepared:
                 )
             if example.pair is not None and not self.model.task.reads_pairs:
                 raise BadOption(
-                    f"{example.where}: there is a second text, but {self.model.name} goes on from the end of one. Write"
+                    f"{example.where}: there is a second text, but {self.model.name} continues a single text. Write"
                     " both into one field, as the model was trained to read them."
                 )
             self.has_rationale |= example.rationale is not None

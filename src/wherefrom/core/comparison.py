@@ -190,7 +190,7 @@ class Comparison(Saved):
         """Which methods are supported on this text, which are no better than random, and where they disagree.
 
         Where the explanations carry a check, its verdict decides. Else grades are compared with those of `random`: a
-        method is supported if it does better in every group of metrics that ask the model (by more of the group's
+        method is supported if it does better in every group of metrics that hide words (by more of the group's
         metrics than it does worse), and not supported if it does so in none. `random` is one draw, which a text may
         happen to suit. A text that is too short for a check is too short for any verdict.
 
@@ -359,7 +359,7 @@ class Comparison(Saved):
             print_comparison(self, full=full)
 
     def to_html(self) -> str:
-        """A page that needs nothing else: no network, no other file."""
+        """A self-contained HTML page."""
         from wherefrom.report.comparison import page
 
         return page(self)

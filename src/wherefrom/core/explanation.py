@@ -24,13 +24,13 @@ Theme = Literal["auto", "light", "dark", "none"]  # of a terminal
 
 
 class Unit(NamedTuple):
-    """A token, word or sentence with its score, and where it stands in its text.
+    """A token, word or sentence with its score, and its place in the text.
 
     Attributes:
         text: the unit as it is written.
-        score: how much it spoke for the target, or against it.
+        score: how much it counts for the target (positive) or against it (negative).
         start: its first character in the text, or in the pair where `segment` is 1.
-        end: the character behind its last.
+        end: the character after its last.
         segment: 0 in the text, 1 in its pair, -1 for a token that the tokenizer added.
     """
 
@@ -43,7 +43,7 @@ class Unit(NamedTuple):
 
 @dataclass(frozen=True)
 class Explanation(Saved):
-    """How much each token spoke for (positive) or against (negative) the target.
+    """How much each token counts for (positive) or against (negative) the target.
 
     `tokens`, `scores`, `offsets` and `special` have one entry for every token the model saw; at level "word" or
     "sentence", one for every word or sentence. Offsets count characters in `text`, or in `pair` where `segment` is 1.
@@ -487,7 +487,7 @@ class Explanation(Saved):
             print_explanation(self, special=special, theme=theme)
 
     def to_html(self, *, special: bool = False) -> str:
-        """A page that needs nothing else: no network, no other file.
+        """A self-contained HTML page.
 
         Args:
             special: show the tokens that the tokenizer added, too.

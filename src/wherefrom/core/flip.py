@@ -96,7 +96,7 @@ class Flip(Saved):
             print_flip(self)
 
     def to_html(self) -> str:
-        """A page that needs nothing else."""
+        """A self-contained HTML page."""
         from wherefrom.report.flip import page
 
         return page(self)

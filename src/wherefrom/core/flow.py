@@ -86,7 +86,7 @@ class Flow(Saved):
         return row
 
     def show(self) -> None:
-        """Print what the deciding position holds of each token behind each layer; layers are counted from 1; in a
+        """Print how much of each token the deciding position contains after each layer, counted from 1; in a
         notebook, show the HTML view.
         """
         from wherefrom.report.flow_terminal import print_flow

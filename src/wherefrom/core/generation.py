@@ -24,7 +24,7 @@ def summed_note(count: int) -> str:
 
 @dataclass(frozen=True)
 class Generation(Saved):
-    """How much each token of the prompt, and each that was generated before, spoke for every generated token.
+    """How much each token of the prompt, and each token generated before, counts for every generated token.
 
     Attributes:
         text: the prompt; of a chat, as its template renders it; of a model with an encoder and a decoder, the source.
@@ -166,7 +166,7 @@ class Generation(Saved):
         print_generation(self)
 
     def to_html(self) -> str:
-        """A page that needs nothing else: choose a generated token and see what it came from."""
+        """A self-contained HTML page: choose a generated token and see what it came from."""
         from wherefrom.report.generation import page
 
         return page(self)

@@ -72,7 +72,7 @@ def _is_flag_letter(character: str) -> bool:
 
 
 def _seen_as(cluster: str) -> str:
-    """One character for a whole cluster, by which words are told apart."""
+    """One character for a whole cluster, by which words are separated."""
     symbol = cluster[0] >= "\u2190" and unicodedata.category(cluster[0]) == "So"  # below are signs such as the degree
     emoji = symbol or _KEYCAP in cluster or _PICTURE in cluster
     return _EMOJI if emoji or _is_flag_letter(cluster[0]) else cluster[0]

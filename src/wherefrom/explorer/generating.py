@@ -22,7 +22,7 @@ def generate_steps(service: ModelService, question: GeneratingQuestion) -> Itera
     """
     model = service.model
     if model.task.name != GENERATES:
-        raise BadOption("Only a causal language model goes on with a text.")
+        raise BadOption("Only a causal language model continues a text.")
     encoding = service.read(question)
     if encoding.cut:
         raise BadOption(f"The text is longer than the {model.reading.limit} tokens that the model reads.")

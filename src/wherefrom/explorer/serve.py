@@ -63,7 +63,7 @@ def listening(host: str, port: int | None) -> socket.socket:
 
 
 def closing_unfinished(patience: float) -> type[Any]:
-    """uvicorn's protocol, which ends a connection whose request does not come to its end: it would be kept for ever.
+    """uvicorn's protocol, which closes a connection whose request is never finished: it would be kept for ever.
     That of a body is the guard's matter, because a body has an answer.
     """
     from uvicorn.protocols.http.auto import AutoHTTPProtocol

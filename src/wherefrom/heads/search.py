@@ -45,14 +45,14 @@ def search_heads(
     Args:
         model: whose heads are chosen.
         encodings: texts, read by the model; every third of them is held out.
-        metric: what is made best: one that asks the model, so that nothing but the text is needed.
+        metric: what is optimised: one that hides words, so that only the text is needed.
         sweeps: how often all heads are tried to be switched.
         on_progress: called with (masks tried, masks to try at most).
     """
     judge = ConfiguredMetric.read(metric)
     if judge.choice.row.needs is not None:
         raise BadOption(
-            f"{metric} needs more than the texts ({judge.choice.row.needs}): take one that asks the model, such as"
+            f"{metric} needs more than the texts ({judge.choice.row.needs}): take one that hides words, such as"
             " comprehensiveness or sufficiency."
         )
     held_out = list(encodings[HELD_OUT - 1 :: HELD_OUT])

@@ -2,9 +2,9 @@
 choose it.
 
 candidates: "representative", some of every family; "all"; or methods as `alti:norm=l2`, in a list or between commas.
-metric: what chooses, any metric that asks the model. judges: what grades the winner and the runner-up besides. A method
-    that asks the
-model the metric's own questions, as occlusion does, can be good by it without being good: that is what judges are for.
+metric: what chooses, any metric that hides words. judges: what also grades the winner and the runner-up. A method that
+    hides the same words as
+the metric, as occlusion does, can be good by it without being good: that is what judges are for.
 """
 
 from __future__ import annotations

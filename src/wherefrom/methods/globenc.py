@@ -21,8 +21,8 @@ NEARLY_ALL = 0.99
 # Decoders give their first position states of a size that no other has, and attend to it when they attend to nothing.
 ALL_IN_ONE = (
     "{share:.1%} of the scores is at token {place} ({token}): its vectors are so much longer than all others that"
-    " lengths say nothing about the rest, as in many causal models. Take alti, or a method that reads gradients or asks"
-    " the model."
+    " lengths mean little for the rest, as in many causal models. Take alti, or a method that reads gradients or"
+    " hides words."
 )
 
 

@@ -10,7 +10,7 @@ select: prime, one search for all predicted labels of a multi-label model; label
     batch, none: the
 combination was fitted before (see `wherefrom.optimus.fit`), and `combination` is its file, or the combination itself as
 it is written.
-raw: attention behind the softmax (A), before it (A*), or both. fallback: what is taken if nothing scores above zero:
+raw: attention after the softmax (A), before it (A*), or both. fallback: what is taken if nothing scores above zero:
     the maximum all the
 same, or the baseline, as the paper's algorithm has it. all_scores: keep every combination's score in the explanation.
 stop: never, every unit is asked; certain, until no other combination can win any more; likely, until none is likely to

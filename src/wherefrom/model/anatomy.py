@@ -147,9 +147,9 @@ def dissect(network: PreTrainedModel) -> Anatomy:
     for setting, value in family.only_with:
         if getattr(config, setting, value) != value:
             raise NotSeen(
-                f"This {model_type} model has {setting}={getattr(config, setting)!r}, with which its blocks are built"
-                f" otherwise than Wherefrom knows them ({setting}={value!r}), so methods that look inside do not work"
-                " with it; those that only ask the model or differentiate its embeddings do."
+                f"This {model_type} model has {setting}={getattr(config, setting)!r}, so its blocks differ from"
+                f" those that Wherefrom knows ({setting}={value!r}), and methods that look inside do not work with it;"
+                " those that only hide words or differentiate its embeddings do."
             )
     order = _order(family, config)
     reads: DecisionPosition = (
@@ -212,7 +212,7 @@ def find_stacks(network: PreTrainedModel) -> tuple[list[StackLayer], list[StackL
     if known is None:
         raise NotSeen(
             f"Wherefrom does not know where the attentions of a {model_type or type(network).__name__} model with an"
-            " encoder and a decoder are; methods that only ask the model or differentiate its embeddings work with it."
+            " encoder and a decoder are; methods that only hide words or differentiate its embeddings work with it."
             f" Known: {', '.join(name for row in TWO_STACKS for name in row.model_types)}."
         )
 

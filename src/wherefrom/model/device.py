@@ -46,7 +46,7 @@ def put(rows: Sequence[Sequence[int]], device: torch.device) -> Tensor:
 
 def free_on_accelerator(device: torch.device) -> int | None:
     """How many bytes can still be allocated there: what the driver has free, and what torch's allocator keeps without
-    using it. None where nobody says.
+    using it. None where this is not known.
     """
     if device.type != "cuda":
         return None

@@ -241,12 +241,12 @@ def check_stop(stop: Stop, metric: ConfiguredMetric, fallback: Fallback, *, all_
 
 
 def faithfulness(metric: str) -> ConfiguredMetric:
-    """A metric that can choose: one that asks the model, and needs nothing but the scores."""
+    """A metric that can choose: one that hides words, and needs nothing but the scores."""
     configured = ConfiguredMetric.read(metric)
     if not _can_choose(configured.choice.row):
         known = [row.name for row in all_metrics() if _can_choose(row)]
         raise BadOption(
-            f"{metric} does not ask the model, so it cannot say what is faithful. Choose by one of: {', '.join(known)}."
+            f"{metric} does not hide words, so it cannot choose what is faithful. Take one of: {', '.join(known)}."
         )
     return configured
 

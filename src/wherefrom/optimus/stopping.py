@@ -113,7 +113,7 @@ def ask_until_clear(
 
 
 def _alike(slopes: Slopes, left: Flags) -> bool:
-    """Whether all that are left rank the units alike, so that nothing can tell them apart."""
+    """Whether all that are left rank the units alike, so that no answer can separate them."""
     return all(bool((side[left] == side[left][0]).all()) for side in (slopes.falling, slopes.rising))
 
 

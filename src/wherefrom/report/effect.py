@@ -130,7 +130,7 @@ def warning(explanation: Explanation) -> str:
     if explanation.gap_stays:
         return gap_warning(explanation)
     if _only_rounding(shown, signed=explanation.signed):
-        return "Differences here are rounding: the scores differ by less than single precision can tell apart."
+        return "Differences here are rounding: the scores differ by less than single precision can resolve."
     effect = effect_of(explanation)
     if effect is None or not effect.tiny:
         return ""

@@ -41,7 +41,7 @@ def examples(*commands: str) -> str:
 def sparse(
     out: Annotated[
         Path,
-        typer.Option(help="Where classifiers, numbers and the page are kept. A study that was stopped goes on there."),
+        typer.Option(help="Where classifiers, numbers and the page are kept. A stopped study resumes there."),
     ],
     data_dir: Annotated[
         Path,
@@ -127,9 +127,7 @@ def sparse(
         _run(STUDY, bench, (), _names((datasets or "sst,20news,imdb").lower()), seeds)
 
 
-Folder = Annotated[
-    Path, typer.Option(help="Where models, runs and the page are kept. A study that was stopped goes on there.")
-]
+Folder = Annotated[Path, typer.Option(help="Where models, runs and the page are kept. A stopped study resumes there.")]
 DataFolder = Annotated[Path, typer.Option(help="The folder with the data sets as JSON lines.", show_default="this one")]
 DataSets = Annotated[str, typer.Option(help="Which of these data sets, with commas.")]
 Quick = Annotated[

@@ -47,7 +47,7 @@ class MultipleChoice(Task):
                 "Multiple choice takes a text and its choices, one a line: explain((text, 'one\\ntwo')), or --pair."
             )
         if len(choices) > MOST:
-            raise WherefromError(f"There are {len(choices)} choices; at most {MOST} can be told apart.")
+            raise WherefromError(f"There are {len(choices)} choices; at most {MOST} are allowed.")
         read = [model.reading.tokenize(text, choice, model.reading.limit) for choice, _ in choices]
         for row in read:
             if 1 not in row.segment:

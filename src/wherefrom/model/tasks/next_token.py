@@ -32,7 +32,7 @@ class NextToken(TokenTask):
     def check_text(self, _model: TextModel, encoding: Encoding) -> Encoding:
         if encoding.pair is not None:
             raise WherefromError(
-                "A causal language model goes on from the end of one text, so a pair means nothing to it. Write both"
+                "A causal language model continues a single text, so it cannot read a pair. Write both"
                 " texts into one, as the model was trained to read them, and leave --pair out."
             )
         return encoding

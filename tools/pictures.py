@@ -2,11 +2,13 @@
 
 Chromium takes them; where there is none, install Debian's package `chromium`. The picture of the tab "Answer" needs a
 causal language model, which is not part of the package: `python tools/pictures.py FOLDER` makes that picture alone,
-with the model in this folder (SmolLM2-135M-Instruct in docs/pictures).
+with the model in this folder (SmolLM2-135M-Instruct in docs/pictures). `python tools/pictures.py --moving` makes the
+moving picture alone.
 """
 
 from __future__ import annotations
 
+import io
 import shutil
 import subprocess
 import sys
@@ -83,6 +85,57 @@ def explorer(run: Path) -> None:
     server.stop()
 
 
+TALL = 600  # pixels of the moving picture, from the top of the decision
+MOST_BYTES = 1_000_000
+LONG, SHORT = 2000, 800  # milliseconds of a frame
+
+
+def moving() -> None:
+    """The moving picture: two words are hidden one after the other, and the probability changes."""
+    from PIL import Image
+    from playwright.sync_api import sync_playwright
+
+    from wherefrom.explorer.serve import ExplorerServer
+
+    server = ExplorerServer(["embedded"], [], port=0)
+    server.start()
+    frames, durations = [], []
+    with sync_playwright() as playwright:
+        chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+        browser = playwright.chromium.launch(executable_path=chromium, args=EXPLORER_FLAGS)
+        page = browser.new_page(viewport={"width": 860, "height": 1100}, color_scheme="light")  # nothing scrolls
+        page.set_default_timeout(WAIT)
+
+        def take(duration: int) -> None:
+            top = page.evaluate("document.querySelector('#decision').getBoundingClientRect().top")
+            shown = page.screenshot(clip={"x": 0, "y": top - 8, "width": 860, "height": TALL})
+            frames.append(Image.open(io.BytesIO(shown)).convert("RGB"))
+            durations.append(duration)
+
+        page.goto(server.address)
+        page.wait_for_selector("body[data-ready]")
+        page.locator(".best:not(:empty)").wait_for()
+        take(LONG)
+        for word in (15, 9):  # "mess" and "drags" of the first example
+            place = page.locator("#words .w").nth(word)
+            place.hover()
+            take(SHORT)
+            before = page.locator("#change").inner_text()
+            place.click()
+            page.wait_for_function("before => document.querySelector('#change').innerText !== before", arg=before)
+            page.mouse.move(5, 5)
+            page.wait_for_timeout(600)
+            take(LONG)
+        browser.close()
+    server.stop()
+    palette = frames[-1].quantize(128)
+    first, *rest = (frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames)
+    path = PICTURES / "hide-a-word.gif"
+    first.save(path, save_all=True, append_images=rest, duration=durations, loop=0, optimize=True)
+    if path.stat().st_size > MOST_BYTES:
+        sys.exit(f"{path} has {path.stat().st_size:,} bytes, more than {MOST_BYTES:,}.")
+
+
 def answer(model: str) -> None:
     """The explorer's tab "Answer": a statement chosen, a passage unticked, all methods."""
     from playwright.sync_api import sync_playwright
@@ -112,6 +165,9 @@ def answer(model: str) -> None:
 
 
 def main() -> None:
+    if sys.argv[1:] == ["--moving"]:
+        moving()
+        return
     if len(sys.argv) > 1:
         answer(sys.argv[1])
         return
@@ -128,6 +184,7 @@ def main() -> None:
         wherefrom("run", "sample:reviews", *run)
         wherefrom("report", str(folder / "run"), "--html", str(folder / "benchmark.html"))
         explorer(folder / "run")
+        moving()
         sizes = {
             "explain": (1100, 990),
             "saturated": (1100, 450),

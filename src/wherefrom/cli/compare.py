@@ -39,9 +39,7 @@ def compare(
     everything: Annotated[
         bool, typer.Option("--all", help="Print every metric, with ranks and passes, instead of three.")
     ] = False,
-    check: Annotated[
-        bool, typer.Option("--check/--no-check", help="Put every explanation to its own test, too.")
-    ] = True,
+    check: Annotated[bool, typer.Option("--check/--no-check", help="Also check every explanation.")] = True,
     html: cli.HtmlOption = None,
     open_page: cli.OpenOption = False,
     spread: cli.SpreadOption = None,

@@ -48,15 +48,15 @@ def explain(
     level: cli.ViewLevelOption = None,
     units: cli.UnitsOption = None,
     long: Annotated[
-        str, typer.Option(help="A text that is longer than the model reads: cut, or windows, which overlap.")
+        str, typer.Option(help="For texts longer than the model reads: cut, or windows, which overlap.")
     ] = "cut",
     option: cli.MethodParamsOption = None,
     as_json: cli.JsonOption = False,
     html: cli.HtmlOption = None,
     open_page: cli.OpenOption = False,
-    special: Annotated[bool, typer.Option(help="Show the tokens that the tokenizer added, too.")] = False,
+    special: Annotated[bool, typer.Option(help="Also show the tokens that the tokenizer added.")] = False,
     check: Annotated[
-        bool, typer.Option(help="Hide the strongest units, and as many at random, and say what the model did.")
+        bool, typer.Option(help="Check the explanation: hide the strongest units, then as many random ones.")
     ] = True,
     theme: Annotated[
         str, typer.Option(help="The terminal's background: light, dark, none (no colour), or auto to find out.")

@@ -27,7 +27,8 @@ def flip(
     method: Annotated[
         str | None,
         typer.Option(
-            help="Whose scores are followed in texts of more than 12 units.", show_default="hiding each alone"
+            help="The method whose scores order the search in texts of more than 12 units.",
+            show_default="hiding each alone",
         ),
     ] = None,
     level: cli.LevelOption = "word",

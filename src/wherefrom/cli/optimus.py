@@ -29,7 +29,7 @@ def optimus(
         Path | None, typer.Option(help="Write the combination here, for: explain --method optimus -o combination=FILE")
     ] = None,
     raw: Annotated[str, typer.Option(help="A (after the softmax), A* (before it) or both.")] = "A",
-    metric: Annotated[str, typer.Option(help="What makes a combination good.")] = "rft",
+    metric: Annotated[str, typer.Option(help="The metric that chooses the combination.")] = "rft",
     level: cli.LevelOption = "token",
     fallback: Annotated[
         str, typer.Option(help="If nothing scores above zero: the maximum all the same, or the baseline.")

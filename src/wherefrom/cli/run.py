@@ -44,7 +44,7 @@ def run(
             help="A file, a folder, layout:path, hf:NAME, sample:NAME, or a ready name; @SPLIT after it takes one part."
         ),
     ] = None,
-    data_option: Annotated[str | None, typer.Option("--data", help="The same.")] = None,
+    data_option: Annotated[str | None, typer.Option("--data", help="The same as DATA.")] = None,
     model: cli.ModelOption = "embedded",
     against: cli.AgainstOption = None,
     methods: cli.MethodsOption = "fast",
@@ -52,7 +52,7 @@ def run(
     target: Annotated[
         str,
         typer.Option(
-            help="What is explained: predicted; all-predicted (every label of a multi-label model); label (the data"
+            help="What to explain: predicted; all-predicted (every label of a multi-label model); label (the data"
             " set's, rather than its foil where it has one); or a label's name."
         ),
     ] = "predicted",
@@ -77,7 +77,7 @@ def run(
     multi_label: cli.MultiLabelOption = False,
     engine: Annotated[str, typer.Option(help="local, or ray.")] = "local",
     workers: Annotated[
-        int | None, typer.Option(help="How many work at once.", show_default="one a core; one on a GPU")
+        int | None, typer.Option(help="Number of workers.", show_default="one a core; one on a GPU")
     ] = None,
     address: Annotated[
         str | None, typer.Option(help="A Ray cluster.", show_default="one of this machine's own")
@@ -92,9 +92,9 @@ def run(
     ] = None,
     resume: Annotated[bool, typer.Option("--resume/--no-resume", help="Resume a run that exists already.")] = True,
     strict: Annotated[
-        bool, typer.Option("--strict", help="End at the first example that cannot be explained.")
+        bool, typer.Option("--strict", help="Stop at the first example that cannot be explained.")
     ] = False,
-    part: Annotated[int, typer.Option(help="Examples that are worked on and kept together.")] = 16,
+    part: Annotated[int, typer.Option(help="Number of examples that are processed and stored together.")] = 16,
     device: cli.DeviceOption = None,
 ) -> None:
     """Explain and measure every example of a data set."""
@@ -286,12 +286,12 @@ def report(
         typer.Option(
             "--watts",
             "--power",
-            help="What this machine draws while it works, as measured: then energy and CO2e are estimated, too.",
+            help="Measured power of this machine while it works; energy and CO2e are then estimated.",
         ),
     ] = None,
-    pue: Annotated[float, typer.Option(help="Overhead of the building.")] = 1.10,
+    pue: Annotated[float, typer.Option(help="Power usage effectiveness of the building.")] = 1.10,
     intensity: Annotated[float, typer.Option(help="kg CO2e per kWh.")] = 0.429,
-    seed: Annotated[int, typer.Option(help="Of the bootstrap.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the bootstrap.", min=0)] = 0,
     words: Annotated[
         str | None,
         typer.Option(
@@ -304,7 +304,7 @@ def report(
         str | None,
         typer.Option(help="Words that are left out of that list, between commas; 'english' for those of grammar."),
     ] = None,
-    keep_case: Annotated[bool, typer.Option("--keep-case", help="Tell Film from film in that list.")] = False,
+    keep_case: Annotated[bool, typer.Option("--keep-case", help="Distinguish Film from film in that list.")] = False,
     least: Annotated[int, typer.Option(help="Texts of a class that a listed word occurs in.", min=1)] = 2,
     everything: Annotated[bool, typer.Option("--all", help="Print every metric instead of three.")] = False,
 ) -> None:

@@ -41,7 +41,7 @@ def serve(
     no_open: Annotated[bool, typer.Option("--no-open", help="Do not open the page in a browser.")] = False,
     host: Annotated[
         str,
-        typer.Option(help="Where to listen. Others than this machine reach it only by the token in its address."),
+        typer.Option(help="The address to listen on. Other machines need the token in the printed address."),
     ] = "127.0.0.1",
     candidates: cli.CandidatesOption = None,
     template: cli.TemplateOption = None,

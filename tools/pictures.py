@@ -85,7 +85,7 @@ def explorer(run: Path) -> None:
     server.stop()
 
 
-TALL = 600  # pixels of the moving picture, from the top of the decision
+TALL = 560  # pixels of the moving picture, from the top of the decision
 MOST_BYTES = 1_000_000
 LONG, SHORT = 2000, 800  # milliseconds of a frame
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import runpy
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
@@ -56,3 +57,16 @@ def test_links_of_llms_txt_lead_somewhere() -> None:
     links = re.findall(r"\]\(([^)]+)\)", text)
     assert len(links) > 10
     assert [link for link in links if not (ROOT / link).is_file()] == []
+
+
+def test_the_badges_of_the_readme_are_true() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert f"badge/python-{project['requires-python'].removeprefix('>=')}+-" in readme
+    assert f"badge/licence-{project['license'].replace('-', '--')}-" in readme
+    (workflow,) = re.findall(r"actions/workflows/([\w.]+)/badge\.svg", readme)
+    assert (ROOT / ".github" / "workflows" / workflow).is_file()
+
+
+def test_the_moving_picture_is_small() -> None:
+    assert (ROOT / "docs" / "pictures" / "hide-a-word.gif").stat().st_size < 1_000_000

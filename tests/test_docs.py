@@ -102,6 +102,7 @@ AGAINST = {
     "answer": "an answer",
     "second": "another model",
     "edited": "edited texts",
+    "randomised": "shuffled weights",
 }
 
 
@@ -109,7 +110,7 @@ def test_the_table_lists_every_metric_as_the_registry_knows_it() -> None:
     listed = table("docs/metrics/index.md", "metric")
     said = {name: (row["better"], row["fill"], row["measured against"]) for name, row in listed.items()}
     ours = [row for row in all_metrics() if row.function.__module__.startswith("wherefrom.")]
-    against = {row.name: "nothing" if row.needs is None and row.fill is None else AGAINST[row.needs] for row in ours}
+    against = {row.name: "nothing" if row.needs is None and not row.asks else AGAINST[row.needs] for row in ours}
     assert said == {row.name: (row.better, row.fill or "-", against[row.name]) for row in ours}
     assert all(row["what it measures"] for row in listed.values())
     sections = sections_of(sorted((ROOT / "docs" / "metrics").glob("*.md")))

@@ -163,7 +163,7 @@ class Model:
                 `Model.predicted` lists all predicted labels.
             level: "token", "word" or "sentence"; of a chat, also "turn".
             check: check the explanation, too: the strongest units are hidden, and as many at random, and the outputs
-                are compared. The result is in `Explanation.check`. At most 40 short rows for each text. Unless
+                are compared. The result is in `Explanation.check`. At most 42 short rows for each text. Unless
                 given, one text is checked in a notebook, where its view shows the verdict, and none elsewhere.
             units: spans of characters that are scored as wholes: (start, end) in the text, or (start, end, 1) in its
                 pair. Words outside of them are units, too. Instead of a level.

@@ -20,6 +20,7 @@ from wherefrom.registry import all_methods
 POSITIONS = {"first": "the first token", "last": "the last token", "every": "all tokens"}
 SENTENCE = "This is a short text, and the doctor reads it."
 HIDING = ("mask", "unk", "pad", "eos")
+SURVIVES = 0.7  # rank correlation of an explanation with that by a model that has learned nothing
 LEAK = 1e-4  # of the one that is shared out; linear operations hand it on in the model's own precision
 TOLERANCE = 1e-4  # of the largest number in a block's output; float32 gives about 1e-6
 
@@ -117,7 +118,22 @@ def examine(model: Model, *, progress: Callable[[int, int], None] | None = None)
                 facts["input_x_gradient"] = ONLY_ROUNDING_NOTE
         except WherefromError as problem:
             tried[row.name] = str(problem)
+    facts |= _randomisation(model, example)
     return {"facts": facts, "methods": tried, "broken": broken}
+
+
+def _randomisation(model: Model, example: Any) -> dict[str, str]:
+    """How much of the default method's explanation is left when the weights are shuffled."""
+    name = "left when weights are shuffled"
+    try:
+        explanation = model.explain(example)
+        ((grade,),) = model.evaluate(explanation, ["randomisation"], progress=False).grades
+    except WherefromError as problem:
+        return {name: str(problem)}
+    if grade.value is None:
+        return {name: f"not measured for {explanation.method}: {grade.why}"}
+    verdict = "as it should be" if grade.value < SURVIVES else "the explanation survives: do not rely on it"
+    return {name: f"rank correlation {grade.value:.2f} of {explanation.method} with itself before, {verdict}"}
 
 
 def relevance_by_layer(model: Model) -> dict[str, Any]:

@@ -99,7 +99,7 @@ class Method:
         return {**default_options(self.function), **(options or {})}
 
 
-Reference = Literal["others", "rationale", "answer", "second", "edited"]
+Reference = Literal["others", "rationale", "answer", "second", "edited", "randomised"]
 # What a metric looks at: several units hidden at once; units hidden one at a time; the numbers alone; what people
 # marked; another model; the other classes.
 MetricGroup = Literal["erasure", "one at a time", "shape", "plausibility", "robustness", "classes", "other"]
@@ -134,6 +134,11 @@ class Metric:
     def grades_many(self) -> bool:
         """Whether it can grade many explanations of one text at once, by one set of questions."""
         return hasattr(self.function, "score_many")
+
+    @property
+    def soft(self) -> bool:
+        """Whether its questions keep shares of units, numbers from 0 to 1, and not whole units."""
+        return bool(getattr(self.function, "soft", False))
 
     @property
     def wants_logits(self) -> bool:
@@ -223,7 +228,8 @@ def metric(
         better: whether "higher" or "lower" values are better.
         paper: where it comes from; "none" if from nowhere.
         needs: what it is measured against beside the scores: "others" (the other classes' scores), "rationale",
-            "answer", "second" (another model's scores) or "edited" (the same method's scores of slightly edited texts);
+            "answer", "second" (another model's scores) "edited" (the same method's scores of slightly edited texts) or
+            "randomised" (its scores of the model with shuffled weights);
             None for the model alone.
         group: which question it answers: "erasure", "one at a time", "shape", "plausibility", "robustness", "classes",
             or "other". A comparison's mean rank counts every group once, and leaves "shape" out.
@@ -267,9 +273,9 @@ def _check_metric(name: str, written: Callable[..., Any]) -> None:
                 f"{method_name} of the metric {name!r} takes {inspect.signature(member)}; in a metric {kind} it is"
                 f" called as {method_name}{form}."
             )
-    if asks and "fill" not in options_of(written):
+    if asks and "fill" not in options_of(written) and not getattr(written, "soft", False):
         raise BadOption(f"The metric {name!r} has questions, so it needs a field `fill`: how tokens are hidden.")
-    for extra in ("score_many", "wants_logits"):
+    for extra in ("score_many", "soft", "wants_logits"):
         if not asks and hasattr(written, extra):
             raise BadOption(f"The metric {name!r} has {extra}, which is for metrics that hide words: add questions.")
 

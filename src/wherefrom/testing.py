@@ -157,7 +157,7 @@ def check_metric(name: str, *, seed: int = 0) -> None:
         answers = None
         if row.asks:
             keep = metric.questions(evidence)
-            _require_questions(name, keep, special, scores)
+            _require_questions(name, keep, special, scores, soft=row.soft)
             kept.append(keep)
             answers = _answers(row, keep, seed)
         first, second = (_value(name, metric, evidence, answers) for _ in range(2))

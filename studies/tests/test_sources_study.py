@@ -16,9 +16,10 @@ from wherefrom import load
 from wherefrom.cli.main import app, register_commands
 from wherefrom.errors import BadFile
 from wherefrom_studies.claims import corrected
+from wherefrom_studies.journal import read_records
 from wherefrom_studies.pages import claims_table, markdown_tables
 from wherefrom_studies.sources import measuring
-from wherefrom_studies.sources.measuring import METHODS, METRICS, read_records
+from wherefrom_studies.sources.measuring import METHODS, METRICS
 from wherefrom_studies.sources.questions import answer_questions, contains_answer, grounding_questions
 from wherefrom_studies.sources.tables import area_under_roc, by_paragraph, judged, tables
 

@@ -165,8 +165,8 @@ def test_fewer_units_than_k_have_a_score() -> None:
     check = checked(scores)
     assert check.verdict == "too short"  # nine other words to choose are too few to tell one by
     assert check.against is not None
-    assert (check.against.draws, check.against.verdict) == (17, "supported")
-    assert check.rows == 2 + 9 + 1 + 17  # of ten words, nine others to choose
+    assert (check.against.draws, check.against.verdict) == (19, "supported")
+    assert check.rows == 2 + 9 + 1 + 19  # of ten words, nine others to choose
 
 
 @pytest.mark.parametrize(
@@ -190,10 +190,11 @@ def test_a_short_text_is_asked_about_but_not_judged() -> None:
     ("beyond", "margin", "whole", "expected"),
     [
         (1.0, 0.5, 0.9, "supported"),
-        (0.95, 0.011, 0.9, "supported"),
-        (0.90, 0.5, 0.9, "weak"),
+        (1.0, 0.011, 0.9, "supported"),
+        (0.95, 0.5, 0.9, "weak"),  # 19 of 20: a meaningless choice is there with a chance of 2 in 21
+        (0.80, 0.5, 0.9, "weak"),
         (1.0, 0.005, 0.9, "weak"),  # half a point
-        (0.70, 0.5, 0.9, "not supported"),
+        (0.75, 0.5, 0.9, "not supported"),
         (1.0, 0.0005, 0.9, "not supported"),
         (1.0, 0.0011, 0.01, "supported"),  # a tenth of a small probability
         (1.0, 0.0009, 0.01, "weak"),
@@ -238,7 +239,7 @@ def test_nothing_is_asked_twice() -> None:
     assert asker.rows - before == own  # the second time everything is known
     fresh = Asker(model)
     check_explanations([ToCheck.of(explanation, [case])], fresh)
-    assert own < fresh.rows <= 40  # the metrics had asked a part of it
+    assert own < fresh.rows <= 42  # the metrics had asked a part of it
 
 
 def test_the_check_of_a_list_and_of_several_targets() -> None:

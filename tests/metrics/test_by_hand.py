@@ -83,6 +83,7 @@ def test_a_metric_has_its_known_value(metric: str, compared: Comparison) -> None
 
 def test_every_metric_is_known_by_hand() -> None:
     elsewhere = {"precision_at_k", "jaccard_25", "spearman", "kendall_confidence"}  # beneath
+    elsewhere |= {"soft_comprehensiveness", "soft_sufficiency", "randomisation"}  # test_soft, test_randomisation
     assert {name.partition(":")[0] for name in KNOWN} | elsewhere == set(OURS)
 
 
@@ -180,8 +181,12 @@ def test_zero_counts_against_whatever_happens() -> None:
         ("precision_at_k", evidence([1, 2], answer=[True, False]), "k = 20 is not less than the 2 units"),
         ("precision_at_k", evidence([1, 2]), "no answer"),
         ("monotonicity", evidence([1, 1]), "all scores are equal"),
+        ("soft_comprehensiveness", evidence([1, 1]), "all scores are equal"),
+        ("soft_sufficiency", evidence([1, 1]), "all scores are equal"),
         ("entropy", evidence([0, 0]), "every score is zero"),
         ("spearman", evidence([1, 1], second=[1, 2]), "are equal"),
+        ("randomisation", evidence([1, 2], randomised=[1, 1]), "all scores are equal"),
+        ("randomisation", evidence([1, 2]), "shuffled weights"),
         ("jaccard_25", evidence([1, 1]), "compares two models"),
         ("stability", evidence([1, 2]), "no edited text"),
         ("stability", evidence([1, 2], edited=np.full((1, 4), np.nan), edits=["full_stop"]), "shares two units"),

@@ -54,6 +54,7 @@ def fast(metric: str, text: Text) -> float:
         second=np.asarray(text.other),
         edited=edited(text),
         edits=("whole", "part"),
+        randomised=np.asarray(text.other),
     )
     one = chosen_metrics([metric])[0].metric
     if hasattr(one, "questions"):
@@ -225,6 +226,23 @@ def slow_nonzero_share(text: Text) -> float:
     return sum(text.scores[i] != 0 for i in units(text)) / len(units(text))
 
 
+def shares(text: Text) -> list[float]:
+    scores = [text.scores[i] for i in units(text)]
+    assume(min(scores) < max(scores))
+    return [(score - min(scores)) / (max(scores) - min(scores)) for score in scores]
+
+
+def slow_soft_comprehensiveness(text: Text) -> float:
+    """Where `chance` counts a unit as long as anything of it is kept, in every draw alike."""
+    gone = [i for i, share in zip(units(text), shares(text), strict=True) if share == 1]
+    return max(0.0, text.whole - without(text, gone))
+
+
+def slow_soft_sufficiency(text: Text) -> float:
+    gone = [i for i, share in zip(units(text), shares(text), strict=True) if share == 0]
+    return 1 - max(0.0, text.whole - without(text, gone))
+
+
 def slow_jaccard_25(text: Text) -> float:
     n = ceil(len(units(text)) / 4)
     one, other = (set(sorted(units(text), key=lambda i: (-scores[i], i))[:n]) for scores in (text.scores, text.other))
@@ -237,6 +255,10 @@ def slow_spearman(text: Text) -> float:
         return [sum(other < one for other in scores) + (scores.count(one) + 1) / 2 for one in scores]
 
     return correlation(ranks("scores"), ranks("other"))
+
+
+def slow_randomisation(text: Text) -> float:
+    return abs(slow_spearman(text))
 
 
 def slow_stability(text: Text) -> float:

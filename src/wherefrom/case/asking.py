@@ -4,6 +4,7 @@ similar length.
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -44,6 +45,8 @@ class InputRow:
     types: tuple[int, ...] | None
     text: Encoding  # that it was made of
     begins: int  # how many tokens of the text it begins with
+    shares: tuple[float, ...] = ()  # of each word vector's elements, how many are kept; nothing where all are
+    draw: int = 0  # which draw of these elements
 
     def __len__(self) -> int:
         return len(self.words)
@@ -53,7 +56,8 @@ class InputRow:
 
         marks: ids whose places count, such as padding: see `Hiding.marks`.
         """
-        return self.words, self.types, tuple(place for place, token in enumerate(self.ids) if token in marks)
+        marked = tuple(place for place, token in enumerate(self.ids) if token in marks)
+        return (self.words, self.types, marked, *((self.shares, self.draw) if self.shares else ()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +106,13 @@ class PendingAnswers:
                 f"The model answered NaN or infinity to {len(missing)} of {len(set(self.places.tolist()))} questions"
                 " about this text with some of its words hidden."
             )
+
+
+def kept_elements(row: InputRow, size: int) -> Tensor:
+    """Which elements of its word vectors a row keeps, drawn by its text and the number of its draw. (token, size)"""
+    seed = zlib.crc32(np.asarray([row.draw, *row.ids], dtype=np.int64).tobytes())
+    numbers = torch.rand(len(row), size, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return numbers < torch.tensor(row.shares, dtype=torch.float64)[:, None]
 
 
 class Asker:
@@ -174,6 +185,24 @@ class Asker:
         places = np.fromiter((self._noted(row) for row in rows), dtype=np.int64, count=len(kept))
         return PendingAnswers(self, places, kept, delete)
 
+    def note_soft(self, encoding: Encoding, shares: Numbers) -> PendingAnswers:
+        """Note queries for the next run in which each token's word vector keeps about so large a share of its elements,
+        drawn at random, and the others are zero. Rows of one text draw from the same numbers, each row others, so that
+        explanations of a text are compared by the same draws. (row, token)
+
+        Special tokens keep all of theirs.
+        """
+        kept = np.where(np.asarray(encoding.special), 1.0, np.asarray(shares, dtype=np.float64))
+        self.asked += len(kept)
+        ids, types = encoding.input_ids, encoding.token_type_ids
+        begins = np.where((kept >= 1).all(1), kept.shape[1], (kept >= 1).argmin(1)).tolist()
+        rows = (
+            InputRow(ids, ids, types, encoding, first, tuple(row.tolist()), draw)
+            for draw, (row, first) in enumerate(zip(kept, begins, strict=True))
+        )
+        places = np.fromiter((self._noted(row) for row in rows), dtype=np.int64, count=len(kept))
+        return PendingAnswers(self, places, kept > 0, False)
+
     def _shortened(self, encoding: Encoding, kept: Flags, begins: int) -> InputRow:
         words = tuple(compress(encoding.input_ids, kept)) or (self.model.hiding.start_token(),)
         types = encoding.token_type_ids
@@ -240,6 +269,8 @@ class Asker:
             return None
         places = list(dict.fromkeys([self._whole(text), *self._waiting]))
         rows = [self._rows[place] for place in places]
+        if any(row.shares for row in rows):
+            return None
         alike = self.model.network.facts.lengths.alike
         if not all(alike(len(row), len(text)) for row in rows):
             return None
@@ -339,8 +370,19 @@ class Asker:
         inputs, words = self._tensors(rows)
         shared = 0 if prefix is None else min(map(self._shared, rows))
         if prefix is None or not shared:
-            return self.model.run(inputs, self.count, self.model.network.embed(words), check=False)
-        return prefix.run(self.model, shared, inputs, self.count, self.model.network.embed(words))
+            return self.model.run(inputs, self.count, self._embedded(rows, words), check=False)
+        return prefix.run(self.model, shared, inputs, self.count, self._embedded(rows, words))
+
+    def _embedded(self, rows: Sequence[InputRow], words: Tensor) -> Tensor:
+        """The word vectors of these rows, less the elements that a row does not keep. (row, token, size)"""
+        vectors = self.model.network.embed(words)
+        if not any(row.shares for row in rows):
+            return vectors
+        kept = torch.ones_like(vectors)
+        for number, row in enumerate(rows):
+            if row.shares:
+                kept[number, : len(row)] = kept_elements(row, vectors.shape[-1]).to(vectors)
+        return vectors * kept
 
     def _tensors(self, rows: Sequence[InputRow]) -> tuple[dict[str, Tensor], Tensor]:
         """The model's inputs for these rows, and the ids that are looked up."""

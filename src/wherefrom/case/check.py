@@ -30,10 +30,13 @@ from wherefrom.core.target import Target
 
 FILL = "delete"
 # Beside two sizes of random choices, three questions are asked: without the strongest, with only them, without those
-# against. Together that is at most 40 rows.
-DRAWS_OF_SECOND_SIZE = 17
-SUPPORTED = 0.95  # of the random choices must have moved the probability less, for the verdict "supported"
-WEAK = 0.75  # and for "weak"
+# against. Together that is at most 42 rows.
+DRAWS_OF_SECOND_SIZE = 19
+# What share of the random choices must have moved the probability less. If the scores were meaningless, their choice
+# would be one more random choice, with every rank among 21 (or 20) equally likely: it is first with a chance of at most
+# 5%, and among the first five (or four) with a chance of 24% (or 20%).
+SUPPORTED = 1.0
+WEAK = 0.8
 # The probability must move by this much, and so much farther than the random choices' mean: a point, or a tenth of a
 # probability that is below ten points. For the verdict "weak", a tenth of that.
 LEAST = 0.01

@@ -14,6 +14,7 @@ HEADINGS = {
     "answer": "measured against a question's answer",
     "second": "measured against another model (--against)",
     "edited": "measured against slightly edited texts",
+    "randomised": "measured against the model with shuffled weights",
 }
 
 

@@ -67,7 +67,7 @@ class Check:
         k: how many units were to be hidden; fewer where fewer have a score on that side.
         strongest: the units with the largest scores; None where no score is positive.
         against: of a signed method, the units with the most negative scores; None where there are none.
-        rows: how many different questions were put to the model: at most 40.
+        rows: how many different questions were put to the model: at most 42.
         seconds: how long that took.
         spread: of a regression model, the deviation of its value over random maskings of the text; None for others.
     """

@@ -30,6 +30,7 @@ from wherefrom.errors import BadOption, NotDefined, TextWithoutAnswer, UnknownNa
 from wherefrom.grading.common_units import on_common_units
 from wherefrom.grading.evidence import Evidence
 from wherefrom.grading.grade import ConfiguredMetric, GradingTask, grade
+from wherefrom.model.randomised import randomised
 from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
 from wherefrom.registry import (
@@ -230,9 +231,10 @@ class Comparer:
             if self._needs("second")
         ]
         edited = self._edited(queries) if self._needs("edited") else []
+        copy = randomised_copy(self.model) if self._needs("randomised") else None
 
         def work(places: Sequence[int]) -> dict[int, Gathered]:
-            return self._gathered(places, queries, shared, elsewhere, count, edited)
+            return self._gathered(places, queries, shared, elsewhere, count, edited, copy)
 
         explanations = 0
 
@@ -280,6 +282,8 @@ class Comparer:
                 "Metrics that compare two models are not defined for whole outputs, which the two may cut into"
                 " different tokens: leave these metrics and --against (against=) out."
             )
+        if self._needs("randomised"):
+            raise BadOption("randomisation is not defined for whole outputs: explain one token of them (target=).")
         if self._needs("edited"):
             raise BadOption("stability is not defined for whole outputs: an edited text may have another output.")
         comparisons: list[Comparison] = []
@@ -376,7 +380,8 @@ class Comparer:
             if self._needs("others"):
                 self._announce_again(explanations, passes)
             explanations = [self._completed(explanation, passes) for explanation in explanations]
-            jobs = [self._job_of(explanation, query, passes) for explanation in explanations]
+            copy = randomised_copy(self.model) if self._needs("randomised") else None
+            jobs = [self._job_of(explanation, query, passes, copy) for explanation in explanations]
             grades = grade(jobs, self.metrics, asker, progress)
         return Comparison(
             tuple(explanations),
@@ -399,14 +404,48 @@ class Comparer:
                 method = find_method(explanation.method)
                 passes.announce(method.needs(_options_again(method, explanation)), several_targets=True)
 
-    def _job_of(self, explanation: Explanation, query: Query, passes: Passes) -> GradingTask:
+    def _job_of(
+        self, explanation: Explanation, query: Query, passes: Passes, copy: TextModel | NotDefined | None
+    ) -> GradingTask:
         cases = self._saved_cases(explanation, passes)
         others, missing = self._explain_others(explanation, cases)
         answer = self._answer(query, cases[0]) if self._needs("answer") else None
         graded = Evidence.of(explanation, others=others, rationale=query.rationale, answer=answer, missing=missing)
         if self._needs("edited"):
             graded = self._edited_again(graded, explanation, query)
+        if copy is not None:
+            graded = self._randomised_again(graded, explanation, query, copy)
         return GradingTask.of(cases, graded)
+
+    def _randomised_again(
+        self, evidence: Evidence, explanation: Explanation, query: Query, copy: TextModel | NotDefined
+    ) -> Evidence:
+        """The same for an explanation whose method is known by its name."""
+        try:
+            method = find_method(explanation.method)
+        except UnknownName as error:
+            return replace(evidence, missing={**evidence.missing, "randomised": str(error)})
+        choice = Configured(explanation.method, method, _options_again(method, explanation))
+        return self._with_randomised(evidence, explanation, choice, query, copy)
+
+    def _with_randomised(
+        self,
+        evidence: Evidence,
+        explanation: Explanation,
+        choice: Configured[Method],
+        query: Query,
+        copy: TextModel | NotDefined,
+    ) -> Evidence:
+        """The evidence with what the same method says of the same target with the randomised copy."""
+        found: Elsewhere = str(copy)
+        if not isinstance(copy, NotDefined):
+            target = explanation.target if query.target is None else query.target
+            comparer = replace(self, methods=[choice], level=explanation.level)
+            (found,) = comparer._explained_beside(copy, [replace(query, target=target)], partial(_read_by, copy))
+        why = found if isinstance(found, str) else found.failed.get(choice.asked)
+        if isinstance(found, str) or why is not None:
+            return replace(evidence, missing={**evidence.missing, "randomised": str(why)})
+        return replace(evidence, randomised=np.asarray(found.explanations[0].scores, dtype=np.float64))
 
     def _edited_again(self, evidence: Evidence, explanation: Explanation, query: Query) -> Evidence:
         """The evidence with what the explanation's own method says of edited texts."""
@@ -472,12 +511,14 @@ class Comparer:
         elsewhere: Sequence[Sequence[Elsewhere]],
         count: Callable[[int], None],
         edited: Sequence[EditedReadings] = (),
+        copy: TextModel | NotDefined | None = None,
     ) -> dict[int, Gathered]:
         """Every method's explanations of texts that share their passes, and what there is to grade.
 
         elsewhere: what the other models explain of all texts. (other model, text)
         count: called after every method with how many texts it was asked about.
         edited: all texts after small edits, where a metric compares with them. (text,)
+        copy: the model with shuffled weights, where a metric compares with it; or why there is none.
         """
         passes = Passes(self.model, [queries[place].encoding for place in places], asker)
         for choice in self.methods:
@@ -499,6 +540,8 @@ class Comparer:
                 )
                 if edited:
                     evidence = _with_edited(evidence, explanation, choice.asked, edited[place])
+                if copy is not None:
+                    evidence = self._with_randomised(evidence, explanation, choice, query, copy)
                 pairs = [_compared_with(evidence, explanation, choice.asked, by[place]) for by in elsewhere]
                 first, *further = [GradingTask.of(cases[place], item) for item in pairs or [evidence]]
                 gathered[place].explanations[choice.asked] = explanation
@@ -635,6 +678,14 @@ def _with_edited(evidence: Evidence, explanation: Explanation, name: str, edited
     if rows:
         return replace(evidence, edited=np.asarray(rows, dtype=np.float64), edits=tuple(names))
     return replace(evidence, missing={**evidence.missing, "edited": "; ".join(whys)})
+
+
+def randomised_copy(model: TextModel) -> TextModel | NotDefined:
+    """The model with shuffled weights, or why there is none."""
+    try:
+        return randomised(model)
+    except NotDefined as error:
+        return error
 
 
 def mean_over_pairs(grades: Sequence[Grade]) -> Grade:

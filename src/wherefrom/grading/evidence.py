@@ -43,6 +43,7 @@ class Evidence:
     second: Numbers | None = None  # (unit,): the scores by another model
     edited: Numbers | None = None  # (edit, unit): the scores of edited texts; NaN for a unit that is not in one
     edits: Sequence[str] = ()  # the names of these edits
+    randomised: Numbers | None = None  # (unit,): the scores by the model with shuffled weights
     missing: Mapping[str, str] = field(default_factory=dict)  # the reason why one of these is not available
     unanswerable: bool = False  # whether it is known, or predicted, that the question has no answer
 
@@ -109,7 +110,7 @@ class Evidence:
         keep[np.arange(len(self)), self.real] = False
         return keep
 
-    def need(self, name: Literal["others", "rationale", "answer", "second", "edited"]) -> Numbers:
+    def need(self, name: Literal["others", "rationale", "answer", "second", "edited", "randomised"]) -> Numbers:
         """What the scores are compared with, special tokens included; raises NotDefined where it is missing."""
         values: Numbers | None = getattr(self, name)
         if values is None:
@@ -174,6 +175,7 @@ WITHOUT = {
     "answer": "there is no answer to look for: it is for question answering",
     "second": "it compares two models, and only one was given (against=, or --against)",
     "edited": "no edited text was explained",
+    "randomised": "nothing was explained by the model with shuffled weights",
 }
 
 

@@ -76,7 +76,7 @@ class Questions:
 
     pending: PendingAnswers
     keep: Flags  # (question, unit)
-    fill: str  # how tokens are hidden
+    fill: str | None  # how tokens are hidden; None where parts of their vectors are
     spread: PendingSpread | None = None  # what a regression model's values are measured in
 
     def answers(
@@ -133,13 +133,18 @@ def _collect_questions(task: GradingTask, metric: ConfiguredMetric, asker: Asker
         return None
     try:
         keep = metric.metric.questions(task.evidence)
+        return note_questions(task.encoding, task.level, keep, metric, asker)
     except NotDefined as error:
         return error
-    return note_questions(task.encoding, task.level, keep, metric, asker)
 
 
 def note_questions(encoding: Encoding, level: Level, keep: Flags, metric: ConfiguredMetric, asker: Asker) -> Questions:
     """Note what is kept of the units of a text for the asker's next run, as what is kept of its tokens."""
+    if metric.choice.row.soft:
+        if asker.model.network.facts.only_answers:
+            raise NotDefined("the model is a function of texts, and has no word vectors to drop elements of")
+        shares = np.asarray(token_masks(keep, encoding.members(level), len(encoding)), dtype=np.float64)
+        return Questions(asker.note_soft(encoding, shares), keep > 0, None, note_spread(encoding, asker))
     fill = fill_of(metric, asker.model)
     tokens = token_masks(keep, encoding.members(level), len(encoding))
     return Questions(asker.note(encoding, tokens, fill), keep, fill, note_spread(encoding, asker))

@@ -393,6 +393,55 @@ def sources(
     _run(sources_study(model, device, sizes, usual_grounding if grounding is None else grounding), bench)
 
 
+@study.command(
+    epilog=examples(
+        "wherefrom study truth --data-dir data --out study --quick",
+        "wherefrom study truth --data-dir data --out study --kinds pair,order --seeds 3",
+    )
+)
+def truth(
+    out: Folder,
+    data_dir: DataFolder = Path(),
+    bases: Annotated[
+        str | None,
+        typer.Option(help="What is planted: M6, M3, folders or hub ids.", show_default="M3,M6; with --quick M3"),
+    ] = None,
+    kinds: Annotated[
+        str | None,
+        typer.Option(
+            help="Kinds of plants, of single, pair, order and phrase.",
+            show_default="pair,order,single; with --full all",
+        ),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="One base, 25 texts a model.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="20,000 rows to train on, 200 texts a model: many hours.")
+    ] = False,
+    texts: TextCount = None,
+    seeds: Annotated[
+        int | None, typer.Option(help="Models of each kind and base.", show_default="2; 3 with --full")
+    ] = None,
+) -> None:
+    """Which method and which metric to believe? Models with planted reasons that they verifiably use"""
+    from wherefrom_studies.truth.measuring import SIZES
+    from wherefrom_studies.truth.planting import KINDS, PlantKind
+    from wherefrom_studies.truth.study import truth_study
+
+    bench = _bench(out, data_dir, quick, full, texts, None, 1)
+    size = SIZES["quick" if quick else "full" if full else "standard"]
+    known: dict[str, PlantKind] = {kind: kind for kind in KINDS}
+    chosen = _names(kinds) if kinds is not None else list(size.kinds)
+    for kind in chosen:
+        if kind not in known:
+            raise UnknownName.among("kind of plant", kind, KINDS)
+    size = size.changed(kinds=tuple(known[kind] for kind in chosen), texts=texts)
+    if seeds is not None and seeds < 1:
+        raise BadOption(f"--seeds must be at least 1, not {seeds}.")
+    usual = "M3" if quick else "M3,M6"
+    wanted, _ = _wanted(usual if bases is None else bases, "sst2", ("sst2",))
+    _run(truth_study(size), bench, wanted, (), (3 if full else 2) if seeds is None else seeds)
+
+
 def _sizes(text: str) -> dict[int, int]:
     """Questions by the number of passages: 1=200,4=50."""
     sizes = {}
@@ -457,3 +506,49 @@ def _run(
     start = bench.out / page.name
     console.print(f"The page: {start}.html and {start}.md\nThe numbers: {start}.json", soft_wrap=True)
     return page
+
+
+def plant(
+    model: Annotated[str, typer.Argument(help="A classifier: a folder, a hub id, or 'embedded'.")],
+    data: Annotated[
+        Path, typer.Argument(help="Texts for it: one a line, or JSON lines with a text. Labels are not needed.")
+    ],
+    out: Annotated[Path, typer.Option(help="Where the copy and the measurements are kept. What was stopped resumes.")],
+    kind: Annotated[
+        str, typer.Option(help="What decides: single, a token; pair, two tokens together; order, their order; phrase.")
+    ] = "pair",
+    texts: Annotated[int, typer.Option(help="On how many texts methods are graded.")] = 50,
+    rows: Annotated[int, typer.Option(help="On how many texts the copy is trained, at most.")] = 7000,
+    seed: Annotated[int, typer.Option(help="Of the planted texts, the new tokens and the training.")] = 0,
+) -> None:
+    """Plant a reason in a copy of your model, and see which methods find it.
+
+    The copy is fine-tuned until new tokens decide its label whatever else a text says. Whether it uses them is tested:
+    exit code 1 if not.
+    """
+    from wherefrom.progress import bar
+    from wherefrom_studies.truth.planting import KINDS
+    from wherefrom_studies.truth.recipe import plant_and_grade
+
+    chosen = next((one for one in KINDS if one == kind), None)
+    if chosen is None:
+        raise UnknownName.among("kind of plant", kind, KINDS)
+    report = plant_and_grade(model, data, out, kind=chosen, texts=texts, rows=rows, seed=seed, watch=bar)
+    console, proof = Console(highlight=False), report.proof
+    flips = ", ".join(f"{change}: {share:.0%}" for change, share in proof.flips.items())
+    verdict = "The copy uses its plant" if proof.holds else "The copy does not use its plant reliably"
+    console.print(
+        f"{verdict}: it decides by it on {proof.accuracy:.1%} of {proof.texts} texts that otherwise say something else,"
+        f" and follows when it is changed ({flips}).",
+        soft_wrap=True, markup=False,
+    )  # fmt: skip
+    if not proof.holds:
+        console.print("Methods were not graded. Give more texts (--rows), or try --kind single.")
+        raise typer.Exit(1)
+    console.print("Which methods find it (all planted tokens ranked first; area under precision and recall; passes):")
+    for row in report.methods:
+        console.print(
+            f"  {row.method:<22}{row.found_all:>5.0%}{row.auprc:>8.3f}{row.passes:>8.0f}   {row.texts} texts",
+            markup=False,
+        )
+    console.print(f"The copy: {report.folder}", soft_wrap=True, markup=False)

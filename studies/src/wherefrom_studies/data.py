@@ -111,7 +111,7 @@ def read_rows(path: Path, parse: Callable[[dict[str, Any]], Parsed], form: str, 
     return rows
 
 
-def _read_source(folder: Path, file: str) -> Rows:
+def read_source(folder: Path, file: str) -> Rows:
     source, fields = SOURCES[file]
     hint = f"It is made from {source}: one JSON object a line with {fields}; name its folder with --data-dir."
     return read_rows(folder / f"{file}.jsonl", dict, f"a JSON object with {fields}", hint)
@@ -122,7 +122,7 @@ def study_splits(name: str, folder: Path) -> Splits:
     if name not in SETS:
         raise UnknownName.among("data set of the studies", name, SETS)
     wanted = SETS[name]
-    splits = wanted.make({file: _read_source(folder, file) for file in wanted.files})
+    splits = wanted.make({file: read_source(folder, file) for file in wanted.files})
     for part, rows in zip(PARTS, splits, strict=True):
         trained = not wanted.model and wanted.task != "next_word"
         if not rows and (part == "test" or trained):

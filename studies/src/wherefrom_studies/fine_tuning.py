@@ -133,7 +133,7 @@ def fine_tune(
     attention = str(Projection.parse(attention))  # raises where there is none of that name, and spells it one way
     facts = {
         "version": VERSION,
-        "base": _fingerprint(os.fspath(base)),
+        "base": fingerprint(os.fspath(base)),
         "data": _digest([_plain(row) for row in rows]),
         "recipe": asdict(recipe),
         "task": task,
@@ -285,7 +285,7 @@ def _macro_f1(predicted: Tensor, gold: Tensor) -> float:
 # What decides the result
 
 
-def _fingerprint(base: str) -> str:
+def fingerprint(base: str) -> str:
     """Of a folder the content of its files, of a hub id the id."""
     if not os.path.isdir(base):
         return base

@@ -138,6 +138,25 @@ def faithfulness_against_cost(
     save_figure(figure, path)
 
 
+def method_dots(points: Mapping[str, tuple[float, float]], path: FilePath, *, across: str, up: str) -> None:
+    """One named dot a method, and a line through those that no cheaper one beats. points: cost and how good it is."""
+    figure = new_figure(8.4, 5.6)
+    axes = figure.add_subplot()
+    for number, (cost, good) in enumerate(points.values()):
+        axes.plot(cost, good, "o", color=f"C{number % 10}")
+    edge = [points[name] for name in not_beaten_by_cheaper(points)]
+    axes.step(*zip(*edge, strict=True), where="post", color="0.6", linewidth=1.2, linestyle="--", zorder=0)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set_xlabel(across)
+    axes.set_ylabel(up)
+    axes.set_ylim(-0.05, 1.05)
+    axes.margins(x=0.12)
+    axes.grid(alpha=0.25)
+    _name_points(figure, axes, points, {name: f"C{number % 10}" for number, name in enumerate(points)})
+    save_figure(figure, path)
+
+
 def not_beaten_by_cheaper(points: Mapping[str, tuple[float, float]]) -> list[str]:
     """Those that are better than every one that costs less, the cheapest first. points: cost and how good it is."""
     names: list[str] = []

@@ -4,8 +4,6 @@ question as soon as it is measured, so that a study that was killed loses at mos
 
 from __future__ import annotations
 
-import json
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from wherefrom import Model, SourceGrade, WherefromError
-from wherefrom.errors import BadFile
+from wherefrom_studies.journal import Record, append_record, read_records
 from wherefrom_studies.progress import Watch
 from wherefrom_studies.sources.questions import Question, answer_questions, contains_answer, grounding_questions
 
@@ -23,7 +21,6 @@ METHODS = (
 METRICS = ("gold_at_1", "gold_recall", "top_1_drop", "top_3_drop", "top_5_drop", "lds")
 TOKENS = 48  # of an answer at most
 ANSWERABLE, UNANSWERABLE = "squad2 answerable", "squad2 unanswerable"
-Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -75,7 +72,7 @@ def measure_sets(model: Model, sets: Sequence[QuestionSet], journal: Path, watch
                 if (questions.name, question.name) in done:
                     continue
                 record = _record(model, questions, question)
-                _append(journal, record)
+                append_record(journal, record)
                 records.append(record)
                 counted += record["counts"]
     return records
@@ -136,24 +133,3 @@ def _grounded(model: Model, question: Question) -> Record:
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 5)
-
-
-def read_records(journal: Path) -> list[Record]:
-    """The records of finished questions. A last line without its end was cut off by a crash, and is removed."""
-    if not journal.exists():
-        return []
-    content = journal.read_bytes()
-    whole = content[: content.rfind(b"\n") + 1]
-    if len(whole) < len(content):
-        os.truncate(journal, len(whole))
-    try:
-        return [json.loads(line) for line in whole.splitlines()]
-    except ValueError as error:
-        raise BadFile(f"{journal} is damaged: {error}. Remove the damaged line, and it is measured again.") from error
-
-
-def _append(journal: Path, record: Record) -> None:
-    with journal.open("ab") as lines:
-        lines.write(json.dumps(record, allow_nan=False).encode() + b"\n")
-        lines.flush()
-        os.fsync(lines.fileno())

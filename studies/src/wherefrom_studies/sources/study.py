@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from wherefrom import load
 from wherefrom.errors import BadOption
 from wherefrom_studies.bench import StudyBench, provenance
-from wherefrom_studies.sources.measuring import Record, measure_sets, question_sets, read_records
+from wherefrom_studies.journal import Record, read_records
+from wherefrom_studies.sources.measuring import measure_sets, question_sets
 from wherefrom_studies.sources.tables import judged, pictures, sets_of, tables
 from wherefrom_studies.study import Measured, Study, StudyRequest
 

@@ -15,8 +15,9 @@ from wherefrom.statistics import draw_counts, interval_of
 from wherefrom.typing import Numbers
 from wherefrom_studies.claims import ROUNDS, Claim, Estimate, JudgedClaim, mean_of
 from wherefrom_studies.comparisons import ordered
+from wherefrom_studies.journal import Record
 from wherefrom_studies.pages import StudyCell, StudyPicture, StudyTable, cell
-from wherefrom_studies.sources.measuring import ANSWERABLE, METHODS, METRICS, UNANSWERABLE, Record
+from wherefrom_studies.sources.measuring import ANSWERABLE, METHODS, METRICS, UNANSWERABLE
 
 ABOUT = {
     "gold_at_1": "Share of questions whose highest source contains the answer.",

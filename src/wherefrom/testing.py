@@ -162,7 +162,7 @@ def check_metric(name: str, *, seed: int = 0) -> None:
             answers = _answers(row, keep, seed)
         first, second = (_value(name, metric, evidence, answers) for _ in range(2))
         _require(first == second, f"{name}: the same scores have the same value", scores, (first, second))
-        for part in ("scores", "special", "others", "rationale", "answer", "second", "edited"):
+        for part in ("scores", "special", "others", "rationale", "answer", "second", "edited", "randomised"):
             same = np.array_equal(getattr(evidence, part), getattr(before, part), equal_nan=part == "edited")
             _require(same, f"{name}: it changes nothing that it is given", part, getattr(evidence, part))
         if answers is not None:
@@ -190,6 +190,7 @@ def _evidence(scores: Any, special: Any, seed: int) -> Evidence:
         second=generator.normal(size=n),
         edited=generator.normal(size=(2, n)),
         edits=("typo", "synonym"),
+        randomised=generator.normal(size=n),
     )
 
 
@@ -199,12 +200,15 @@ def _answers(row: Metric, keep: Any, seed: int) -> Answers:
     return Answers(0.6, generator.uniform(size=len(keep)), keep.copy(), logits)
 
 
-def _require_questions(name: str, keep: Any, special: Any, scores: Any) -> None:
-    table = isinstance(keep, np.ndarray) and keep.dtype == np.bool_ and keep.ndim == 2
-    _require(
-        table and keep.shape[1] == len(special), f"{name}: questions are rows of a flag for each unit", scores, keep
-    )
-    _require(bool(keep[:, special].all()), f"{name}: questions never hide a special token", scores, keep)
+def _require_questions(name: str, keep: Any, special: Any, scores: Any, *, soft: bool) -> None:
+    table = isinstance(keep, np.ndarray) and keep.ndim == 2 and keep.shape[1] == len(special)
+    if soft:
+        shares = table and keep.dtype == np.float64 and bool(((keep >= 0) & (keep <= 1)).all())
+        _require(shares, f"{name}: questions are rows of a share from 0 to 1 for each unit", scores, keep)
+    else:
+        flags = table and keep.dtype == np.bool_
+        _require(flags, f"{name}: questions are rows of a flag for each unit", scores, keep)
+    _require(bool((keep[:, special] == 1).all()), f"{name}: questions never hide a special token", scores, keep)
 
 
 def _value(name: str, metric: Any, evidence: Evidence, answers: Answers | None) -> float | None:

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
+from wherefrom.benchmark.counted import ScoreTable
 from wherefrom.benchmark.recommendation import Recommendation, RedrawnRanks, recommend, redrawn_ranks
 from wherefrom.benchmark.statistics import Better, average_ranks, question_of
 from wherefrom.benchmark.statistics import Standing as Row
 from wherefrom.report.recommendation import recommended
 
-pd = pytest.importorskip("pandas")
+pa = pytest.importorskip("pyarrow")
 HIGHER: dict[str, Better] = {"aopc": "higher", "rft": "higher", "log_odds": "lower", "entropy": "lower"}
 
 
-def table(values: dict[str, dict[str, list[float]]]) -> Any:
+def table(values: dict[str, dict[str, list[float]]]) -> ScoreTable:
     """metric -> method -> the value on every example."""
     rows = [
-        {"example": f"e{place}", "target": "YES", "metric": metric, "method": method, "value": value}
+        {"example": f"e{place}", "target": "YES", "metric": metric, "method": method, "value": value, "why": ""}
         for metric, by_method in values.items()
         for method, found in by_method.items()
         for place, value in enumerate(found)
     ]
-    return pd.DataFrame(rows)
+    return ScoreTable.of(pa.Table.from_pylist(rows).to_batches())
 
 
 def test_one_that_is_always_ahead_is_recommended_for_sure() -> None:

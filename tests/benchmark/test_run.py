@@ -521,7 +521,7 @@ def test_what_won_is_counted(tmp_path: Path, model_folder: Path, texts: Path) ->
         tmp_path / "run",
         **settings(model_folder, methods=["optimus", "random"], metrics="entropy", limit=3),
     )
-    counted = winners(found.rows("explanations"))
+    counted = winners(found.batches("explanations", ["method", "params"]))
     assert list(counted) == ["optimus"]
     assert counted["optimus"].total() == 3
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from scipy import stats
 
-from wherefrom.benchmark import statistics
+from wherefrom.benchmark.counted import MetricScores, ScoreTable
 from wherefrom.benchmark.statistics import (
     Energy,
     Standing,
@@ -22,6 +23,16 @@ from wherefrom.benchmark.statistics import (
     leaderboard,
     winners,
 )
+
+
+def batches(frame: pd.DataFrame) -> list[pa.RecordBatch]:
+    """As a run gives them, a few rows at a time."""
+    found: list[pa.RecordBatch] = pa.Table.from_pandas(frame, preserve_index=False).to_batches(max_chunksize=5)
+    return found
+
+
+def scored(table: dict[str, list[float | None]]) -> MetricScores:
+    return ScoreTable.of(batches(scores(table))).metrics["aopc"]
 
 
 def scores(table: dict[str, list[float | None]], metric: str = "aopc") -> pd.DataFrame:
@@ -41,9 +52,7 @@ def scores(table: dict[str, list[float | None]], metric: str = "aopc") -> pd.Dat
 
 
 def test_means_ranks_and_differences_by_hand() -> None:
-    board = leaderboard(
-        scores({"low": [1.0, 2.0, 3.0], "high": [2.0, 3.0, 4.0], "same": [2.0, 3.0, 4.0]}), "aopc", "higher"
-    )
+    board = leaderboard(scored({"low": [1.0, 2.0, 3.0], "high": [2.0, 3.0, 4.0], "same": [2.0, 3.0, 4.0]}), "higher")
     assert [(one.method, one.mean, one.rank, one.count) for one in board] == [
         ("high", 3.0, 1.5, 3),
         ("same", 3.0, 1.5, 3),
@@ -63,15 +72,13 @@ def test_means_ranks_and_differences_by_hand() -> None:
 
 
 def test_lower_may_be_better() -> None:
-    board = leaderboard(scores({"a": [1.0, 2.0], "b": [0.5, 0.0]}), "aopc", "lower")
+    board = leaderboard(scored({"a": [1.0, 2.0], "b": [0.5, 0.0]}), "lower")
     assert [(one.method, one.rank) for one in board] == [("b", 1.0), ("a", 2.0)]
     assert board[1].behind == 1.25
 
 
 def test_what_is_not_defined_is_left_out_and_said() -> None:
-    board = leaderboard(
-        scores({"a": [1.0, None, 4.0], "b": [2.0, 3.0, None], "none": [None, None, None]}), "aopc", "higher"
-    )
+    board = leaderboard(scored({"a": [1.0, None, 4.0], "b": [2.0, 3.0, None], "none": [None, None, None]}), "higher")
     by_name = {one.method: one for one in board}
     assert (by_name["a"].mean, by_name["a"].count) == (2.5, 2)
     assert (by_name["b"].mean, by_name["b"].count) == (2.5, 2)
@@ -82,7 +89,7 @@ def test_what_is_not_defined_is_left_out_and_said() -> None:
 
 
 def test_one_example_has_no_interval() -> None:
-    (one,) = leaderboard(scores({"a": [1.0]}), "aopc", "higher")
+    (one,) = leaderboard(scored({"a": [1.0]}), "higher")
     assert (one.mean, one.interval, one.error) == (1.0, None, None)
 
 
@@ -124,7 +131,7 @@ def test_agreement_is_spearman_s() -> None:
         explanation("b", three, "e1"),
     ]
     rows.append(explanation("c", [5.0, 1.0, 1.0, 1.0, 1.0], "e1"))  # flat: no order to agree on
-    found = agreement(rows, ["a", "b", "c"])
+    found = agreement(batches(pd.DataFrame(rows)), ["a", "b", "c"])
     ab, ac, bc = (stats.spearmanr(x[1:], y[1:]).statistic for x, y in ((one, two), (one, three), (two, three)))
     assert found.matrix[0, 1] == pytest.approx((ab + ac) / 2)
     assert found.matrix[0, 2] == pytest.approx(ac)
@@ -134,8 +141,8 @@ def test_agreement_is_spearman_s() -> None:
     assert np.isnan(agreement([], ["a"]).matrix).all()
 
 
-def test_agreement_of_many_texts_is_that_of_each_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Texts are ranked in groups of one shape; here, groups are handed out after every few texts."""
+def test_agreement_of_many_texts_is_that_of_each_of_them() -> None:
+    """Texts are ranked in groups of one shape, and their rows come in several batches."""
     chance, rows = np.random.default_rng(0), list[dict[str, Any]]()
     expected: dict[tuple[str, str], list[float]] = {}
     totals = np.zeros((3, 3, 2))
@@ -150,8 +157,7 @@ def test_agreement_of_many_texts_is_that_of_each_of_them(monkeypatch: pytest.Mon
             totals["abc".index(one), "abc".index(other)] += [rho, 1]
             if one < other:
                 expected.setdefault((f"e{number}", "YES"), []).append(rho)
-    monkeypatch.setattr(statistics, "SCORES_AT_ONCE", 100)
-    found = agreement(rows, ["a", "b", "c"])
+    found = agreement(batches(pd.DataFrame(rows)), ["a", "b", "c"])
     assert found.by_example == pytest.approx({key: np.mean(rhos) for key, rhos in expected.items()})
     assert found.matrix == pytest.approx(totals[..., 0] / totals[..., 1])
 
@@ -160,7 +166,7 @@ def test_curves_are_means() -> None:
     rows = scores({"a": [0.5, 0.25], "b": [0.5, None]})
     curve = [json.dumps({"curve": [0.0, value, 1.0]}) for value in (1.0, 0.5)]
     rows.loc[rows["method"] == "a", "details"] = curve
-    found = curves(rows, "aopc")
+    found = curves(batches(rows), ["aopc"])["aopc"]
     assert list(found) == ["a"]
     assert found["a"] == ([0.0, 50.0, 100.0], [0.0, 0.75, 1.0])
 
@@ -205,4 +211,5 @@ def test_costs_by_hand() -> None:
 
 def test_operations_that_won() -> None:
     rows = [explanation("optimus", [0.0], params=json.dumps({"winner": name})) for name in ("mean", "mean", "product")]
-    assert winners([*rows, explanation("attcat", [0.0])]) == {"optimus": {"mean": 2, "product": 1}}
+    frame = pd.DataFrame([*rows, explanation("attcat", [0.0])])
+    assert winners(batches(frame)) == {"optimus": {"mean": 2, "product": 1}}

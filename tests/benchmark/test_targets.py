@@ -14,6 +14,7 @@ from tiny_models import make_model
 from toys import additive_labels
 
 from wherefrom.api import Model
+from wherefrom.benchmark.counted import LabelledTexts
 from wherefrom.benchmark.datasets import DataSet
 from wherefrom.benchmark.plan import RunPlan
 from wherefrom.benchmark.run import run
@@ -83,8 +84,10 @@ def test_every_predicted_label_is_explained_and_what_predicts_nothing_is_counted
 
 def test_macro_f1_by_hand() -> None:
     # a: one hit of two known and one predicted, 2/3; b: one hit of one known and two predicted, 2/3; c: never right.
-    assert macro_f1([["a"], ["a"], ["b"], ["c"]], [["a"], ["b"], ["b"], []]) == pytest.approx((2 / 3 + 2 / 3 + 0) / 3)
-    assert macro_f1([], []) is None
+    answers = [("a", ["a"]), ("a", ["b"]), ("b", ["b"]), ("c", [])]
+    found = macro_f1([LabelledTexts(label, "a", predicted, 5) for label, predicted in answers])
+    assert found == pytest.approx((2 / 3 + 2 / 3 + 0) / 3)
+    assert macro_f1([]) is None
 
 
 def test_a_row_names_its_own_target_and_foil(tmp_path: Path) -> None:

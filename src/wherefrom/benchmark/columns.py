@@ -56,6 +56,9 @@ EXPLANATION_COLUMNS = (
     StoredColumn("turns", "json", optional=True),
 )
 
+_PLAIN = [column.name for column in EXPLANATION_COLUMNS if column.field and column.type != "json"]
+_JSON = [column.name for column in EXPLANATION_COLUMNS if column.field and column.type == "json"]
+
 
 def row_of(
     explanation: Explanation,
@@ -71,7 +74,9 @@ def row_of(
     rationale: what people marked as the reason for this target.
     """
     marked = rationale or (None, None)
-    kept = {column.name: _stored(column, explanation) for column in EXPLANATION_COLUMNS if column.field}
+    kept = {name: getattr(explanation, name) for name in _PLAIN} | {
+        name: _as_json(getattr(explanation, name)) for name in _JSON
+    }
     return kept | {
         "example": example,
         "method": method,
@@ -92,10 +97,9 @@ def rationale_of(row: Mapping[str, Any]) -> Rationale | None:
     return first, second
 
 
-def _stored(column: StoredColumn, explanation: Explanation) -> Any:
-    value = getattr(explanation, column.name)
-    if column.type != "json":
-        return value
+def _as_json(value: Any) -> str:
+    if not value:
+        return "{}" if isinstance(value, Mapping) else "[]"
     return json.dumps(dict(value) if isinstance(value, Mapping) else value, default=str)
 
 

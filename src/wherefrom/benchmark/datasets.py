@@ -7,7 +7,7 @@ import random
 from array import array
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -236,7 +236,7 @@ class DataSet:
 
     def _fields(self, row: Mapping[str, object], where: str) -> dict[str, object]:
         fields: dict[str, object] = {}
-        for ours, theirs in FIELDS.items():
+        for ours, theirs in _names_in(tuple(row)):
             if ours in self.columns:
                 if self.columns[ours] not in row:
                     raise BadFile(
@@ -245,7 +245,7 @@ class DataSet:
                     )
                 fields[ours] = row[self.columns[ours]]
             else:
-                fields[ours] = next((row[name] for name in theirs if row.get(name) is not None), None)
+                fields[ours] = next((row[name] for name in theirs if row[name] is not None), None)
         # A question about a context without a class: data for a model that answers it.
         fields["question"] = fields["label"] is None and {"question", "context"} <= row.keys()
         if fields["explain"] is None and fields["foil"] is not None:  # why the label rather than the foil
@@ -266,6 +266,12 @@ class DataSet:
             elif (place := generator.randrange(number + 1)) < limit:
                 kept[place] = (number, example)
         return iter([example for _, example in sorted(kept, key=lambda pair: pair[0])])
+
+
+@lru_cache(maxsize=64)  # the records of a file mostly have the same fields
+def _names_in(names: tuple[str, ...]) -> list[tuple[str, list[str]]]:
+    """Each of our fields, with those of its names that a record has."""
+    return [(ours, [name for name in theirs if name in names]) for ours, theirs in FIELDS.items()]
 
 
 def _short_digest(text: str) -> int:

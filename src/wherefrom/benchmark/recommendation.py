@@ -7,18 +7,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import rankdata
 
+from wherefrom.benchmark.counted import ScoreTable
 from wherefrom.benchmark.statistics import Better, question_of
 from wherefrom.catalogue import catalogue, floor_method
 from wherefrom.core.arrays import Numbers
-from wherefrom.core.statistics import ROUNDS, draw_counts, interval_of, weighted_means
-
-if TYPE_CHECKING:
-    import pandas
+from wherefrom.core.statistics import ROUNDS, interval_of, redrawn_means
 
 SURE = 0.95  # of the redraws
 
@@ -59,40 +57,38 @@ class Recommendation:
 
 
 def redrawn_ranks(
-    scores: pandas.DataFrame, better: Mapping[str, Better], *, seed: int = 0, rounds: int = ROUNDS
+    scores: ScoreTable, better: Mapping[str, Better], *, seed: int = 0, rounds: int = ROUNDS
 ) -> RedrawnRanks | None:
     """Mean ranks over the examples drawn with replacement, the same for all metrics and methods.
 
     None where no metric that asks something of the model has a value. Metrics that answer one question count as one.
     """
-    wide = {
-        metric: scores[scores["metric"] == metric].pivot(index=["example", "target"], columns="method", values="value")
-        for metric in dict.fromkeys(scores["metric"])
-        if question_of(metric) is not None
+    asking = {
+        name: table
+        for name, table in scores.metrics.items()
+        if question_of(name) is not None and not np.isnan(table.values).all()
     }
-    wide = {metric: table for metric, table in wide.items() if table.notna().any(axis=None)}
-    if not wide:
+    if not asking:
         return None
-    methods = [
-        name for name in dict.fromkeys(scores["method"]) if any(table[name].notna().any() for table in wide.values())
-    ]
-    rows = reduce(lambda one, other: one.union(other), (table.index for table in wide.values()))
-    count = len(rows)
-    drawn = draw_counts(count, rounds, np.random.default_rng(seed))
+    valued = {name for table in asking.values() for name in table.methods if not np.isnan(table.of(name)).all()}
+    methods = [name for name in scores.methods if name in valued]
+    rows = reduce(np.union1d, (table.keys for table in asking.values()))
     by_question: dict[str, list[Numbers]] = {}
     above, floor = dict.fromkeys(methods, 0), floor_method()
-    for metric, table in wide.items():
-        values = table.reindex(index=rows, columns=methods).to_numpy(dtype=np.float64)  # (example, method)
-        means = weighted_means(values, drawn, seed=seed)  # (round, method)
+    for metric, table in asking.items():
+        values = np.full((len(rows), len(methods)), np.nan)  # (example, method)
+        places = np.searchsorted(rows, table.keys)
+        for name in (name for name in methods if name in table.methods):
+            values[places, methods.index(name)] = table.of(name)
+        beside = values - values[:, [methods.index(floor)]] if floor in methods else values[:, :0]
+        redrawn = redrawn_means(np.concatenate([values, beside], axis=1), seed=seed, rounds=rounds)
+        means, behind = redrawn[:, : len(methods)], redrawn[:, len(methods) :]  # (round, method)
         sign = -1.0 if better[metric] == "higher" else 1.0
         by_question.setdefault(str(question_of(metric)), []).append(rankdata(sign * means, axis=1, nan_policy="omit"))
-        if floor in methods:
-            beside = values - values[:, [methods.index(floor)]]
-            behind = sign * weighted_means(beside, drawn, seed=seed)  # below zero where it is better
-            for place, name in enumerate(methods):
-                above[name] += bool(not np.isnan(behind[:, place]).all() and interval_of(behind[:, place]).high < 0)
+        for name, column in zip(methods, sign * behind.T, strict=False):  # below zero where it is better
+            above[name] += bool(not np.isnan(column).all() and interval_of(column).high < 0)
     ranks = _mean_of_known([_mean_of_known(found) for found in by_question.values()])
-    return RedrawnRanks(tuple(methods), ranks, count, len(by_question), above, len(wide))
+    return RedrawnRanks(tuple(methods), ranks, len(rows), len(by_question), above, len(asking))
 
 
 def _mean_of_known(tables: Sequence[Numbers]) -> Numbers:

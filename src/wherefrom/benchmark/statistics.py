@@ -15,8 +15,21 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from scipy.stats import rankdata
 
+from wherefrom.benchmark.counted import (
+    Key,
+    KeyedRows,
+    Keys,
+    LabelledTexts,
+    MetricScores,
+    as_arrow,
+    distinct_rows,
+    entries_of,
+    lengths_of,
+    numbers_of,
+    rows_by_key,
+)
 from wherefrom.catalogue import catalogue
-from wherefrom.core.arrays import Numbers
+from wherefrom.core.arrays import Indices, Numbers
 from wherefrom.core.comparison import SHAPE
 from wherefrom.core.statistics import Interval, bootstrap
 
@@ -24,7 +37,8 @@ if TYPE_CHECKING:
     import pandas
 
 Better = Literal["higher", "lower"]
-SCORES_AT_ONCE = 1_000_000  # that are ranked together
+RANKED = ("example", "target", "method", "segment", "scores")
+CURVED = ("method", "metric", "value", "details")
 
 
 @dataclass(frozen=True)
@@ -47,14 +61,11 @@ class Standing:
         return self.behind_interval is not None and self.behind_interval.low <= 0 <= self.behind_interval.high
 
 
-def leaderboard(scores: pandas.DataFrame, metric: str, better: Better, *, seed: int = 0) -> list[Standing]:
+def leaderboard(scores: MetricScores, better: Better, *, seed: int = 0) -> list[Standing]:
     """Every method by one metric, the best first, those without a value last. Examples are drawn together for all
     methods, so that differences are paired.
     """
-    rows = scores[scores["metric"] == metric]
-    wide = rows.pivot(index=["example", "target"], columns="method", values="value")
-    methods = list(dict.fromkeys(rows["method"]))
-    values = wide[methods].to_numpy(dtype=np.float64)  # (example, method)
+    methods, values = scores.methods, scores.values
     known = ~np.isnan(values)
     counts = known.sum(0)
     means = np.array([values[known[:, m], m].mean() if counts[m] else np.nan for m in range(len(methods))])
@@ -63,15 +74,12 @@ def leaderboard(scores: pandas.DataFrame, metric: str, better: Better, *, seed: 
     ranks[counts > 0] = rankdata(sign * means[counts > 0])
     best = int(np.nanargmin(sign * means)) if (counts > 0).any() else 0
     beside = values - values[:, [best]]
-    intervals = bootstrap(values, seed=seed)
-    behind = bootstrap(beside, seed=seed)
-    whys = (
-        rows[rows["value"].isna()].groupby("method")["why"].agg(lambda reasons: Counter(reasons).most_common(1)[0][0])
-    )
+    both = bootstrap(np.concatenate([values, beside], axis=1), seed=seed)
+    intervals, behind = both[: len(methods)], both[len(methods) :]
     standings = []
     for m, method in enumerate(methods):
         if not counts[m]:
-            standings.append(Standing(method, None, why=str(whys.get(method, ""))))
+            standings.append(Standing(method, None, why=scores.why.get(method, "")))
             continue
         column, shared = values[known[:, m], m], beside[~np.isnan(beside[:, m]), m]
         standings.append(
@@ -89,15 +97,18 @@ def leaderboard(scores: pandas.DataFrame, metric: str, better: Better, *, seed: 
     return sorted(standings, key=lambda standing: (standing.rank is None, standing.rank))
 
 
-def macro_f1(known: Sequence[Collection[str]], predicted: Sequence[Collection[str]]) -> float | None:
+def macro_f1(labelled: Sequence[LabelledTexts]) -> float | None:
     """The mean over labels of F1, the harmonic mean of precision and recall: each text has one label or several, known
     and predicted. Labels that are neither known nor predicted of any text do not count; None where there are none.
     """
-    values = []
-    for label in sorted({label for labels in (*known, *predicted) for label in labels}):
-        hits = sum(label in right and label in labels for right, labels in zip(known, predicted, strict=True))
-        named = sum(label in labels for labels in (*known, *predicted))
-        values.append(2 * hits / named)
+    hits, named = Counter[str](), Counter[str]()
+    for answer in labelled:
+        known, predicted = set(answer.label.split(", ")), set(answer.predicted)
+        for label in known & predicted:
+            hits[label] += answer.texts
+        for label in (*known, *predicted):
+            named[label] += answer.texts
+    values = [2 * hits[label] / named[label] for label in sorted(named)]
     return sum(values) / len(values) if values else None
 
 
@@ -156,58 +167,79 @@ class MethodAgreement(NamedTuple):
 
     methods: list[str]
     matrix: Numbers  # (method, method); NaN where no example has both
-    by_example: dict[tuple[str, str], float]  # (example, target) -> the mean over all pairs of methods
+    keys: Any  # the examples and targets that several methods rank, as a table
+    means: Numbers  # over all pairs of methods. (key,)
+
+    @property
+    def by_example(self) -> dict[Key, float]:
+        """The means by example and target."""
+        names = (self.keys[name].to_pylist() for name in self.keys.column_names)
+        return dict(zip(zip(*names, strict=True), self.means.tolist(), strict=True))
 
 
-def agreement(rows: Iterable[Mapping[str, Any]], methods: Sequence[str]) -> MethodAgreement:
-    """rows: of the table of explanations. Special tokens are left out, as metrics leave them out."""
+def agreement(batches: Iterable[Any], methods: Sequence[str]) -> MethodAgreement:
+    """batches: rows of the table of explanations with the columns `RANKED`. Special tokens are left out, as metrics
+    leave them out. The rows of an example follow each other, because one part contains all of them.
+    """
     place = {name: number for number, name in enumerate(methods)}
     total, count = np.zeros((len(methods),) * 2), np.zeros((len(methods),) * 2)
-    by_example: dict[tuple[str, str], float] = {}
-    for alike in _of_one_shape(_by_example(rows), place):
-        matrices = _spearman(np.asarray(alike.scores))  # (example, method, method)
-        pairs = np.ix_(alike.present, alike.present)
-        total[pairs] += matrices.sum(0)
-        count[pairs] += len(matrices)
-        if len(alike.present) > 1:
-            means = matrices[:, *np.triu_indices(len(alike.present), 1)].mean(1)
-            by_example |= zip(alike.keys, means.tolist(), strict=True)
+    keys, found, means = Keys(), list[Indices](), list[Numbers]()
+    for rows in rows_by_key(batches, keys):
+        for alike in _of_one_shape(rows, place):
+            matrices = _spearman(alike.scores)  # (example, method, method)
+            pairs = np.ix_(alike.present, alike.present)
+            total[pairs] += matrices.sum(0)
+            count[pairs] += len(matrices)
+            if len(alike.present) > 1:
+                found.append(alike.keys)
+                means.append(matrices[:, *np.triu_indices(len(alike.present), 1)].mean(1))
+    numbers = np.concatenate([np.zeros(0, dtype=np.int64), *found])
+    order = np.argsort(numbers, kind="stable")
     with np.errstate(invalid="ignore"):
-        return MethodAgreement(list(methods), total / count, by_example)
+        mean = total / count
+    return MethodAgreement(
+        list(methods), mean, keys.table().take(as_arrow(numbers[order])), np.concatenate([np.zeros(0), *means])[order]
+    )
 
 
 class _Alike(NamedTuple):
     """Examples that are explained by the same methods and have the same number of tokens."""
 
     present: tuple[int, ...]  # the places of the methods
-    keys: list[tuple[str, str]]
-    scores: list[list[Numbers]]  # (example, method, token)
+    keys: Indices  # (example,)
+    scores: Numbers  # (example, method, token)
 
 
-def _of_one_shape(
-    examples: Iterable[tuple[tuple[str, str], list[Mapping[str, Any]]]], place: Mapping[str, int]
-) -> Iterator[_Alike]:
-    """The scores of examples in groups of one shape, which are ranked at once: ranking example by example takes most of
-    the time of a report. Groups are handed out whenever so many scores are waiting, so that memory does not grow.
-    """
-    waiting, size = dict[tuple[tuple[int, ...], int], _Alike](), 0
-    for key, group in examples:
-        found: dict[int, Numbers] = {}
-        for row in group:
-            scores = np.asarray(row["scores"], dtype=np.float64)[np.asarray(row["segment"]) >= 0]
-            if len(scores) > 1 and scores.max() > scores.min():  # where all are equal there is no order to agree on
-                found[place[row["method"]]] = scores
-        if not found:
-            continue
-        present, scored = tuple(found), list(found.values())
-        alike = waiting.setdefault((present, len(scored[0])), _Alike(present, [], []))
-        alike.keys.append(key)
-        alike.scores.append(scored)
-        size += len(scored) * len(scored[0])
-        if size >= SCORES_AT_ONCE:
-            yield from waiting.values()
-            waiting, size = {}, 0
-    yield from waiting.values()
+def _of_one_shape(rows: KeyedRows, place: Mapping[str, int]) -> Iterator[_Alike]:
+    """The scores of examples in groups of one shape, which are ranked at once."""
+    lengths = lengths_of(rows.table["scores"])
+    if not np.array_equal(lengths, lengths_of(rows.table["segment"])):
+        raise ValueError("an explanation has not as many scores as tokens")
+    real = entries_of(rows.table["segment"]) >= 0
+    scores, owner = entries_of(rows.table["scores"])[real], np.repeat(np.arange(len(lengths)), lengths)[real]
+    length = np.bincount(owner, minlength=len(lengths))
+    starts = np.cumsum(length) - length
+    several = np.flatnonzero(length > 1)
+    if not len(several):
+        return
+    # Where all scores are equal there is no order to agree on. Only scores of rows that are looked at are in between.
+    kept = np.isin(owner, several)
+    edges = np.cumsum(length[several]) - length[several]
+    low, high = (reduce.reduceat(scores[kept], edges) for reduce in (np.minimum, np.maximum))
+    ranked = several[high > low]
+    method = np.asarray([place[name] for name in rows.table["method"].to_pylist()], dtype=np.int64)
+    first = np.flatnonzero(np.diff(rows.keys[ranked], prepend=-1))
+    size = np.diff(np.append(first, len(ranked)))  # how many methods rank each example
+    tokens_of = length[ranked]
+    if (tokens_of != np.repeat(tokens_of[first], size)).any():
+        raise ValueError("an example has explanations of several lengths")
+    for methods, tokens in sorted(set(zip(size.tolist(), tokens_of[first].tolist(), strict=True))):
+        chosen = first[(size == methods) & (tokens_of[first] == tokens)]
+        own = ranked[chosen[:, None] + np.arange(methods)]  # (example, method)
+        for present in np.unique(method[own], axis=0):
+            alike = own[(method[own] == present).all(1)]
+            values = scores[starts[alike][..., None] + np.arange(tokens)]
+            yield _Alike(tuple(present.tolist()), rows.keys[alike[:, 0]], values)
 
 
 def _spearman(scores: Numbers) -> Numbers:
@@ -219,21 +251,6 @@ def _spearman(scores: Numbers) -> Numbers:
     return found
 
 
-def _by_example(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[tuple[str, str], list[Mapping[str, Any]]]]:
-    """The rows of each example, which follow each other, because one part contains all of them."""
-    current: tuple[str, str] | None = None
-    group: list[Mapping[str, Any]] = []
-    for row in rows:
-        key = (row["example"], row["target"])
-        if key != current and current is not None:
-            yield current, group
-            group = []
-        current = key
-        group.append(row)
-    if current is not None:
-        yield current, group
-
-
 class Curve(NamedTuple):
     """The perturbation curve of a metric: the mean effect when so many percent of a text are hidden."""
 
@@ -241,16 +258,28 @@ class Curve(NamedTuple):
     means: list[float]
 
 
-def curves(scores: pandas.DataFrame, metric: str) -> dict[str, Curve]:
-    """Of every method, for metrics whose details hold a `curve` from nothing hidden to all, in equal steps."""
-    by_method: dict[str, Curve] = {}
-    rows = scores[(scores["metric"] == metric) & scores["value"].notna()]
-    for method, details in rows.groupby("method", sort=False)["details"]:
-        read = [json.loads(one).get("curve") for one in details]
-        if read and all(read) and len({len(one) for one in read}) == 1:
-            percent = np.linspace(0, 100, len(read[0])).tolist()
-            by_method[str(method)] = Curve(percent, np.mean(read, axis=0).tolist())
-    return by_method
+def curves(batches: Iterable[Any], metrics: Collection[str]) -> dict[str, dict[str, Curve]]:
+    """Of every method, for metrics whose details contain a `curve` from nothing hidden to all, in equal steps.
+
+    batches: rows of the table of scores with the columns `CURVED`.
+    """
+    read: dict[str, dict[str, list[Any]]] = {metric: {} for metric in metrics}
+    for batch in batches if read else ():
+        known = batch.filter(~np.isnan(numbers_of(batch["value"])))
+        names = zip(*(known[name].to_pylist() for name in ("metric", "method", "details")), strict=True)
+        for metric, method, details in names:
+            if metric in read:
+                read[metric].setdefault(method, []).append(json.loads(details).get("curve"))
+    return {metric: drawn for metric, own in read.items() if (drawn := _drawn(own))}
+
+
+def _drawn(read: Mapping[str, list[Any]]) -> dict[str, Curve]:
+    """method -> the mean of its curves, where all of its rows have one of the same length."""
+    drawn = {}
+    for method, own in read.items():
+        if all(own) and len({len(curve) for curve in own}) == 1:
+            drawn[method] = Curve(np.linspace(0, 100, len(own[0])).tolist(), np.mean(own, axis=0).tolist())
+    return drawn
 
 
 @dataclass(frozen=True)
@@ -308,12 +337,16 @@ def costs(alone: pandas.DataFrame, energy: Energy | None = None) -> list[MethodC
     return sorted(methods, key=lambda cost: cost.seconds)
 
 
-def winners(rows: Iterable[Mapping[str, Any]]) -> dict[str, Counter[str]]:
-    """How often each candidate was chosen, for methods that choose among operations or methods for every text."""
+def winners(batches: Iterable[Any]) -> dict[str, Counter[str]]:
+    """How often each candidate was chosen, for methods that choose among operations or methods for every text.
+
+    batches: rows of the table of explanations with the columns method and params.
+    """
     counts: dict[str, Counter[str]] = {}
     winner = lru_cache(lambda params: json.loads(params).get("winner"))  # most rows of a method have the same
-    for row in rows:
-        chosen = winner(row["params"])
-        if chosen is not None:
-            counts.setdefault(row["method"], Counter())[str(chosen)] += 1
+    for batch in batches:
+        for method, params, count in distinct_rows(batch, ("method", "params")):
+            chosen = winner(params)
+            if chosen is not None:
+                counts.setdefault(method, Counter())[str(chosen)] += count
     return counts

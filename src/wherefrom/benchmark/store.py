@@ -40,7 +40,7 @@ from wherefrom.benchmark.receipts import (
     write_receipt,
 )
 from wherefrom.benchmark.shards import PARTS_WAITING, SHARD_BYTES, Merging, groups, merge, merge_tables, remove
-from wherefrom.benchmark.tables import TABLES, arrow_and_parquet, joined, rows_of, schemas
+from wherefrom.benchmark.tables import TABLES, arrow_and_parquet, batches_of, joined, rows_of, schemas
 from wherefrom.benchmark.words import WordSummary, summarise_words
 from wherefrom.core.explanation import Explanation
 from wherefrom.core.files import UNFINISHED, exists, json_text, named, write_atomically
@@ -377,6 +377,14 @@ class Run:
         for entry in self.stored:
             with entry.storage(self.folder).open(entry.file(table)) as file:
                 yield from rows_of(file, columns, chosen)
+
+    def batches(self, table: str, columns: Sequence[str]) -> Iterator[Any]:
+        """Some columns of a table as record batches of pyarrow, part after part. Columns that a run of an earlier
+        version lacks are null.
+        """
+        for entry in self.stored:
+            with entry.storage(self.folder).open(entry.file(table)) as file:
+                yield from batches_of(file, table, columns)
 
     @staticmethod
     def explanation(row: Mapping[str, Any]) -> Explanation:

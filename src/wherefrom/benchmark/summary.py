@@ -9,9 +9,25 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from wherefrom.benchmark.columns import explanation_of, rationale_of
+from wherefrom.benchmark.counted import (
+    MEASURED,
+    PREDICTED,
+    Key,
+    Predictions,
+    ScoreTable,
+    as_arrow,
+    entries_of,
+    is_right,
+    lengths_of,
+    numbers_of,
+)
 from wherefrom.benchmark.recommendation import RedrawnRanks, recommend, redrawn_ranks
 from wherefrom.benchmark.statistics import (
+    CURVED,
+    RANKED,
     Better,
     Curve,
     Energy,
@@ -29,20 +45,18 @@ from wherefrom.benchmark.statistics import (
 )
 from wherefrom.benchmark.words import ClassWords, WordChoice, list_words
 from wherefrom.catalogue import floor_method
+from wherefrom.core.arrays import Flags
 from wherefrom.core.comparison import Rationale
 from wherefrom.core.explanation import SMALL_GAP, Explanation
 from wherefrom.errors import BadFile, BadOption, UnknownName
 
 if TYPE_CHECKING:
-    import pandas
-
     from wherefrom.benchmark.store import Run
 
 SHOWN = 48  # examples that can be looked at: a third of them the most disputed, a third wrong, the rest from all over
 CHARACTERS = 20_000  # of all their texts; each is shown once for every method, so a page of more would be slow
 CURVES = ("aopc", "log_odds")
-# The columns that are read, because all of a large run would not fit into memory: for agreement, and for words.
-RANKED = ("example", "target", "method", "segment", "scores")
+# The columns that are read, because all of a large run would not fit into memory.
 WORDED = ("example", "target", "method", "signed", "level", "text", "pair", "segment", "offsets", "scores")
 
 
@@ -117,51 +131,44 @@ def summarise(run: Run, energy: Energy | None = None, *, seed: int = 0, words: W
 
 
 def _summarised(run: Run, energy: Energy | None, seed: int, words: WordChoice | None) -> Summary:
-    explained = run.frame("explanations", ["example", "target", "label", "prediction", "predicted", "value"])
-    if run.done and explained.empty and not run.errors.empty:
+    said = Predictions.of(run.batches("explanations", PREDICTED))
+    if run.done and not said.examples and not run.errors.empty:
         commonest, count = Counter(run.errors["error"]).most_common(1)[0]
         raise BadFile(
             f"No example of the run in {run.folder} could be explained, so there is nothing to report:"
             f" {run.errors['example'].nunique()} of {run.manifest['examples']} were tried. The commonest error, {count}"
             f" times: {commonest}"
         )
-    if not run.done or run.scores.empty:
+    scores = ScoreTable.of(run.batches("scores", MEASURED))
+    if not run.done or not scores.metrics:
         raise BadOption(
             f"The run in {run.folder} has no scores yet. Continue it: 'wherefrom run' with the same options."
         )
     better: dict[str, Better] = {row["asked"]: row["better"] for row in run.manifest["metrics"]}
-    metrics = [metric for metric in better if metric in set(run.scores["metric"])]
-    agreed = agreement(run.rows("explanations", columns=RANKED), run.manifest["configuration"]["plan"]["methods"])
-    frame = explained[["example", "label", "prediction", "predicted"]].drop_duplicates("example")
-    labelled = frame[frame["label"].notna()]
-    predicted = [  # runs of earlier versions have the likeliest label alone
-        [likeliest] if every is None else list(every)
-        for likeliest, every in zip(labelled["prediction"], labelled["predicted"], strict=True)
-    ]
-    values = explained.drop_duplicates(["example", "target"])["value"].dropna()
-    right = [_right(*pair) for pair in zip(labelled["label"], labelled["prediction"], strict=True)]
-    chosen = run.rows("explanations", columns=["method", "params"])
+    scores = scores.only(better)
+    metrics = [metric for metric in better if metric in scores.metrics]
+    agreed = agreement(run.batches("explanations", RANKED), run.manifest["configuration"]["plan"]["methods"])
+    curved = [metric for metric in metrics if metric.partition(":")[0] in CURVES]
+    known = sum(answer.texts for answer in said.labelled)
+    right = sum(answer.texts for answer in said.labelled if is_right(answer.label, answer.prediction))
+    values, chosen = said.values, winners(run.batches("explanations", ["method", "params"]))
     found = Summary(
         name=run.name,
         manifest=run.manifest,
         finished=run.finished,
-        examples=len(frame),
-        accuracy=sum(right) / len(right) if right else None,
-        macro_f1=macro_f1([label.split(", ") for label in labelled["label"]], predicted),
-        values=None if values.empty else (float(values.min()), float(values.mean()), float(values.max())),
-        boards={metric: leaderboard(run.scores, metric, better[metric], seed=seed) for metric in metrics},
+        examples=said.examples,
+        accuracy=right / known if known else None,
+        macro_f1=macro_f1(said.labelled),
+        values=(float(values.min()), float(values.mean()), float(values.max())) if len(values) else None,
+        boards={metric: leaderboard(scores.metrics[metric], better[metric], seed=seed) for metric in metrics},
         better=better,
-        curves={
-            metric: found
-            for metric in metrics
-            if metric.partition(":")[0] in CURVES and (found := curves(run.scores, metric))
-        },
+        curves=curves(run.batches("scores", CURVED), curved),
         costs=costs(run.alone, energy),
         agreement=agreed,
-        winners={method: counted.most_common() for method, counted in winners(chosen).items()},
+        winners={method: counted.most_common() for method, counted in chosen.items()},
         gaps=_gaps(run),
-        disputed=_disputed(run, agreed, explained),
-        redrawn=redrawn_ranks(run.scores[run.scores["metric"].isin(metrics)], better, seed=seed),
+        disputed=_disputed(run, agreed, said),
+        redrawn=redrawn_ranks(scores, better, seed=seed),
         errors=list(run.rows("errors")),
         counts={name: float(run.costs[name].sum()) for name in run.costs.columns if name != "part"},
     )
@@ -179,58 +186,57 @@ def _words(run: Run, summary: Summary, choice: WordChoice) -> list[ClassWords]:
 
 def _gaps(run: Run) -> dict[str, int]:
     """How many explanations of each method miss a part of what they should add up to, where any do."""
-    known = run.frame("explanations", ["method", "gap"])
     counts = Counter[str]()
-    for method in known["method"][known["gap"].notna()].unique():
-        for row in run.rows("explanations", method, columns=["method", "gap", "scores"]):
-            scores, gap = row["scores"], row["gap"]
-            moved = None if gap is None else max(sum(map(abs, scores)), abs(sum(scores) + gap))
-            counts[method] += moved is not None and abs(gap) > SMALL_GAP * moved
+    for batch in run.batches("explanations", ["method", "gap", "scores"]):
+        known = batch.filter(batch["gap"].is_valid())
+        for method, misses in zip(known["method"].to_pylist(), _missing(known).tolist(), strict=True):
+            counts[method] += misses
     return {method: count for method, count in counts.items() if count}
 
 
-def _right(label: str, predicted: str) -> bool:
-    return predicted in (label, *label.split(", "))
+def _missing(batch: Any) -> Flags:
+    """Which rows lack more than a small share of what their scores should add up to. (row,)"""
+    gap, lengths = numbers_of(batch["gap"]), lengths_of(batch["scores"])
+    owner, scores = np.repeat(np.arange(len(gap)), lengths), entries_of(batch["scores"])
+    sums, sizes = (np.bincount(owner, part, minlength=len(gap)) for part in (scores, np.abs(scores)))
+    missing: Flags = np.abs(gap) > SMALL_GAP * np.maximum(sizes, np.abs(sums + gap))
+    return missing
 
 
-def _disputed(run: Run, agreed: MethodAgreement, explained: pandas.DataFrame) -> list[Disputed]:
+def _disputed(run: Run, agreed: MethodAgreement, said: Predictions) -> list[Disputed]:
     """The examples that are shown: some on which methods agree least, some that the model gets wrong, some of all."""
-    order = sorted(agreed.by_example, key=lambda key: agreed.by_example[key])
-    frame = explained[["example", "target", "label", "prediction"]].drop_duplicates(["example", "target"])
-    about = {(row.example, row.target): row for row in (frame.itertuples() if order else ())}
-    labels = {key: about[key].label if isinstance(about[key].label, str) else None for key in order}
-    wrong = {
-        key: None if label is None else not _right(label, str(about[key].prediction)) for key, label in labels.items()
-    }
-    third = SHOWN // 3
-    chosen = dict.fromkeys(order[:third] + [key for key in order if wrong[key]][:third])
-    rest = [key for key in order if key not in chosen]
-    room = SHOWN - len(chosen)
-    chosen |= dict.fromkeys(rest if len(rest) <= room else rest[:: -(-len(rest) // room)])
-    examples = {key[0] for key in chosen}
-    texts = {
-        (row["example"], row["target"]): row["text"]
-        for row in run.rows("explanations", columns=["example", "target", "text"], examples=examples)
-    }
-    shown: set[tuple[str, str]] = set()
-    characters = 0
-    for key in chosen:
-        characters += len(texts[key])
-        if not shown or characters <= CHARACTERS:
-            shown.add(key)
-    explanations_of: dict[tuple[str, str], list[Explanation]] = {key: [] for key in order if key in shown}
-    marked: dict[tuple[str, str], Rationale | None] = {}
-    for row in run.rows("explanations", examples=examples):
-        key = (row["example"], row["target"])
-        if key in explanations_of:
-            explanations_of[key].append(explanation_of(row))
-            marked[key] = rationale_of(row)
-    return [
-        Disputed(
-            key[0], agreed.by_example[key], labels[key], about[key].prediction, wrong[key], explanations, marked[key]
+    order = np.argsort(agreed.means, kind="stable")
+    if not len(order):
+        return []
+    place, third = said.places(agreed.keys)[order], SHOWN // 3
+    chosen = dict.fromkeys([*range(min(third, len(order))), *np.flatnonzero(said.wrong[place])[:third].tolist()])
+    rest, room = np.setdiff1d(np.arange(len(order)), list(chosen)), SHOWN - len(chosen)
+    chosen |= dict.fromkeys((rest if len(rest) <= room else rest[:: -(-len(rest) // room)]).tolist())
+    listed = agreed.keys.take(as_arrow(order[list(chosen)])).to_pylist()
+    keys = {(row["example"], row["target"]): number for row, number in zip(listed, chosen, strict=True)}
+    rows: dict[Key, list[dict[str, Any]]] = {key: [] for key in keys}
+    for row in run.rows("explanations", examples={example for example, _ in keys}):
+        if (key := (row["example"], row["target"])) in rows:
+            rows[key].append(row)
+    shown, characters = list[Disputed](), 0
+    for key, number in keys.items():
+        characters += len(rows[key][0]["text"])
+        if shown and characters > CHARACTERS:
+            continue
+        at = place[number]
+        label = said.labels[said.label[at]]
+        shown.append(
+            Disputed(
+                key[0],
+                float(agreed.means[order[number]]),
+                label,
+                said.names[said.prediction[at]],
+                None if label is None else bool(said.wrong[at]),
+                [explanation_of(row) for row in rows[key]],
+                rationale_of(rows[key][-1]),
+            )
         )
-        for key, explanations in explanations_of.items()
-    ]
+    return sorted(shown, key=lambda disputed: disputed.agreement)
 
 
 def with_distinct_names(summaries: Sequence[Summary], folders: Sequence[str]) -> list[Summary]:

@@ -58,13 +58,16 @@ class LabelNames:
 
     known: Sequence[str]  # the model's labels
     names: Mapping[str, str] = field(default_factory=dict)  # the data set's label -> the model's
+    _found: dict[Any, tuple[str, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def of(self, example: Example) -> tuple[str, ...]:
         """All labels of an example; raises where the model does not know one of them."""
         if example.label is None:
             return ()
-        given = example.label if isinstance(example.label, tuple) else (example.label,)
-        return tuple(self._name(one, example.where) for one in given)
+        if example.label not in self._found:  # a data set has few different labels
+            labels = example.label if isinstance(example.label, tuple) else (example.label,)
+            self._found[example.label] = tuple(self._name(label, example.where) for label in labels)
+        return self._found[example.label]
 
     def _name(self, label: str | int, where: str) -> str:
         asked = self.names.get(str(label), label)
@@ -198,6 +201,7 @@ class Worker:
             plan.level,
             self.against,
             skip=not plan.strict,
+            numbered=False,
         )
         self.stages = Stages()
 
@@ -211,7 +215,8 @@ class Worker:
 
     def _part(self, examples: Sequence[Example], *, timed: bool) -> Part:
         started, askers, part = time.perf_counter(), list[Asker](), Part()
-        queries = [self._read(example, part) for example in examples]
+        together = self._read_together(examples)
+        queries = [self._read(example, part, together.get(place)) for place, example in enumerate(examples)]
         failed = {row["example"] for row in part.errors}
         silent = [one.id for one, own in zip(examples, queries, strict=True) if not own and one.id not in failed]
         read = [pair for own in queries for pair in own]
@@ -257,11 +262,25 @@ class Worker:
                 return dict(zip(sound, comparisons, strict=True))
         return {}
 
-    def _read(self, example: Example, part: Part) -> list[tuple[Example, Query]]:
-        """The queries about an example: one for each target."""
+    def _read_together(self, examples: Sequence[Example]) -> dict[int, Encoding]:
+        """The encodings of plain texts and pairs, by their place, which are read in less time together; none where one
+        of them cannot be read: each is then read alone, to find out which.
+        """
+        plain = [place for place, example in enumerate(examples) if not (example.mask_span or example.messages)]
+        if self.plan.level == "turn" or not plain:
+            return {}
+        try:
+            encodings = self.model.encode_all([(examples[place].text, examples[place].pair) for place in plain])
+        except Exception:
+            return {}
+        return dict(zip(plain, encodings, strict=True))
+
+    def _read(self, example: Example, part: Part, encoding: Encoding | None) -> list[tuple[Example, Query]]:
+        """The queries about an example: one for each target. encoding: of an example that was read already."""
         try:
             asked = asked_about(example, self.model)
-            encoding = read_input(self.model, asked.asked, self.plan.level)
+            if encoding is None:
+                encoding = read_input(self.model, asked.asked, self.plan.level)
             targets = self._targets(asked, encoding)
             for target in targets:  # a token that a model does not have costs this example, and no other
                 for model in (self.model, *self.against):

@@ -209,9 +209,14 @@ class CostMeter:
 
 
 def explained(
-    cases: ComponentCases, method: Method, options: Mapping[str, Any], meter: CostMeter | None = None
+    cases: ComponentCases,
+    method: Method,
+    options: Mapping[str, Any],
+    meter: CostMeter | None = None,
+    *,
+    numbered: bool = True,
 ) -> dict[int, Explanation]:
-    """One method's explanation of every text."""
+    """One method's explanation of every text. numbered: see `explanation`."""
     meter = meter or CostMeter(next(iter(cases.values()))[0].passes)
     before = {place: _own_rows(components) for place, components in cases.items()}
     ask_together([components[0] for components in cases.values()], method, options)
@@ -221,7 +226,7 @@ def explained(
     for place, components in cases.items():
         more = _own_rows(components)
         cost = (seconds, round(forwards + more[0] - before[place][0]), round(backwards + more[1] - before[place][1]))
-        explanations[place] = explanation(components, method, options, attributed[place], cost)
+        explanations[place] = explanation(components, method, options, attributed[place], cost, numbered=numbered)
     return explanations
 
 
@@ -338,9 +343,14 @@ def explanation(
     options: Mapping[str, Any],
     parts: Sequence[Attribution],
     cost: tuple[float, int, int] = (0.0, 0, 0),
+    *,
+    numbered: bool = True,
 ) -> Explanation:
     """One explanation of one text. Where its target has several components, such as an answer's start and end, their
     scores add up.
+
+    numbered: whether it knows the words and sentences of its tokens. Finding them takes as long as much of the rest, so
+        whoever keeps the tokens' scores alone leaves it out.
     """
     case, first = cases[0], parts[0]
     scores, layers = torch.stack([part.scores for part in parts]).sum(0), None
@@ -348,7 +358,7 @@ def explanation(
         layers = tuple(tuple(layer) for layer in scores.tolist())
         scores = scores.sum(0)
     encoding, task = case.encoding, case.model.task
-    by_unit = scores_units(method, case)
+    by_unit, numbered = scores_units(method, case), numbered or case.level != "token"
     output = joint_probability([component.target for component in cases], case.logits[None]).item()
     value = output if case.target.regression else None
     errors = _added_errors(parts)
@@ -381,8 +391,8 @@ def explanation(
         seconds=cost[0],
         forwards=cost[1],
         backwards=cost[2],
-        word_of=encoding.word_of,
-        sentence_of=encoding.sentence_of,
+        word_of=encoding.word_of if numbered else (),
+        sentence_of=encoding.sentence_of if numbered else (),
         turns=encoding.turns,
         task=task.name,
         independent=case.target.independent,

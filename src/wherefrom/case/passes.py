@@ -54,6 +54,7 @@ class Passes:
         self._failed: dict[PassKind, WrongModel] = {}
         self._path: tuple[Tensor, Tensor] | None = None
         self._shared: dict[object, Any] = {}
+        self._logits_of: dict[int, Tensor] = {}
         # Weak, because these refer to the passes: with a reference cycle, autograd graphs would stay in memory until
         # the garbage collector runs.
         self._toward: WeakValueDictionary[tuple[Target, ...], TargetedPasses] = WeakValueDictionary()
@@ -84,7 +85,10 @@ class Passes:
 
     def logits_of(self, row: int) -> Tensor:
         """The logits of one of the texts. (class,)"""
-        return self.model.task.own_logits(self.model, self.logits[row], self.encodings[row].input_ids)
+        if row not in self._logits_of:
+            ids = self.encodings[row].input_ids
+            self._logits_of[row] = self.model.task.own_logits(self.model, self.logits[row], ids)
+        return self._logits_of[row]
 
     @property
     def stacks(self) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,9 +17,17 @@ ModelInput = TextOrPair | Sequence[Mapping[str, Any]]  # or the messages of a ch
 ChosenSpan = tuple[int, int] | tuple[int, int, int]  # start and end characters; 1 behind them for the pair
 
 
+HALVES = re.compile("[\ud800-\udfff]")
+
+
+def has_surrogate(text: str) -> bool:
+    """Whether a text has half of a character in it."""
+    return not text.isascii() and HALVES.search(text) is not None
+
+
 def check_decoded(text: str) -> None:
     """Raise where a text has half of a character, which no tokenizer reads."""
-    if any("\ud800" <= character <= "\udfff" for character in text):
+    if has_surrogate(text):
         raise BadOption("The text has half of a character in it (a lone surrogate): it was not decoded rightly.")
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from wherefrom.core.encoding import has_surrogate
 from wherefrom.errors import BadFile
 
 
@@ -70,7 +71,7 @@ def example_of(row: Mapping[str, Any], *, where: str, number: int) -> Example:
     if pair is not None and (not isinstance(pair, str) or not pair.strip()):
         raise BadFile(f"{where}: the second text is empty or not a text.")
     for name, value in (("text", text), ("second text", pair), ("id", row.get("id")), ("label", row.get("label"))):
-        if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
+        if isinstance(value, str) and has_surrogate(value):
             raise BadFile(f"{where}: the {name} has half of a character in it (a lone surrogate), which is no text.")
     rationale = _marks(row.get("rationale"), text, 0, where, "rationale")
     beside = _marks(row.get("pair_rationale"), pair, 1, where, "rationale of the second text")

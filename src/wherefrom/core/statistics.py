@@ -6,9 +6,11 @@ paired. NaN is left out of means.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from wherefrom.core.arrays import Numbers
 
@@ -28,6 +30,29 @@ def interval_of(values: Numbers) -> Interval:
     """The 95% interval of the values that are defined."""
     low, high = np.quantile(values[~np.isnan(values)], [0.025, 0.975])
     return Interval(float(low), float(high))
+
+
+@lru_cache(maxsize=2)
+def _draws(units: int, rounds: int, seed: int) -> npt.NDArray[np.uint16]:
+    """What `draw_counts` draws, for whoever draws the same several times. Only 10,000 blocks of 2,000 rounds take long,
+    and so many numbers of eight bytes would take much memory. (round, unit)
+    """
+    generator = np.random.default_rng(seed)
+    sizes = [min(ROUNDS_IN_MEMORY, rounds - start) for start in range(0, rounds, ROUNDS_IN_MEMORY)]
+    parts = [generator.multinomial(units, [1 / units] * units, size=size).astype(np.uint16) for size in sizes]
+    return np.concatenate([np.empty((0, units), dtype=np.uint16), *parts])
+
+
+def redrawn_means(values: Numbers, *, seed: int = 0, rounds: int = ROUNDS) -> Numbers:
+    """The mean of every column over examples drawn with replacement, or over blocks of very many examples, the same for
+    all tables of as many rows. NaN where a column has no value. (example, column) -> (round, column)
+    """
+    known = ~np.isnan(values)
+    sums, counts = in_blocks(np.where(known, values, 0.0), seed), in_blocks(known.astype(np.float64), seed)
+    drawn = _draws(min(len(values), BLOCKS), rounds, seed) if len(values) else np.empty((0, 0), dtype=np.uint16)
+    starts = range(0, len(drawn), ROUNDS_IN_MEMORY)
+    parts = [_ratio(drawn[start : start + ROUNDS_IN_MEMORY].astype(np.float64), sums, counts) for start in starts]
+    return np.concatenate([np.empty((0, values.shape[1])), *parts])
 
 
 def draw_counts(examples: int, rounds: int, generator: np.random.Generator) -> Numbers:
@@ -58,14 +83,8 @@ def weighted_means(values: Numbers, weights: Numbers | None = None, *, seed: int
 
 def bootstrap(values: Numbers, *, seed: int = 0, rounds: int = ROUNDS) -> list[Interval | None]:
     """The interval of every column's mean; None for a column with fewer than two values. (example, column)"""
-    known = ~np.isnan(values)
-    sums, counts = in_blocks(np.where(known, values, 0.0), seed), in_blocks(known.astype(np.float64), seed)
-    generator, means = np.random.default_rng(seed), [np.empty((0, values.shape[1]))]
-    for start in range(0, rounds if len(values) else 0, ROUNDS_IN_MEMORY):
-        drawn = draw_counts(len(values), min(ROUNDS_IN_MEMORY, rounds - start), generator)
-        means.append(_ratio(drawn, sums, counts))
-    by_column = np.concatenate(means).T  # (column, round)
-    enough = known.sum(0) >= 2
+    by_column = redrawn_means(values, seed=seed, rounds=rounds).T  # (column, round)
+    enough = (~np.isnan(values)).sum(0) >= 2
     return [interval_of(column) if several else None for column, several in zip(by_column, enough, strict=True)]
 
 

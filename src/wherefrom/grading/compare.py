@@ -206,6 +206,7 @@ class Comparer:
     against: Sequence[TextModel] = ()  # other models, for metrics that compare two
     check: bool = False  # whether every explanation is put to its own test, too
     skip: bool = True  # a method that cannot explain a text is left out, and said so; else it is an error
+    numbered: bool = True  # whether explanations know the words and sentences of their tokens
 
     def compare(
         self,
@@ -558,7 +559,7 @@ class Comparer:
         Whatever a method raises costs its own explanation of that text, and nothing else.
         """
         try:
-            return explained(cases, choice.row, choice.options)
+            return explained(cases, choice.row, choice.options, numbered=self.numbered)
         except Exception as error:
             if _of_the_batch(error, next(iter(cases.values()))[0]):
                 raise

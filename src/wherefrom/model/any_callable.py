@@ -26,6 +26,7 @@ from wherefrom.errors import BadOption, EmptyText, NotSeen, UnknownName, WrongMo
 from wherefrom.model.anatomy import Anatomy
 from wherefrom.model.hiding import FILLS
 from wherefrom.model.network import Facts, NetworkCall
+from wherefrom.model.reading import TextAndPair
 from wherefrom.model.tasks import find_task
 from wherefrom.model.text_model import TextModel
 
@@ -88,6 +89,9 @@ class PieceReading:
     def check(self, text: str) -> None:
         if not self._spans(text):
             raise EmptyText("There is no text to explain: it is empty or blank.")
+
+    def tokenize_all(self, texts: Sequence[TextAndPair], limit: int | None) -> list[Encoding]:
+        return [self.tokenize(text, pair, limit) for text, pair in texts]
 
     def tokenize(self, text: str, pair: str | None, limit: int | None) -> Encoding:
         del limit

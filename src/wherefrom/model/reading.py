@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from torch import nn
 from transformers import PreTrainedTokenizerBase
@@ -16,6 +16,8 @@ from wherefrom.core.units import Span, Turn
 from wherefrom.errors import EmptyText, WrongModel
 from wherefrom.model.chat import ChatMessage, rendered_turns
 
+TextAndPair = tuple[str, str | None]
+OPTIONS = {"return_offsets_mapping": True, "return_special_tokens_mask": True, "verbose": False}
 UNLIMITED = 100_000  # tokenizers without a limit of their own give something like 1e30
 
 
@@ -37,6 +39,9 @@ class Reading(Protocol):
     def tokenize(self, text: str, pair: str | None, limit: int | None) -> Encoding:
         """A text, or two in one row, truncated where they are longer than the limit."""
 
+    def tokenize_all(self, texts: Sequence[TextAndPair], limit: int | None) -> list[Encoding]:
+        """The same for several: a fast tokenizer reads many texts in little more time than one."""
+
     def decode(self, ids: Sequence[int]) -> str:
         """Tokens as text."""
 
@@ -56,28 +61,44 @@ class TokenizerReading:
         check_decoded(text)
 
     def tokenize(self, text: str, pair: str | None, limit: int | None) -> Encoding:
-        options = {"return_offsets_mapping": True, "return_special_tokens_mask": True, "verbose": False}
         with self.lock, _tokenizer_errors():
-            read = self.tokenizer(text, pair, truncation=False, **options)
+            read = self.tokenizer(text, pair, truncation=False, **OPTIONS)
             length = len(read["input_ids"])
             if limit is not None and length > limit:
-                read = self.tokenizer(text, pair, truncation=True, max_length=limit, **options)
-        segment = tuple(
-            -1 if special or sequence is None else sequence
-            for special, sequence in zip(read["special_tokens_mask"], read.sequence_ids(), strict=True)
-        )
+                read = self.tokenizer(text, pair, truncation=True, max_length=limit, **OPTIONS)
+        row = {name: [values] for name, values in read.items()} | {"sequence": [read.sequence_ids()]}
+        return self._encoding(text, pair, row, 0, length - len(read["input_ids"]))
+
+    def tokenize_all(self, texts: Sequence[TextAndPair], limit: int | None) -> list[Encoding]:
+        if len({pair is None for _, pair in texts}) != 1:
+            return [self.tokenize(text, pair, limit) for text, pair in texts]
+        first, second = [text for text, _ in texts], [pair for _, pair in texts if pair is not None]
+        with self.lock, _tokenizer_errors():
+            read = self.tokenizer(first, second or None, truncation=False, **OPTIONS)
+        rows = {**read, "sequence": [read.sequence_ids(number) for number in range(len(texts))]}
+        return [
+            self._encoding(text, pair, rows, number, 0)
+            if limit is None or len(rows["input_ids"][number]) <= limit
+            else self.tokenize(text, pair, limit)
+            for number, (text, pair) in enumerate(texts)
+        ]
+
+    def _encoding(self, text: str, pair: str | None, rows: Mapping[str, Any], number: int, cut: int) -> Encoding:
+        """One of the rows that the tokenizer read."""
+        ids, types = rows["input_ids"][number], rows.get("token_type_ids")
+        marks = zip(rows["special_tokens_mask"][number], rows["sequence"][number], strict=True)
+        segment = tuple(-1 if special or sequence is None else sequence for special, sequence in marks)
         if all(part < 0 for part in segment):
             raise EmptyText("The tokenizer finds nothing to read in this text: it may hold only control characters.")
-        types = read.get("token_type_ids")
         return Encoding(
             text=text,
             pair=pair,
-            tokens=tuple(self.tokenizer.convert_ids_to_tokens(read["input_ids"])),
-            input_ids=tuple(read["input_ids"]),
-            token_type_ids=None if types is None else tuple(types),
-            offsets=tuple((int(start), int(end)) for start, end in read["offset_mapping"]),
+            tokens=tuple(self.tokenizer.convert_ids_to_tokens(ids)),
+            input_ids=tuple(ids),
+            token_type_ids=None if types is None else tuple(types[number]),
+            offsets=tuple((int(start), int(end)) for start, end in rows["offset_mapping"][number]),
             segment=segment,
-            cut=length - len(read["input_ids"]),
+            cut=cut,
         )
 
     def decode(self, ids: Sequence[int]) -> str:

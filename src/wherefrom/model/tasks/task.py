@@ -102,6 +102,12 @@ class Task:
         """The tokens of the text."""
         return model.reading.tokenize(text, pair, model.reading.limit)
 
+    def read_all(self, model: TextModel, texts: Sequence[tuple[str, str | None]]) -> list[Encoding]:
+        """The tokens of several texts, read together unless the task reads a text in a way of its own."""
+        if type(self).read is not Task.read:
+            return [self.read(model, text, pair) for text, pair in texts]
+        return model.reading.tokenize_all(texts, model.reading.limit)
+
     def check_text(self, model: TextModel, encoding: Encoding) -> Encoding:
         """The encoding, perhaps with tokens marked special; an error where the task cannot read this text."""
         del model

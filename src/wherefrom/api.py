@@ -152,11 +152,11 @@ class Model:
             text: one text, a (text, pair) tuple, or, for a causal language model with a chat template, the messages of
                 a chat: a list of {"role": ..., "content": ...}. Several of them come in a list, a generator, a pandas
                 Series or a numpy array; they are batched and give a list.
-            method: a name from `wherefrom methods`; or "auto", the task's default (`attn_lrp` for most), or where
-                that cannot look into this model, the first of its alternatives that can. `Explanation.method` is the
-                method used, and a note says so where it was not the first choice.
-            target: the label, or its number, that is explained; the predicted one unless given. A tuple of two explains
-                why one rather than the other. For language models a token, or a continuation of several (see
+            method: a name from `wherefrom methods`; or "auto", the task's default (`attn_lrp` for most tasks). If
+                that cannot look inside this model, "auto" is the first alternative that can, and a note tells you.
+                `Explanation.method` is the method used.
+            target: the label to explain, or its number. Default: the predicted one. A tuple of two explains one
+                rather than the other. For language models a token, or a continuation of several (see
                 `Model.generate_and_explain`), whose scores are added up; for token classification an entity, as
                 "Paris: LOC" (see `Model.explain_entities`); for question answering start, end, span, or an answer in
                 the context. A list of targets gives one explanation for each, from the same passes:
@@ -167,9 +167,9 @@ class Model:
                 given, one text is checked in a notebook, where its view shows the verdict, and none elsewhere.
             units: spans of characters that are scored as wholes: (start, end) in the text, or (start, end, 1) in its
                 pair. Words outside of them are units, too. Instead of a level.
-            long: how a text that is longer than the model reads is treated. "cut": the rest is not explained, and a
-                `TextWasCut` warning says so. "windows": it is read in overlapping windows, a token's score is the mean
-                over those that it is in, and a note says which window decided; for models with labels.
+            long: what to do with a text that is longer than the model reads. "cut": the rest is not explained, and a
+                `TextWasCut` warning tells you. "windows": it is read in overlapping windows, a token's score is the
+                mean over its windows, and a note names the window that decided; for models with labels.
             **options: the method's own.
 
         Returns:
@@ -262,13 +262,13 @@ class Model:
         level: Level = "token",
         reads: Iterable[Reads] = (),
     ) -> Iterator[tuple[int, Case]]:
-        """The cases that methods are called with, for measurements of your own.
+        """The cases that methods take, for your own measurements.
 
         Args:
             texts: texts, (text, pair) tuples, or chats, as in `Model.explain`.
-            targets: what is explained of each; None for what the model predicts.
+            targets: the target of each text; None for the prediction.
             level: token, word, sentence or turn.
-            reads: what will be read of each case, so that one pass serves all of it: "attention", "gradients", ...
+            reads: what you will read of each case, so one pass serves everything: "attention", "gradients", ...
 
         Returns:
             The place of a text in `texts` with its case, a batch of texts of similar length at a time.
@@ -289,8 +289,8 @@ class Model:
             text: one text, or a (text, pair) tuple.
 
         Returns:
-            Of a multi-label model all labels that are likelier than not, or the likeliest if none is; else the
-            likeliest alone; of a model with an encoder and a decoder, its output.
+            For a multi-label model, all labels with a probability above one half, or the most probable if there is
+            none; otherwise the most probable label; for an encoder-decoder model, its output.
 
         Example:
             ```python
@@ -320,17 +320,17 @@ class Model:
         without: Iterable[Without] = (),
         fill: str = "delete",
     ) -> Prediction | list[Prediction]:
-        """What the model answers to a text, or to the rest of it when some words are hidden.
+        """The model's prediction for a text, or for the rest of it when some words are hidden.
 
         Args:
             text: one text, a (text, pair) tuple, or several of them in a list, which are batched and give a list.
-            target: whose probability is wanted, as in `Model.explain`; unless given, what the model predicts of the
+            target: the target whose probability you want, as in `Model.explain`. Default: the prediction for the
                 whole text.
             without: words or phrases of the text that are hidden, as ["gorgeous", "a mess"]: every occurrence of each.
-                Or (start, end) in characters of the text, or (start, end, 1) of its pair. Of several texts, each is
-                read without those of the words that it has.
-            fill: what replaces the tokens of a hidden word: "delete" for nothing, or "mask", "unk", "pad", "eos". Where
-                every position has an answer of its own, as in token classification, nothing is deleted.
+                Or (start, end) in characters of the text, or (start, end, 1) of its pair. With several texts, each is
+                read without the words that it contains.
+            fill: what replaces the tokens of a hidden word: "delete" for nothing, or "mask", "unk", "pad", "eos". If
+                every position has its own prediction, as in token classification, nothing is deleted.
 
         Returns:
             A `Prediction`; a list of them for a list of texts.
@@ -351,18 +351,18 @@ class Model:
     def explain_entities(
         self, text: str, method: str = AUTO, level: Level = "token", *, check: bool = False, **options: Any
     ) -> list[Explanation]:
-        """Every entity that a model for token classification finds in a text, each with what it came from.
+        """Explain every entity that a token classifier finds in a text.
 
         Args:
             text: one text.
             method: a name from `wherefrom methods`.
             level: "token", "word" or "sentence".
-            check: put every explanation to the test, too, as in `Model.explain`.
+            check: check every explanation, too, as in `Model.explain`.
             **options: the method's own.
 
         Returns:
-            An `Explanation` for each, in the order of the text, from the same forward passes; none where the model
-            finds no entity.
+            An `Explanation` for each, in the order of the text, from the same forward passes; an empty list if the
+            model finds no entity.
 
         Example:
             ```python
@@ -408,7 +408,7 @@ class Model:
             level: "token", "word" or "sentence"; of a chat, also "turn".
             rationale: (start, end) characters of what people marked in the text.
             rationale_pair: the same for its pair.
-            answer: the right answer of a question, if it is known; else the predicted one is looked for.
+            answer: the right answer to a question, if known. Default: the predicted answer.
             against: another model, for metrics that compare two; or a list of them, over which these take the mean.
             check: check every explanation, which decides which methods are supported.
             progress: None shows a bar where standard error is a terminal.
@@ -455,7 +455,7 @@ class Model:
 
         Args:
             explanation: one explanation, or several of one text.
-            metrics: names from `wherefrom metrics`; all that can be measured unless given.
+            metrics: names from `wherefrom metrics`. Default: all that can be measured.
             rationale: (start, end) characters of what people marked in the text.
             rationale_pair: the same for its pair.
             answer: the right answer of a question, if it is known.
@@ -504,8 +504,8 @@ class Model:
                 the tokenizer's chat template. Tokens of the template count as special.
             method: a name from `wherefrom methods`; "auto" is attn_lrp, and where that cannot look into the model, the
                 first that can.
-            tokens: how many are generated at most, the likeliest each time.
-            continuation: what follows the prompt, or the output, if it is not to be generated.
+            tokens: how many tokens are generated at most, greedily.
+            continuation: the text after the prompt, or the output, instead of a generated one.
             rather_than: another continuation: each token is explained rather than the token at the same place of this
                 one, given the tokens before it in the first. Where the two are equal, or this one has ended, a token is
                 explained by itself.
@@ -554,7 +554,7 @@ class Model:
         regenerate: bool = True,
         **options: Any,
     ) -> Sources:
-        """Which passages made a causal language model give an answer, tested by removing them.
+        """Find the passages that a causal language model's answer comes from, and test them by removing them.
 
         Args:
             question: the question, or the messages of a chat, the last of which asks it.
@@ -600,7 +600,7 @@ class Model:
     def answer(
         self, question: str | Sequence[ChatMessage], context: Context | None = None, *, tokens: int = ANSWER_TOKENS
     ) -> str:
-        """What a causal language model answers, with the prompt that `sources` builds.
+        """Let a causal language model answer, with the prompt that `sources` builds.
 
         Args:
             question: the question, or the messages of a chat, the last of which asks it.
@@ -727,10 +727,10 @@ class Model:
     def evaluate_generation(
         self, generation: Generation, metrics: str | Sequence[str] = ("comprehensiveness", "sufficiency")
     ) -> list[list[Grade]]:
-        """Measure the explanation of every generated token by hiding tokens of the prompt.
+        """Grade the explanation of every generated token by hiding tokens of the prompt.
 
         Args:
-            generation: what `generate_and_explain` gave.
+            generation: the result of `generate_and_explain`.
             metrics: names from `wherefrom metrics` that need nothing but the model.
 
         Returns:
@@ -763,9 +763,9 @@ class Model:
 
         Args:
             text: one text, or a (text, pair) tuple.
-            to: the label or token that the decision should become; any other unless given. Of a multi-label model,
-                the label whose yes should become a no, or the other way round.
-            method: the method whose scores are followed in longer texts; hiding each unit alone unless given.
+            to: the label or token that the decision should become. Default: any other. For a multi-label model, the
+                label whose yes should become a no, or the other way round.
+            method: the method whose scores order the search in longer texts. Default: hiding each unit alone.
             level: "word", "token" or "sentence".
             fill: how units are hidden: "delete", or "mask", "unk", "pad" or "eos" for a token in their place.
             units: spans of characters that are hidden as wholes, as in `Model.explain`.
@@ -897,29 +897,26 @@ def load(
         source: "embedded", a folder, a hub id, a (model, tokenizer) pair, a transformers pipeline, a
             SentenceTransformer or a CrossEncoder; or any function that takes a list of texts (or of (text, pair)
             tuples) and returns a row of numbers for each.
-        tokenizer: of a model that is handed over, instead of the pair; of a function, what cuts its texts: words unless
-            given.
-        device: where the model runs, such as "cpu" or "cuda". A model that is handed over is never moved.
-        dtype: its precision, such as "float64". A model that is handed over is never cast.
-        task: what it was made for, where its files do not say: "classification", "token_classification",
+        tokenizer: for a model object, its tokenizer; for a function, the tokenizer that splits its texts (default:
+            words).
+        device: where the model runs, such as "cpu" or "cuda". A model object is never moved.
+        dtype: its precision, such as "float64". A model object is never cast.
+        task: the model's task, if its files do not contain it: "classification", "token_classification",
             "question_answering", "masked_lm", "causal_lm", "seq2seq", "multiple_choice" or "similarity" (the cosine of
             two texts' embeddings).
-        spread: of a regression model, what changes of its value are measured in, such as the standard deviation of its
-            values over a data set; unless given, the deviation over random maskings of each text.
-        labels: of a function, the names of its columns; of a model of entailment, candidate labels to choose among
+        spread: for a regression model, the unit in which changes of its value are measured, such as the standard
+            deviation of its values over a data set. Default: the deviation over random maskings of each text.
+        labels: for a function, the names of its columns; for an entailment model, candidate labels to choose among
             (zero-shot), which are then the targets.
-        outputs: of a function, what its numbers are: "probabilities" of classes, "independent" probabilities of labels
-            that do not exclude each other, "logits" (scores of classes, of which a softmax makes probabilities), or
-            "values". Unless given, probabilities where rows add up to one, values where there is one column, else
-            logits.
-        pooling: for similarity, how an encoder's hidden states become one vector: "mean", "cls" or "max"; what the
-            files of a sentence encoder say, unless given, else the mean.
-        template: for candidate labels, the hypothesis that the model is asked about, with {} for the label; "This
-            example is {}." unless given.
-        multi_label: for candidate labels, whether several may be right, so that each has a probability of its own.
+        outputs: for a function, the kind of its numbers: "probabilities" of classes, "independent" probabilities of
+            labels that do not exclude each other, "logits" (scores of classes, for a softmax), or "values". Default: probabilities if rows add up to one, values if there is one column, otherwise logits.
+        pooling: for similarity, how an encoder's hidden states become one vector: "mean", "cls" or "max"; default: as
+            in the files of a sentence encoder, otherwise the mean.
+        template: for candidate labels, the hypothesis, with {} for the label. Default: "This example is {}.".
+        multi_label: for candidate labels, whether several may be right; each then has its own probability.
 
     Returns:
-        A `Model`. Nothing is changed on a model that is handed over.
+        A `Model`. A model object is not changed.
 
     Example:
         ```python

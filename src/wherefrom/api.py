@@ -909,7 +909,8 @@ def load(
         labels: for a function, the names of its columns; for an entailment model, candidate labels to choose among
             (zero-shot), which are then the targets.
         outputs: for a function, the kind of its numbers: "probabilities" of classes, "independent" probabilities of
-            labels that do not exclude each other, "logits" (scores of classes, for a softmax), or "values". Default: probabilities if rows add up to one, values if there is one column, otherwise logits.
+            labels that do not exclude each other, "logits" (scores of classes, for a softmax), or "values". Default:
+            probabilities if rows add up to one, values if there is one column, otherwise logits.
         pooling: for similarity, how an encoder's hidden states become one vector: "mean", "cls" or "max"; default: as
             in the files of a sentence encoder, otherwise the mean.
         template: for candidate labels, the hypothesis, with {} for the label. Default: "This example is {}.".

@@ -28,6 +28,7 @@ from wherefrom.core.notebook import in_notebook
 from wherefrom.core.prediction import Prediction, Without, check_without
 from wherefrom.core.source_grades import SourcesComparison
 from wherefrom.core.sources import Division, Sources
+from wherefrom.core.tables import is_table, texts_of
 from wherefrom.core.target import Target, written_value
 from wherefrom.core.units import LEVELS, Level, Span
 from wherefrom.errors import BadOption, EmptyText, NotSeen, TextWasCut, UnknownName, WrongModel
@@ -71,6 +72,14 @@ Texts = (
     | Iterator[Any]
     | SupportsToList
 )
+
+
+class Table(Protocol):
+    """A table in memory: of datasets, pandas, polars or Arrow, or one that hands itself over as Arrow."""
+
+    def __len__(self) -> int: ...
+    @property
+    def shape(self) -> tuple[int, int]: ...
 
 
 class Model:
@@ -134,9 +143,24 @@ class Model:
         long: LongTexts = ...,
         **options: Any,
     ) -> list[Explanation]: ...
+    @overload
     def explain(
         self,
-        text: ModelInput | Texts,
+        text: Table,
+        method: str = ...,
+        target: TargetSpec = ...,
+        level: Level = ...,
+        *,
+        check: bool | None = ...,
+        long: LongTexts = ...,
+        text_column: str | None = ...,
+        pair_column: str | None = ...,
+        label_column: str | None = ...,
+        **options: Any,
+    ) -> list[Explanation]: ...
+    def explain(
+        self,
+        text: ModelInput | Texts | Table,
         method: str = AUTO,
         target: TargetSpec | list[TargetSpec] | list[str] = None,
         level: Level = "token",
@@ -144,6 +168,9 @@ class Model:
         check: bool | None = None,
         units: Iterable[ChosenSpan] | None = None,
         long: LongTexts = "cut",
+        text_column: str | None = None,
+        pair_column: str | None = None,
+        label_column: str | None = None,
         **options: Any,
     ) -> Explanation | list[Explanation]:
         """Explain which tokens a decision comes from.
@@ -151,7 +178,8 @@ class Model:
         Args:
             text: one text, a (text, pair) tuple, or, for a causal language model with a chat template, the messages of
                 a chat: a list of {"role": ..., "content": ...}. Several of them come in a list, a generator, a pandas
-                Series or a numpy array; they are batched and give a list.
+                Series or a numpy array; they are batched and give a list. So does a table: a `datasets.Dataset`, a
+                frame of pandas or polars, or an Arrow table.
             method: a name from `wherefrom methods`; or "auto", the task's default (`attn_lrp` for most tasks). If
                 that cannot look inside this model, "auto" is the first alternative that can, and a note tells you.
                 `Explanation.method` is the method used.
@@ -170,6 +198,9 @@ class Model:
             long: what to do with a text that is longer than the model reads. "cut": the rest is not explained, and a
                 `TextWasCut` warning tells you. "windows": it is read in overlapping windows, a token's score is the
                 mean over its windows, and a note names the window that decided; for models with labels.
+            text_column: of a table, the column of the texts; the first with a usual name unless given.
+            pair_column: of a table, the column of their pairs.
+            label_column: of a table, the column of the labels that are explained, each row's own.
             **options: the method's own.
 
         Returns:
@@ -183,6 +214,12 @@ class Model:
         """
         if long not in get_args(LongTexts):
             raise UnknownName.among("way with long texts", long, get_args(LongTexts))
+        columns = (text_column, pair_column, label_column)
+        if is_table(text):
+            arguments = {"level": level, "check": check, "units": units, "long": long, **options}
+            return self._explain_table(text, columns, method, target, arguments)
+        if any(column is not None for column in columns):
+            raise BadOption(f"Columns are named of a table, and this is a {type(text).__name__}.")
         if method == AUTO:
             if options:
                 raise BadOption(f"{next(iter(options))!r} is an option of some method: name the method, too.")
@@ -224,6 +261,26 @@ class Model:
         encodings = [self._read(text, units, level)] if several is None else self._read_all(several, level)
         explanations = explain_texts(model, encodings, target, chosen_method, chosen_options, level, check=tested)
         return explanations[0] if several is None else ExplanationList(explanations)
+
+    def _explain_table(
+        self,
+        table: Any,
+        columns: tuple[str | None, str | None, str | None],
+        method: str,
+        target: Any,
+        arguments: dict[str, Any],
+    ) -> list[Explanation]:
+        """The explanations of a table's texts, in the order of its rows."""
+        texts, labels = texts_of(table, *columns)
+        if labels is not None and target is not None:
+            raise BadOption("The targets are those of label_column, or a target is given, not both.")
+        targets = [target] * len(texts) if labels is None else labels
+        explanations: dict[int, Explanation] = {}
+        for chosen in dict.fromkeys(targets):
+            places = [place for place, one in enumerate(targets) if one == chosen]
+            results = self.explain([texts[place] for place in places], method, chosen, **arguments)
+            explanations |= dict(zip(places, results, strict=True))
+        return ExplanationList(explanations[place] for place in range(len(texts)))
 
     def _explain_automatically(self, text: Any, **arguments: Any) -> Explanation | list[Explanation]:
         """The explanation by the first of the task's methods that can look into the model."""

@@ -33,6 +33,7 @@ from wherefrom.benchmark.layouts import (
 )
 from wherefrom.core.example import Example, example_of
 from wherefrom.core.files import exists
+from wherefrom.core.tables import PAIR_COLUMNS, TEXT_COLUMNS
 from wherefrom.errors import BadFile, BadOption, UnknownName
 from wherefrom.registry import DataReader, Record, all_readers, register_reader
 from wherefrom.samples import resolve
@@ -61,8 +62,8 @@ HUB = "hf:"
 # The names that a field may have in a file. The first of them that a row has is used, unless --columns names another.
 FIELDS = {
     "id": ("id", "idx", "guid", "pairID"),
-    "text": ("text", "text_a", "sentence", "sentence1", "premise", "question", "question1", "review", "content"),
-    "pair": ("pair", "text_b", "sentence2", "hypothesis", "context", "question2", "choices"),
+    "text": TEXT_COLUMNS,
+    "pair": PAIR_COLUMNS,
     "label": ("label", "gold_label", "labels"),
     "rationale": ("rationale", "rationale_a"),
     "pair_rationale": ("pair_rationale", "rationale_b"),

@@ -32,7 +32,8 @@ class RunPlan:
     """What a run computes, and how. All checks that need neither the data nor the model are made at once.
 
     Attributes:
-        data: a file, folder, layout:path, hf:name, or a ready name in `data_dir`; see docs/running-a-benchmark.md.
+        data: a file, folder, layout:path, hf:name, or a ready name in `data_dir`; see docs/running-a-benchmark.md. Or
+            a table in memory (datasets, pandas, polars, Arrow), which is written to a file beside the run's folder.
         model: as `wherefrom.load` takes it, or what it gave back. Several workers need a name or a folder.
         methods: names with options, such as alti:norm=l2, as a list or with commas between them; or "all", or
             "fast" for all but the slow ones.
@@ -63,7 +64,7 @@ class RunPlan:
         >>> run(plan, "runs/reviews").scores  # doctest: +SKIP
     """
 
-    data: str
+    data: Any
     model: Any = "embedded"
     methods: str | Sequence[str] = "fast"
     metrics: str | Sequence[str] | None = None

@@ -27,6 +27,8 @@ from wherefrom.benchmark.store import MANIFEST, FolderTaken, Run, new_manifest, 
 from wherefrom.benchmark.worker import LabelNames, Worker, load_planned
 from wherefrom.case.door import check_target
 from wherefrom.core.example import Example
+from wherefrom.core.files import json_text, write_atomically
+from wherefrom.core.tables import is_table, rows_of
 from wherefrom.errors import BadFile, BadOption
 from wherefrom.grading.compare import chosen_methods, chosen_metrics
 from wherefrom.model.fingerprint import fingerprint
@@ -77,7 +79,7 @@ def run(
         raise FolderTaken(
             f"There is a run in {folder} already. Continue it with --resume, or choose another folder with --out."
         )
-    prepared = _Prepared(plan)
+    prepared = _Prepared(_with_data_in_a_file(plan, folder))
     with open_store(folder, prepared.manifest(), prepared.storage, prepared.merging) as store:
         done, damaged = store.check()
         for damage in damaged:
@@ -117,6 +119,25 @@ def run(
                     moved({other: share for other, share in working.items() if other != number})
         store.compact()
     return Run.load(folder)
+
+
+def _with_data_in_a_file(plan: RunPlan, folder: Path) -> RunPlan:
+    """The plan, whose data are written to a file beside the run's folder where they are a table in memory: workers and
+    a run that resumes read them there.
+    """
+    if isinstance(plan.data, str):
+        return plan
+    if not is_table(plan.data):
+        raise BadOption(f"The data are a name, a path or a table, not {type(plan.data).__name__}.")
+    path = folder.resolve().with_name(f"{folder.resolve().name}.data.jsonl")
+    lines = [json_text({name: value for name, value in row.items() if _plain(value)}) for row in rows_of(plan.data)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, "".join(f"{line}\n" for line in lines), "data of the run")
+    return replace(plan, data=str(path))
+
+
+def _plain(value: Any) -> bool:
+    return isinstance(value, str | int | float | list | dict) and value == value  # NaN stands for nothing in a frame
 
 
 class _Prepared:

@@ -26,6 +26,7 @@ from wherefrom.core.explanation import Explanation
 from wherefrom.core.flip import Flip, HiddenUnit
 from wherefrom.core.flow import Flow
 from wherefrom.core.generation import Generation
+from wherefrom.core.interactions import Interactions, UnitPair
 from wherefrom.core.saved import CHECKSUM, checksum_of
 from wherefrom.core.target import SavedTarget
 from wherefrom.errors import BadFile, WherefromError
@@ -38,6 +39,7 @@ from wherefrom.report.comparison_terminal import print_comparison
 from wherefrom.report.flip import print_flip
 from wherefrom.report.flow_terminal import print_flow
 from wherefrom.report.generation import print_generation
+from wherefrom.report.interactions import print_interactions
 from wherefrom.report.terminal import print_explanation
 
 WRONG: tuple[Any, ...] = (None, True, -1, 7, 10**400, float("nan"), "x", [], [1, 2, 3], {"x": 1})
@@ -143,6 +145,19 @@ def show_flip(found: Flip) -> None:
     found.to_json()
 
 
+def interactions() -> Interactions:
+    units = (HiddenUnit("a", 0, 1, 0), HiddenUnit("fine", 2, 6, 0))
+    return Interactions("a fine", units, (0.5, -1.0), (UnitPair(0, 1, 0.25, 0.1),), "good", 0.9, exact=False)
+
+
+def show_interactions(found: Interactions) -> None:
+    found.to_html()
+    found._repr_html_()
+    print_interactions(found, console=console())
+    found.between(1, 0)
+    found.to_json()
+
+
 def generation() -> Generation:
     return Generation(
         text="a fine",
@@ -176,6 +191,7 @@ KINDS: dict[str, tuple[Any, Callable[[Path], Any], Callable[[Any], None]]] = {
     "flow": (flow(), Flow.load, show_flow),
     "head map": (head_map(), HeadMap.load, show_head_map),
     "flip": (flip(), Flip.load, show_flip),
+    "interactions": (interactions(), Interactions.load, show_interactions),
     "generation": (generation(), Generation.load, show_generation),
     "combination": (fitted(), Fitted.load, lambda found: found.combination.check(found.layers, found.heads)),
 }

@@ -52,6 +52,8 @@ VIEWS = {
     ("core.explanation", "report.paper"),
     ("core.comparison", "report.paper"),
     ("core.flip", "report.flip"),
+    ("core.interactions", "report.interactions"),
+    ("core.interactions", "report.notebook"),
     ("core.flow", "report.flow"),
     ("core.generation", "report.generation"),
     ("core.source_grades", "report.source_grades"),

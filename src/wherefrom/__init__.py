@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from wherefrom.core.flip import Flip
     from wherefrom.core.flow import Flow
     from wherefrom.core.generation import Generation
+    from wherefrom.core.interactions import Interactions
     from wherefrom.core.prediction import Prediction
     from wherefrom.core.source_grades import SourceGrade, SourcesComparison
     from wherefrom.core.sources import Source, Sources, Statement
@@ -53,6 +54,7 @@ __all__ = [
     "Flow",
     "Generation",
     "Grade",
+    "Interactions",
     "Model",
     "Prediction",
     "Run",
@@ -99,6 +101,7 @@ _HOME = {
     "Flip": "wherefrom.core.flip",
     "Flow": "wherefrom.core.flow",
     "Generation": "wherefrom.core.generation",
+    "Interactions": "wherefrom.core.interactions",
     "Source": "wherefrom.core.sources",
     "SourceGrade": "wherefrom.core.source_grades",
     "Sources": "wherefrom.core.sources",

@@ -15,6 +15,7 @@ from wherefrom.case.door import read_again, read_input, several_inputs, subject_
 from wherefrom.case.explain import explain_targets, explain_texts
 from wherefrom.case.flip import flip
 from wherefrom.case.generation import explain_generation
+from wherefrom.case.interactions import interactions
 from wherefrom.case.predict import predict_texts
 from wherefrom.case.windows import LongTexts, explain_windows
 from wherefrom.catalogue import AUTO
@@ -24,6 +25,7 @@ from wherefrom.core.explanation import Explanation, ExplanationList
 from wherefrom.core.flip import Flip
 from wherefrom.core.flow import Flow
 from wherefrom.core.generation import Generation
+from wherefrom.core.interactions import Interactions
 from wherefrom.core.notebook import in_notebook
 from wherefrom.core.prediction import Prediction, Without, check_without
 from wherefrom.core.source_grades import SourcesComparison
@@ -850,6 +852,45 @@ class Model:
             _chosen_level(level, None)
         with torch.inference_mode(False):
             return flip(self.text_model, self._read(text, units, depth), to, choice, depth, fill)
+
+    def interactions(
+        self,
+        text: ModelInput,
+        target: TargetSpec = None,
+        level: Level = "word",
+        *,
+        fill: str = "auto",
+        samples: int = 1024,
+        seed: int = 0,
+        units: Iterable[ChosenSpan] | None = None,
+    ) -> Interactions:
+        """Which two words do together what neither does alone, such as "not bad": the Shapley interaction of every two.
+
+        Args:
+            text: one text, or a (text, pair) tuple.
+            target: what is explained, as in `Model.explain`.
+            level: "word", "token" or "sentence".
+            fill: how units are hidden: "delete", or "mask", "unk", "pad" or "eos" for a token in their place; "auto" is
+                the one that `occlusion` takes.
+            samples: about how many combinations of units are queried. Where all of them fit, which is up to ten units
+                by default, the interactions are exact; else each has a standard error.
+            seed: of the combinations, where not all fit.
+            units: spans of characters that are hidden as wholes, as in `Model.explain`.
+
+        Returns:
+            The `Interactions`: parts of the target's logit, for every two units.
+
+        Example:
+            ```python
+            model.interactions("The film is not bad.").show()
+            ```
+        """
+        if fill not in ("auto", *FILLS):
+            raise UnknownName.among("fill", fill, ("auto", *FILLS))
+        depth = _chosen_level(level, units)
+        with torch.inference_mode(False):
+            encoding = self._read(text, units, depth)
+            return interactions(self.text_model, encoding, target, depth, fill=fill, samples=samples, seed=seed)
 
     def flow(self, text: ModelInput, method: str = "alti", **options: Any) -> Flow:
         """Follow which tokens the content of each position comes from, layer by layer.

@@ -275,7 +275,7 @@ def _result(
         pair=encoding.pair,
         decision=decision.label,
         probability=decision.probability(decision.logits),
-        hidden=tuple(_unit(encoding, search.units[place]) for place in hidden or ()),
+        hidden=tuple(hidden_unit(encoding, search.units[place]) for place in hidden or ()),
         becomes=outcome and outcome.becomes,
         becomes_probability=outcome and outcome.becomes_probability,
         remaining=outcome and outcome.remaining,
@@ -291,7 +291,8 @@ def _result(
     )
 
 
-def _unit(encoding: Encoding, group: Sequence[int]) -> HiddenUnit:
+def hidden_unit(encoding: Encoding, group: Sequence[int]) -> HiddenUnit:
+    """The unit of a group of tokens, without the blanks around it."""
     start, end = min(encoding.offsets[i][0] for i in group), max(encoding.offsets[i][1] for i in group)
     segment = encoding.segment[group[0]]
     written = (encoding.text, encoding.pair or "")[segment][start:end]

@@ -32,6 +32,7 @@ MODULES = {
     "flip": "flip",
     "flow": "flow",
     "generate": "generate",
+    "interactions": "interactions",
     "sources": "sources",
     "heads": "heads",
     "methods": "methods",

@@ -17,6 +17,7 @@ from wherefrom.case.flip import flip
 from wherefrom.case.generation import explain_generation
 from wherefrom.case.interactions import interactions
 from wherefrom.case.predict import predict_texts
+from wherefrom.case.recognise import recognised
 from wherefrom.case.windows import LongTexts, explain_windows
 from wherefrom.catalogue import AUTO
 from wherefrom.core.comparison import Comparison, Grade
@@ -36,6 +37,7 @@ from wherefrom.core.units import LEVELS, Level, Span
 from wherefrom.errors import BadOption, EmptyText, NotSeen, TextWasCut, UnknownName, WrongModel
 from wherefrom.grading.compare import Comparer, Query, chosen_methods, chosen_metrics
 from wherefrom.grading.generation import grade_generation
+from wherefrom.model.adapters import as_function
 from wherefrom.model.any_callable import is_function, load_callable
 from wherefrom.model.chat import ChatMessage
 from wherefrom.model.device import DeviceSpec
@@ -993,8 +995,10 @@ def load(
 
     Args:
         source: "embedded", a folder, a hub id, a (model, tokenizer) pair, a transformers pipeline, a
-            SentenceTransformer or a CrossEncoder; or any function that takes a list of texts (or of (text, pair)
-            tuples) and returns a row of numbers for each.
+            SentenceTransformer or a CrossEncoder; any function that takes a list of texts (or of (text, pair) tuples)
+            and returns a row of numbers for each; or an object with such a function: a scikit-learn pipeline or a
+            SetFit model (`predict_proba`), a spaCy pipeline with a text categorizer, a SparseEncoder, a
+            MultiVectorEncoder.
         tokenizer: for a model object, its tokenizer; for a function, the tokenizer that splits its texts (default:
             words).
         device: where the model runs, such as "cpu" or "cuda". A model object is never moved.
@@ -1022,6 +1026,10 @@ def load(
         model = wherefrom.load("./my-model")
         ```
     """
+    adapted = as_function(source)
+    if adapted is not None:
+        labels, outputs = labels or adapted.labels, outputs or adapted.outputs
+        source = adapted.function
     if is_function(source):
         if any(argument is not None for argument in (device, dtype, task, pooling, template)) or multi_label:
             raise BadOption(
@@ -1031,19 +1039,18 @@ def load(
     if outputs is not None:
         raise BadOption("outputs says what the numbers of a function are; a model's own configuration says it of it.")
     source_and_tokenizer = source if tokenizer is None else (source, tokenizer)
-    return Model(
-        load_model(
-            source_and_tokenizer,
-            device=device,
-            dtype=dtype,
-            task=task,
-            spread=spread,
-            pooling=pooling,
-            labels=labels,
-            template=template,
-            several=multi_label,
-        )
+    model = load_model(
+        source_and_tokenizer,
+        device=device,
+        dtype=dtype,
+        task=task,
+        spread=spread,
+        pooling=pooling,
+        labels=labels,
+        template=template,
+        several=multi_label,
     )
+    return Model(recognised(model))
 
 
 def flow(text: ModelInput, *, model: Any = "embedded", method: str = "alti", **options: Any) -> Flow:

@@ -68,6 +68,7 @@ def examine(model: Model, *, progress: Callable[[int, int], None] | None = None)
         "model": text_model.name,
         "class": type(text_model.network.module).__name__,
         "family": getattr(config, "model_type", "unknown"),
+        **({"recognised": text_model.network.facts.recognised} if text_model.network.facts.recognised else {}),
         "labels": text_model.labels,
         "labels exclude each other": _how_labels_compete(text_model),
         "parameters": f"{weights:,}",

@@ -24,6 +24,7 @@ from wherefrom.case.asking import Asker
 from wherefrom.case.case import make_cases
 from wherefrom.case.door import check_target, is_output, read_input
 from wherefrom.case.explain import explain_texts
+from wherefrom.case.recognise import recognised
 from wherefrom.core.comparison import Comparison
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.example import Example, Mark
@@ -171,7 +172,7 @@ def _one_thread(device: str) -> Iterator[None]:
 
 def load_planned(plan: RunPlan, source: Any, spread: float | None = None) -> TextModel:
     """A model that the plan names, with its candidate labels."""
-    return load_model(
+    model = load_model(
         source,
         device=plan.device,
         spread=spread,
@@ -179,6 +180,7 @@ def load_planned(plan: RunPlan, source: Any, spread: float | None = None) -> Tex
         template=plan.template,
         several=plan.multi_label,
     )
+    return recognised(model)
 
 
 class Worker:

@@ -385,7 +385,9 @@ def explanation(
         gap=_total([part.gap for part in parts]),
         unassigned=_total([part.unassigned for part in parts]),
         cut=encoding.cut,
-        notes=_distinct([*task_notes, *(note for part in parts for note in part.notes)]),
+        notes=_distinct(
+            [*task_notes, *_recognised(case.model, method, options), *(note for part in parts for note in part.notes)]
+        ),
         selection=_distinct(part.selection for part in parts if part.selection),
         model=case.model.name,
         seconds=cost[0],
@@ -403,6 +405,13 @@ def explanation(
     if case.level == "span":
         return result.pooled(case.level, encoding.members(case.level))
     return result.at(case.level)
+
+
+def _recognised(model: TextModel, method: Method, options: Mapping[str, Any]) -> tuple[str, ...]:
+    """The note that the model's type is unknown, where the method relies on the family it was recognised as."""
+    known = {*ASKING, "path", "embeddings"}
+    note = model.network.facts.recognised
+    return (note,) if note and method.needs(options) - known else ()
 
 
 def _added_errors(parts: Sequence[Attribution]) -> tuple[float, ...] | None:

@@ -58,9 +58,10 @@ def load_source(
     source: Any, *, labels: Sequence[str] | None = None, template: str | None = None, multi_label: bool = False
 ) -> TextModel:
     """labels: candidates for models of entailment, as `wherefrom.load` takes them."""
+    from wherefrom.case.recognise import recognised
     from wherefrom.model.loading import load_model
 
-    return load_model(source, labels=labels, template=template, several=multi_label)
+    return recognised(load_model(source, labels=labels, template=template, several=multi_label))
 
 
 class Shelf:

@@ -2,7 +2,8 @@
 
 The sum over (e - b) * dy/de, or its l2 norm, or the mean of its absolute values. b is zero unless `baseline` says which
 token's embedding it is. Where a model normalises word embeddings before anything else, as DeBERTa-v3 does, a longer
-embedding changes nothing and e * dy/de is zero but for rounding: then a baseline is needed, and a note says so.
+embedding changes nothing and e * dy/de is zero but for rounding: then a baseline is needed, and a note says so. With
+`noise` the gradient is that of SmoothGrad: see `smoothing`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor
 
 from wherefrom.case.case import Attribution, Case
+from wherefrom.methods.smoothing import embedding_gradient
 from wherefrom.model.hiding import fill_vector
 from wherefrom.registry import method
 
@@ -39,8 +41,16 @@ ONLY_ROUNDING_NOTE = (
     one_pass=True,
     scale="derivative",
 )
-def input_x_gradient(case: Case, *, reduce: Reduce = "sum", baseline: Baseline = "zero") -> Attribution:
-    embeddings, gradient = case.embeddings, case.embedding_gradient
+def input_x_gradient(
+    case: Case,
+    *,
+    reduce: Reduce = "sum",
+    baseline: Baseline = "zero",
+    noise: float = 0.0,
+    samples: int = 25,
+    seed: int = 0,
+) -> Attribution:
+    embeddings, gradient = case.embeddings, embedding_gradient(case, noise, samples, seed)
     if baseline != "zero":
         fill = case.model.hiding.usual_fill() if baseline == "auto" else baseline
         embeddings = torch.where(case.special[:, None], 0, embeddings - fill_vector(case.model, fill))

@@ -123,18 +123,28 @@ def _order(family: Family, config: PretrainedConfig) -> BlockOrder:
     return family.order
 
 
-def dissect(network: PreTrainedModel) -> Anatomy:
-    """The anatomy of a model; raises where it cannot be seen, saying what to do."""
+EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
+
+
+def counts_experts(config: PretrainedConfig) -> bool:
+    """Whether a model's configuration says that its feed-forward parts choose among experts."""
+    return any((getattr(config, name, None) or 0) > 1 for name in EXPERTS)
+
+
+def dissect(network: PreTrainedModel, family: Family | None = None) -> Anatomy:
+    """The anatomy of a model; raises where it cannot be seen, saying what to do.
+
+    family: in place of the row for the model's type.
+    """
     config = network.config
     model_type = getattr(config, "model_type", "")
-    family = family_of(model_type)
+    family = family or family_of(model_type)
     if family is None:
         raise NotSeen(
-            f"Wherefrom does not know where the attention of a {model_type or type(network).__name__}"
-            " model is, so methods that read"
-            " attention or hidden states do not work with it; those that only query the model or differentiate its"
-            f" embeddings do ({', '.join(methods_reading('embeddings', 'path', 'answers'))})."
-            f" Known families: {', '.join(known_types())}."
+            f"None of the {len(known_types())} model types that Wherefrom knows is built as this"
+            f" {model_type or type(network).__name__} model is, so methods that read attention or hidden states do not"
+            " work with it; those that only query the model or differentiate its embeddings do"
+            f" ({', '.join(methods_reading('embeddings', 'path', 'answers'))})."
         )
     implementation = getattr(config, "_attn_implementation", None) or ""
     if any(word in implementation for word in FUSED):

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from transformers import DynamicCache, PreTrainedModel
 
 from wherefrom.core.encoding import Encoding
-from wherefrom.core.family import DecisionPosition
+from wherefrom.core.family import DecisionPosition, Family
 from wherefrom.errors import ModelFailed, ModelIsTraining, NotSeen, WrongModel
 from wherefrom.model.anatomy import Anatomy, Block, dissect
 from wherefrom.model.device import put
@@ -49,6 +49,8 @@ class Facts:
     vocabulary_head: nn.Module | None = None
     no_gradient_through: str | None = None  # the name of a layer that gradients do not pass
     only_answers: bool = False  # a function: no gradients, no attention, nothing inside
+    family: Family | None = None  # that of a model of an unknown type, where one proved itself on it
+    recognised: str = ""  # and the note that says so
     identity: bytes | None = None  # represents in the fingerprint a model whose weights cannot be read
 
 
@@ -105,7 +107,7 @@ class ModuleNetwork:
 
     @cached_property
     def anatomy(self) -> Anatomy:
-        return dissect(self.module)
+        return dissect(self.module, self.facts.family)
 
     @property
     def device(self) -> torch.device:

@@ -32,6 +32,11 @@ def similarity_in_files(
 
     pooling: in place of the one that the files say.
     """
+    if read("config_setfit.json") is not None:
+        raise WrongModel(
+            f"{name} is a SetFit model, whose head is a classifier of its own. Load it with SetFit and hand it over:"
+            f" wherefrom.load(SetFitModel.from_pretrained({name!r}))."
+        )
     written = read("modules.json")
     if written is None:
         return None
@@ -91,8 +96,13 @@ def _other_modules(name: str, kinds: list[str]) -> WrongModel:
 
 
 def is_sentence_encoder(source: Any) -> bool:
-    """Whether this is a SentenceTransformer, or something that looks like one."""
-    return hasattr(source, "_first_module") and hasattr(source, "tokenizer") and hasattr(source, "__getitem__")
+    """Whether this is a SentenceTransformer, or something that looks like one; a CrossEncoder has an activation."""
+    return (
+        not hasattr(source, "activation_fn")
+        and hasattr(source, "_first_module")
+        and hasattr(source, "tokenizer")
+        and hasattr(source, "__getitem__")
+    )
 
 
 def parts_of_encoder(source: Any, pooling: str | None = None) -> tuple[Any, Any, EmbeddingSimilarity]:

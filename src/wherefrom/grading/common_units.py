@@ -14,7 +14,7 @@ from wherefrom.core.explanation import Explanation
 from wherefrom.core.units import Level, Span
 from wherefrom.errors import BadOption
 
-Place = tuple[Span, int]  # characters and segment
+UnitPlace = tuple[Span, int]  # characters and segment
 
 COMMON_NOTE = "Graded by {count} units that the scores and the model's tokens agree on; {before} scores were added up."
 LOST_NOTE = "{count} scores are of a part of the text that the model does not read, and were left out."
@@ -45,7 +45,7 @@ def on_common_units(encoding: Encoding, explanations: Sequence[Explanation]) -> 
     for explanation in explanations:
         _check_whole(explanation, texts)
     read = zip(encoding.offsets, encoding.segment, strict=True)
-    places: list[Place] = [*read, *(place for one in explanations for place in _places(one))]
+    places: list[UnitPlace] = [*read, *(place for one in explanations for place in _places(one))]
     tokens = [*zip(encoding.offsets, encoding.segment, strict=True)]
     spans = [
         (*span, segment)
@@ -72,7 +72,7 @@ def _check_whole(explanation: Explanation, texts: Sequence[str]) -> None:
             )
 
 
-def _places(explanation: Explanation) -> list[Place]:
+def _places(explanation: Explanation) -> list[UnitPlace]:
     return [*zip(explanation.offsets, explanation.segment, strict=True)]
 
 

@@ -154,7 +154,7 @@ def show_interactions(found: Interactions) -> None:
     found.to_html()
     found._repr_html_()
     print_interactions(found, console=console())
-    found.between(1, 0)
+    found.top(2)
     found.to_json()
 
 

@@ -152,6 +152,8 @@ def test_mistakes(model: Model) -> None:
         model.interactions("film")
     with pytest.raises(BadOption, match="at most 60"):
         model.interactions("film " * 61)
+    with pytest.raises(BadOption, match="no pair of units 0 and 9"):
+        model.interactions(TEXT).between(0, 9)
     with pytest.raises(UnknownName, match="fill"):
         model.interactions(TEXT, fill="nothing")
     with pytest.raises(BadOption, match="at least 4 samples"):

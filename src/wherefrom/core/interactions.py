@@ -11,6 +11,7 @@ from typing import ClassVar
 from wherefrom.core.flip import HiddenUnit
 from wherefrom.core.saved import Format, Saved
 from wherefrom.core.units import Level
+from wherefrom.errors import BadOption
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,10 @@ class Interactions(Saved):
     def between(self, first: int, second: int) -> UnitPair:
         """The pair of two units, by their numbers."""
         places = tuple(sorted((first, second)))
-        return next(pair for pair in self.pairs if (pair.first, pair.second) == places)
+        found = next((pair for pair in self.pairs if (pair.first, pair.second) == places), None)
+        if found is None:
+            raise BadOption(f"There is no pair of units {first} and {second}: there are {len(self.units)}, from 0.")
+        return found
 
     def show(self) -> None:
         """Print the strongest pairs; in a notebook, show the HTML view."""

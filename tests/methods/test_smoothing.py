@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from tiny_models import tiny
@@ -22,7 +24,7 @@ def test_the_mean_gradient_by_a_loop() -> None:
     drawn = noise_like(case.embeddings, 0.2, 7, seed=3)
     slow = sum(case.gradient_along((case.embeddings + one)[None])[1][0] for one in drawn) / 7
     assert isinstance(slow, torch.Tensor)
-    options = {"noise": 0.2, "samples": 7, "seed": 3}
+    options: dict[str, Any] = {"noise": 0.2, "samples": 7, "seed": 3}
     found = MODEL.explain(TEXT, "saliency", **options)
     assert found.scores == pytest.approx(slow.norm(dim=-1).tolist(), rel=1e-9)
     product = MODEL.explain(TEXT, "input_x_gradient", **options)
@@ -43,6 +45,6 @@ def test_without_noise_nothing_changes() -> None:
 
 
 @pytest.mark.parametrize("options", [{"noise": -0.1}, {"noise": 2}, {"noise": 0.1, "samples": 0}])
-def test_mistakes(options: dict[str, float]) -> None:
+def test_mistakes(options: dict[str, Any]) -> None:
     with pytest.raises(BadOption, match="SmoothGrad takes noise"):
         MODEL.explain(TEXT, "saliency", **options)

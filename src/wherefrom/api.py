@@ -41,6 +41,7 @@ from wherefrom.model.adapters import as_function
 from wherefrom.model.any_callable import is_function, load_callable
 from wherefrom.model.chat import ChatMessage
 from wherefrom.model.device import DeviceSpec
+from wherefrom.model.filling import SampledWords
 from wherefrom.model.generating import (
     MOST_TOKENS,
     check_generates,
@@ -59,7 +60,7 @@ from wherefrom.sources.prompts import Context
 from wherefrom.sources.rows import read_rows, run_rows
 from wherefrom.sources.rows import summary as source_summary
 
-FILLS = ("delete", "mask", "unk", "pad", "eos")
+FILLS = ("delete", "mask", "unk", "pad", "eos", "sample")
 
 
 class SupportsToList(Protocol):
@@ -990,6 +991,8 @@ def load(
     pooling: str | None = None,
     template: str | None = None,
     multi_label: bool = False,
+    fill_model: Any = None,
+    fill_draws: int = 8,
 ) -> Model:
     """Load a model to explain.
 
@@ -1017,6 +1020,9 @@ def load(
             in the files of a sentence encoder, otherwise the mean.
         template: for candidate labels, the hypothesis, with {} for the label. Default: "This example is {}.".
         multi_label: for candidate labels, whether several may be right; each then has its own probability.
+        fill_model: a masked language model with the same vocabulary, as a folder, hub id, `Model` or pair. With
+            `fill="sample"`, hidden words are replaced by words that it expects there, and the check hides words so.
+        fill_draws: how many such words are drawn; answers are the mean over them.
 
     Returns:
         A `Model`. A model object is not changed.
@@ -1035,6 +1041,8 @@ def load(
             raise BadOption(
                 "A function has no device, dtype, task, pooling or template that could be chosen: leave them out."
             )
+        if fill_model is not None:
+            raise BadOption("Words are drawn for models with a vocabulary, not for a function: leave fill_model out.")
         return Model(load_callable(source, tokenizer, labels=labels, outputs=outputs, spread=spread))
     if outputs is not None:
         raise BadOption("outputs says what the numbers of a function are; a model's own configuration says it of it.")
@@ -1050,6 +1058,9 @@ def load(
         template=template,
         several=multi_label,
     )
+    if fill_model is not None:
+        named = fill_model if isinstance(fill_model, Model) else load(fill_model, device=device, task="masked_lm")
+        model = replace(model, sampled_words=SampledWords.of(model, named.text_model, fill_draws))
     return Model(recognised(model))
 
 

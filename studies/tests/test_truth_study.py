@@ -21,6 +21,7 @@ import wherefrom
 from wherefrom import Explanation
 from wherefrom.cli.main import app, register_commands
 from wherefrom.errors import BadOption, UnknownName
+from wherefrom_studies.bench import StudyBase
 from wherefrom_studies.commands import plant
 from wherefrom_studies.fine_tuning import FineTuning
 from wherefrom_studies.journal import read_records
@@ -288,7 +289,7 @@ def test_references_mark_the_plant_all_but_the_plant_and_others_in_its_place(tmp
 
 
 def test_models_are_ordered_so_that_any_beginning_is_balanced() -> None:
-    bases = [measuring.StudyBase("A", "a"), measuring.StudyBase("B", "b")]
+    bases = [StudyBase("A", "a"), StudyBase("B", "b")]
     names = [one.name for one in cells(bases, ("pair", "single"), 2)]
     assert names == ["pair-A-0", "single-A-0", "pair-B-0", "single-B-0",
                      "pair-A-1", "single-A-1", "pair-B-1", "single-B-1"]  # fmt: skip
@@ -315,7 +316,7 @@ def made_up(models: int = 3, texts: int = 8, holds: bool = True) -> TruthResults
         name = f"pair-M3-{number}"
         proof = {"texts": 9, "accuracy": 1.0, "flips": {"without pairx": 1.0}, "decoy": 1.0, "own": 1.0}
         rows.append({"model": name, "kind": "pair", "base": "M3", "seed": number, "holds": holds, "proof": proof,
-                     "rows": 5, "seconds": 1.0})  # fmt: skip
+                     "rows": 5, "seconds": 1.0, "rate": 4e-4})  # fmt: skip
         table = np.zeros((texts, len(NAMES), len(COLUMNS)))
         table += (good + chance.normal(scale=0.01, size=(texts, len(NAMES))))[:, :, None]
         table[:, :, COLUMNS.index("sufficiency")] *= 1  # lower is better: its order is turned round

@@ -14,6 +14,7 @@ from toys import additive_model
 import wherefrom
 from wherefrom.api import Model
 from wherefrom.case.asking import Asker, InputRow, kept_elements
+from wherefrom.model.network import embedding_table
 
 NAMES = ("comprehensiveness", "sufficiency")
 
@@ -57,7 +58,7 @@ def test_elements_against_a_plain_loop() -> None:
     (grades,) = model.compare("good film fine", ["input_x_gradient"], ["soft_comprehensiveness"], target=1).grades
     encoding = reader.encode("good film fine")
     shares = (1.0, 0.0, 0.5, 1.0, 1.0)  # kept of [CLS], good, film, fine, [SEP]
-    table = reader.network.module.get_input_embeddings().weight.detach()
+    table = embedding_table(reader.network).detach()
     found = []
     for draw in range(1, 9):  # the first row keeps nothing
         kept = kept_elements(InputRow(encoding.input_ids, encoding.input_ids, None, encoding, 0, shares, draw), 2)

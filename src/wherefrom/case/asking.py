@@ -19,9 +19,9 @@ from wherefrom.case.memory import is_out_of_memory, not_enough_memory
 from wherefrom.core.arrays import Flags, Indices, Numbers
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.target import Target, joint_probability
-from wherefrom.errors import ModelFailed
+from wherefrom.errors import MissingToken, ModelFailed
 from wherefrom.model.device import give_back_memory
-from wherefrom.model.hiding import fill_in_place, fill_token
+from wherefrom.model.hiding import SAMPLE, fill_in_place, fill_token
 from wherefrom.model.network import padded_inputs
 from wherefrom.model.prefix import Prefix
 from wherefrom.model.text_model import PassCount, TextModel, rows_without_answer
@@ -74,13 +74,18 @@ class PendingAnswers:
     """Questions about one text. Their answers are there once the asker ran."""
 
     asker: Asker
-    places: Indices  # of each question's row among the asker's
+    places: Indices  # of each question's row among the asker's; of its rows, where words were drawn
     keep: Flags  # (row, token)
     shortened: bool
+    draws: int = 1  # how many rows each question has; its answer is their mean
 
     @property
     def logits(self) -> Tensor:
         """(row, class); for the two ends of an answer (row, 2, token), where a token that was deleted cannot be one."""
+        every = self._of_every_draw()
+        return every if self.draws == 1 else every.unflatten(0, (-1, self.draws)).mean(1)
+
+    def _of_every_draw(self) -> Tensor:
         self._check()
         answers = [self.asker.answers[place] for place in self.places]
         if not answers or answers[0].ndim == 1 or not self.shortened:
@@ -94,9 +99,11 @@ class PendingAnswers:
         """Of the target; of all together, where it has parts. (row,)"""
         self._check()
         if len(targets) == 1 and targets[0].position is None:
-            return self.asker.probabilities(targets[0])[self.places]
-        together: Numbers = joint_probability(targets, self.logits).cpu().numpy()
-        return together
+            every = self.asker.probabilities(targets[0])[self.places]
+        else:
+            every = joint_probability(targets, self._of_every_draw()).cpu().numpy()
+        mean: Numbers = every if self.draws == 1 else every.reshape(-1, self.draws).mean(1)
+        return mean
 
     def _check(self) -> None:
         """A query without an answer fails for its caller only, not for the others in its batch."""
@@ -174,6 +181,8 @@ class Asker:
         delete = fill == "delete"
         self.asked += len(kept)
         begins = np.where(kept.all(1), kept.shape[1], kept.argmin(1)).tolist()  # up to the first that is hidden
+        if fill == SAMPLE:
+            return self._note_sampled(encoding, kept, begins)
         if delete:
             rows = (self._shortened(encoding, row, first) for row, first in zip(kept, begins, strict=True))
         else:
@@ -184,6 +193,21 @@ class Asker:
             )
         places = np.fromiter((self._noted(row) for row in rows), dtype=np.int64, count=len(kept))
         return PendingAnswers(self, places, kept, delete)
+
+    def _note_sampled(self, encoding: Encoding, kept: Flags, begins: Sequence[int]) -> PendingAnswers:
+        """The same where hidden tokens are replaced by words that a masked language model expects there."""
+        words = self.model.sampled_words
+        if words is None:
+            raise MissingToken(
+                "The fill sample draws hidden words from a masked language model: name one, as in"
+                " wherefrom.load(model, fill_model=...)."
+            )
+        places = [
+            self._noted(InputRow(tuple(row), encoding.input_ids, encoding.token_type_ids, encoding, first))
+            for first, draws in zip(begins, words.fill(encoding, kept).tolist(), strict=True)
+            for row in draws
+        ]
+        return PendingAnswers(self, np.asarray(places, dtype=np.int64), kept, False, words.draws)
 
     def note_soft(self, encoding: Encoding, shares: Numbers) -> PendingAnswers:
         """Note queries for the next run in which each token's word vector keeps about so large a share of its elements,

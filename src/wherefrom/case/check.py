@@ -27,6 +27,8 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.core.explanation import Explanation
 from wherefrom.core.masks import masks_without
 from wherefrom.core.target import Target
+from wherefrom.model.hiding import SAMPLE
+from wherefrom.model.text_model import TextModel
 
 FILL = "delete"
 # Beside two sizes of random choices, three questions are asked: without the strongest, with only them, without those
@@ -85,7 +87,10 @@ def check_explanations(jobs: Sequence[ToCheck], asker: Asker) -> list[Check]:
     ]
     asker.run()
     seconds = (time.perf_counter() - started) / max(1, len(jobs))
-    return [_check(job, plan, *pending, seconds) for job, plan, pending in zip(jobs, plans, queries, strict=True)]
+    return [
+        _check(job, plan, *pending, seconds, fill_of_checks(asker.model))
+        for job, plan, pending in zip(jobs, plans, queries, strict=True)
+    ]
 
 
 def plan_of(explanation: Explanation) -> Plan:
@@ -148,11 +153,21 @@ def _note(job: ToCheck, plan: Plan, asker: Asker) -> PendingAnswers | None:
         rows += [without[:1], only, without[1:]]
     if plan.against:
         rows.append(masks_without(members, [plan.against, *plan.draws_against], len(job.encoding)))
-    return asker.note(job.encoding, np.concatenate(rows), FILL) if rows else None
+    return asker.note(job.encoding, np.concatenate(rows), fill_of_checks(asker.model)) if rows else None
+
+
+def fill_of_checks(model: TextModel) -> str:
+    """Units are deleted, unless the user named a masked language model to put others in their place."""
+    return FILL if model.sampled_words is None else SAMPLE
 
 
 def _check(
-    job: ToCheck, plan: Plan, pending: PendingAnswers | None, pending_spread: PendingSpread | None, seconds: float
+    job: ToCheck,
+    plan: Plan,
+    pending: PendingAnswers | None,
+    pending_spread: PendingSpread | None,
+    seconds: float,
+    fill: str,
 ) -> Check:
     explanation, whole = job.explanation, job.explanation.output
     spread = None if pending_spread is None else pending_spread.of(job.targets)
@@ -168,7 +183,7 @@ def _check(
     side = strongest or against
     verdict: Verdict = side.verdict if side else "not supported" if plan.enough else "too short"
     rows = 0 if pending is None else len(set(pending.places.tolist()))
-    return Check(verdict, whole, FILL, plan.k, strongest, against, rows, seconds, spread)
+    return Check(verdict, whole, fill, plan.k, strongest, against, rows, seconds, spread)
 
 
 def _hiding(

@@ -86,6 +86,14 @@ ViewLevelOption = Annotated[
     ),
 ]
 DeviceOption = Annotated[str | None, typer.Option(help="cpu, cuda, mps, ...")]
+FillModelOption = Annotated[
+    str | None,
+    typer.Option(
+        help="A masked language model with the same vocabulary: the check replaces hidden words by those that it"
+        " expects there, and so does the fill 'sample' of methods and metrics.",
+        show_default="none",
+    ),
+]
 SpreadOption = Annotated[
     float | None,
     typer.Option(

@@ -43,6 +43,7 @@ def compare(
     html: cli.HtmlOption = None,
     open_page: cli.OpenOption = False,
     spread: cli.SpreadOption = None,
+    fill_model: cli.FillModelOption = None,
     candidates: cli.CandidatesOption = None,
     template: cli.TemplateOption = None,
     multi_label: cli.MultiLabelOption = False,
@@ -61,7 +62,7 @@ def compare(
     cli.check_second(metrics, against)
     zero_shot = cli.candidate_labels(candidates, template, multi_label=multi_label)
 
-    comparison = cli.load(model, device=device, spread=spread, **zero_shot).compare(
+    comparison = cli.load(model, device=device, spread=spread, fill_model=fill_model, **zero_shot).compare(
         inputs,
         methods,
         metrics,

@@ -62,6 +62,7 @@ def explain(
         str, typer.Option(help="The terminal's background: light, dark, none (no colour), or auto to find out.")
     ] = "auto",
     spread: cli.SpreadOption = None,
+    fill_model: cli.FillModelOption = None,
     candidates: cli.CandidatesOption = None,
     template: cli.TemplateOption = None,
     multi_label: cli.MultiLabelOption = False,
@@ -86,7 +87,7 @@ def explain(
     check = check and (minus is None or html is not None)  # a difference has no check; its page shows both explanations
     # explain() raises on a way with long texts that it does not know.
     settings: Any = {"level": cli.view_level(level, spans), "check": check, "units": spans, "long": long}
-    loaded = cli.load(model, device=device, spread=spread, **zero_shot)
+    loaded = cli.load(model, device=device, spread=spread, fill_model=fill_model, **zero_shot)
     if each:
         explanations = loaded.explain(inputs, method, loaded.predicted(inputs), **settings, **options)
     else:

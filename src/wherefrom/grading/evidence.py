@@ -16,7 +16,7 @@ from wherefrom.core.explanation import Explanation
 from wherefrom.core.units import Span
 from wherefrom.errors import BadOption, NotDefined
 
-Fill = Literal["unk", "mask", "pad", "eos", "delete"]
+Fill = Literal["unk", "mask", "pad", "eos", "delete", "sample"]
 Variant = Literal["paper", "published"]
 
 

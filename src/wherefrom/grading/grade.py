@@ -23,7 +23,7 @@ from wherefrom.core.target import Target, joint_probability
 from wherefrom.core.units import Level
 from wherefrom.errors import BadOption, MissingToken, ModelFailed, NotDefined
 from wherefrom.grading.evidence import Answers, Evidence, Measured
-from wherefrom.model.hiding import fill_in_place, fill_token
+from wherefrom.model.hiding import SAMPLE, fill_in_place, fill_token
 from wherefrom.model.text_model import TextModel
 from wherefrom.registry import Configured, Metric, choose
 
@@ -153,7 +153,7 @@ def note_questions(encoding: Encoding, level: Level, keep: Flags, metric: Config
 def fill_of(metric: ConfiguredMetric, model: TextModel) -> str:
     """The metric's fill; if the tokenizer lacks that token and the user did not name it, the model's usual one."""
     fill = fill_in_place(model, metric.metric.fill)
-    if fill == "delete" or metric.insists:
+    if fill in ("delete", SAMPLE) or metric.insists:
         return fill
     try:
         fill_token(model, fill)

@@ -10,7 +10,7 @@ import torch
 from wherefrom.case.case import Attribution, Case
 from wherefrom.registry import method
 
-FillOption = Literal["auto", "mask", "unk", "pad", "eos", "delete"]
+FillOption = Literal["auto", "mask", "unk", "pad", "eos", "delete", "sample"]
 
 
 def asks(case: Case, options: Mapping[str, Any]) -> None:

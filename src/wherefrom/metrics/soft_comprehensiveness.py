@@ -64,4 +64,5 @@ def soft_falls(answers: Answers, normalise: bool) -> Numbers:
         return falls[1:]
     if falls[0] <= 0:
         raise NotDefined("the probability does not fall when all word vectors are zero, so there is no scale")
-    return falls[1:] / falls[0]
+    in_units: Numbers = falls[1:] / falls[0]
+    return in_units

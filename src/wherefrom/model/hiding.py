@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from wherefrom.model.text_model import TextModel
 
 FILLS = ("mask", "unk", "pad", "eos")  # kinds of token that can replace a hidden one, best first
+SAMPLE = "sample"  # words that a masked language model expects there: see `filling`
 
 
 class Hiding(Protocol):

@@ -22,6 +22,7 @@ from wherefrom.model.tasks import TargetSpec, Task, find_task
 
 if TYPE_CHECKING:
     from wherefrom.core.target import Target
+    from wherefrom.model.filling import SampledWords
 
 
 @dataclass
@@ -44,6 +45,7 @@ class TextModel:
     # What a regression model's values are measured in; None for the deviation of each text's own (see `case/spread`).
     spread: float | None = None
     batch_tokens: int = 4096  # how many tokens, with padding, go through the model at once
+    sampled_words: SampledWords | None = None  # what the fill "sample" puts in place of hidden words
 
     def __post_init__(self) -> None:
         if self.spread is not None and not 0 < self.spread < math.inf:

@@ -86,10 +86,10 @@ def _taus(means: Numbers, better: Sequence[float]) -> Numbers:
     return np.asarray(better) * found
 
 
-def over_models(models: Mapping[str, Numbers]) -> Estimate | None:
+def over_models(models: Mapping[str, Numbers], *, share: bool = False) -> Estimate | None:
     """The mean of texts' values, averaged by model, with Student's interval over models; with one model, no interval.
 
-    models: (text,) of each.
+    models: (text,) of each. share: whether values are shares, whose interval ends at 0 and 1.
     """
     known = {name: values[np.isfinite(values)] for name, values in models.items()}
     means = [float(values.mean()) for values in known.values() if len(values)]
@@ -98,4 +98,7 @@ def over_models(models: Mapping[str, Numbers]) -> Estimate | None:
     texts = sum(len(values) for values in known.values())
     if len(means) > 1 and np.ptp(means) <= TIE:
         return estimated(means[0], 0.0, len(means) - 1, texts, "models")
-    return student(means, texts, "models")
+    estimate = student(means, texts, "models")
+    if not share or estimate.low is None or estimate.high is None:
+        return estimate
+    return estimate._replace(low=max(estimate.low, 0.0), high=min(estimate.high, 1.0))

@@ -56,7 +56,7 @@ class TruthSize:
     """How much the study takes."""
 
     kinds: Sequence[PlantKind]
-    rows: Mapping[str, int]  # that a planted model is trained on, by kind
+    rows: Mapping[PlantKind, int]  # that a planted model is trained on, by kind
     texts: int  # that are explained of each model
     texts_of_many_passes: int  # of them, for methods that take many passes
     classifier_rows: int = 6000  # that the classifier is trained on where the base is none
@@ -69,7 +69,7 @@ class TruthSize:
 ROWS: dict[PlantKind, int] = {"single": 2500, "pair": 7000, "order": 7000, "phrase": 7000}
 SIZES = {
     "quick": TruthSize(("pair", "order", "single"), ROWS, 25, 10),
-    "standard": TruthSize(("pair", "order", "single"), ROWS, 40, 10),
+    "standard": TruthSize(("pair", "order", "single"), ROWS, 30, 8),
     "full": TruthSize(KINDS, dict.fromkeys(KINDS, 20000), 200, 200, 20_000),
 }
 
@@ -116,18 +116,27 @@ def _sentences(data: Path, file: str, longest: int) -> list[tuple[str, int]]:
     return list(texts.items())
 
 
-def planted_model(bench: StudyBench, cell: Cell, size: TruthSize) -> PlantedModel:
-    """The model of a cell, trained if it is not there yet. The label that a pair favours changes with the seed."""
+def planted_models(bench: StudyBench, cell: Cell, size: TruthSize) -> list[PlantedModel]:
+    """The model of a cell, trained if it is not there yet; if its proof fails, one that is trained at half the rate
+    comes after it. The label that a pair favours changes with the seed.
+    """
     source = classifier_of(bench, cell.base, size)
     labels = load(source).labels
     plant = Plant(cell.kind, (labels[0], labels[1]), favoured=1 - cell.seed % 2)
     texts = _own_texts(bench, source, plant, size.rows[cell.kind], cell.seed)
     held_out = [text for text, _ in _sentences(bench.data_dir, "sst2_dev", LONGEST_TEST)]
     tests = confident_texts(held_out, known_decisions(source, held_out, bench.out / "decisions"))
-    with bench.watch(f"steps of training {cell.name}") as moved:
-        return plant_copy(
-            source, plant, texts, tests, cell.seed, bench.out, name=cell.name, recipe=RECIPE, on_progress=moved
-        )
+    found: list[PlantedModel] = []
+    for recipe in (RECIPE, replace(RECIPE, rate=RECIPE.rate / 2)):
+        if found and found[-1].proof.holds:
+            break
+        with bench.watch(f"steps of training {cell.name}") as moved:
+            found.append(
+                plant_copy(
+                    source, plant, texts, tests, cell.seed, bench.out, name=cell.name, recipe=recipe, on_progress=moved
+                )
+            )
+    return found
 
 
 def _own_texts(bench: StudyBench, source: str, plant: Plant, count: int, seed: int) -> list[LabelledText]:

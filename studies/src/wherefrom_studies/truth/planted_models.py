@@ -60,6 +60,7 @@ class PlantedModel(NamedTuple):
     texts: list[PlantedText]  # that the proof was made with
     rows: int  # that it was trained on
     seconds: float
+    rate: float  # of learning
 
 
 def decisions(folder: str | os.PathLike[str], texts: Sequence[str]) -> list[Decision]:
@@ -145,7 +146,9 @@ def plant_copy(
     if digest not in known:
         known[digest] = asdict(prove(trained.folder, plant, planted))
         write_atomically(record, json.dumps(known, indent=1), "proof of a planted model")
-    return PlantedModel(trained.folder, plant, ProofOfUse(**known[digest]), planted, trained.rows, trained.seconds)
+    return PlantedModel(
+        trained.folder, plant, ProofOfUse(**known[digest]), planted, trained.rows, trained.seconds, recipe.rate
+    )
 
 
 def prove(folder: Path, plant: Plant, texts: Sequence[PlantedText]) -> ProofOfUse:

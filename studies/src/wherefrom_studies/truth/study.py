@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 
 from wherefrom_studies.bench import StudyBench, provenance
 from wherefrom_studies.journal import append_record, read_records
 from wherefrom_studies.study import Measured, Study, StudyRequest
-from wherefrom_studies.truth.measuring import Cell, TruthSize, cells, measure_texts, planted_model
+from wherefrom_studies.truth.measuring import Cell, TruthSize, cells, measure_texts, planted_models
 from wherefrom_studies.truth.planted_models import PlantedModel
 from wherefrom_studies.truth.results import TruthResults, results_of, write_results
 from wherefrom_studies.truth.tables import judged, pictures, tables
@@ -19,18 +18,21 @@ def truth_study(size: TruthSize) -> Study[TruthResults]:
 
     def measure(bench: StudyBench, request: StudyRequest) -> Measured[TruthResults]:
         models, texts = bench.out / "truth-models.jsonl", bench.out / "truth-texts.jsonl"
-        known = {record["model"] for record in read_records(models)}
+        known = {(record["model"], record["rate"]) for record in read_records(models)}
         for one in cells(request.bases, size.kinds, request.seeds):
-            model = planted_model(bench, one, size)
-            if one.name not in known:
-                append_record(models, _model_record(one, model))
-            if model.proof.holds:
-                measure_texts(model, one, size, bench, texts)
+            for model in planted_models(bench, one, size):
+                if (one.name, model.rate) not in known:
+                    append_record(models, model_record(one, model))
+                if model.proof.holds:
+                    measure_texts(model, one, size, bench, texts)
         results = results_of(read_records(models), read_records(texts))
         if results.values:
             write_results(results, bench.out / "truth.parquet")
-        failed = [row["model"] for row in results.models if not row["holds"]]
-        missing = [f"{name}: it does not use its plant reliably, and is not used." for name in failed]
+        failed = [row for row in results.models if not row["holds"]]
+        missing = [
+            f"{row['model']}, rate {row['rate']}: it does not use its plant reliably, and is not used."
+            for row in failed
+        ]
         seconds = sum(row["seconds"] for row in [*results.models, *read_records(texts)] if "seconds" in row)
         return Measured(results, _facts(results), provenance(seconds), missing)
 
@@ -47,14 +49,14 @@ def truth_study(size: TruthSize) -> Study[TruthResults]:
     )
 
 
-def _model_record(one: Cell, model: PlantedModel) -> dict[str, object]:
+def model_record(one: Cell, model: PlantedModel) -> dict[str, object]:
     return {
         "model": one.name, "kind": one.kind, "base": one.base.name, "seed": one.seed, "holds": model.proof.holds,
-        "proof": asdict(model.proof), "rows": model.rows, "seconds": model.seconds,
+        "proof": asdict(model.proof), "rows": model.rows, "seconds": model.seconds, "rate": model.rate,
     }  # fmt: skip
 
 
-def _facts(results: TruthResults) -> Sequence[str]:
+def _facts(results: TruthResults) -> list[str]:
     used = results.used
     texts = sum(len(results.values[name]) for name in used)
     bases = sorted({row["base"] for row in used.values()})

@@ -61,7 +61,8 @@ def _heads(results: TruthResults) -> list[str]:
 def estimate_of(results: TruthResults, kind: str | None, method: str, name: str) -> Estimate | None:
     """The mean of a column for a method, over the models of a kind."""
     place = NAMES.index(method)
-    return over_models({model: column(values, name)[:, place] for model, values in results.of_kind(kind).items()})
+    found = {model: column(values, name)[:, place] for model, values in results.of_kind(kind).items()}
+    return over_models(found, share=name in GRADES)
 
 
 def by_truth(results: TruthResults) -> list[str]:
@@ -127,7 +128,8 @@ def _references(results: TruthResults) -> list[StudyTable]:
             cells = []
             for kind in _groups(results):
                 places = place_of(results, reference, metric, kind)
-                cells.append(cell(over_models({name: np.array([share]) for name, share in places.items()})))
+                shares = {name: np.array([place]) for name, place in places.items()}
+                cells.append(cell(over_models(shares, share=True)))
             rows.append((f"`{metric}`", cells))
         marks = "exactly the planted tokens" if reference == "oracle" else "everything but the planted tokens"
         note = f"Share of the methods that an explanation of {marks} is better than, by each metric. Ideal: {ideal}."
@@ -191,7 +193,7 @@ def _supported(results: TruthResults, kind: str | None, methods: Sequence[str]) 
         verdicts = column(values, "verdict")[:, [NAMES.index(method) for method in methods]].ravel()
         judged = verdicts[np.isfinite(verdicts) & (verdicts != short)]
         by_model[model] = (judged == best).astype(np.float64)
-    return over_models(by_model)
+    return over_models(by_model, share=True)
 
 
 # Models
@@ -202,14 +204,15 @@ def _proofs(results: TruthResults) -> StudyTable:
     for row in results.models:
         proof = row["proof"]
         flips = ", ".join(f"{change} {share:.3f}" for change, share in proof["flips"].items())
-        texts = len(results.values[row["model"]]) if row["model"] in results.values else 0
+        texts = len(results.values[row["model"]]) if row["holds"] and row["model"] in results.values else 0
         cells = [
             "yes" if row["holds"] else "no: not used", f"{proof['accuracy']:.3f}", flips, f"{proof['decoy']:.3f}",
-            f"{proof['own']:.3f}", str(proof["texts"]), str(texts), str(row["rows"]), f"{row['seconds']:.0f}",
+            f"{proof['own']:.3f}", str(proof["texts"]), str(texts), str(row["rows"]),
+            f"{row['rate']:g}", f"{row['seconds']:.0f}",
         ]  # fmt: skip
         rows.append((row["model"], [StudyCell(text) for text in cells]))
     columns = ["uses its plant", "accuracy", "flips", "without the decoy", "without the plant", "texts", "explained",
-               "rows trained on", "CPU seconds"]  # fmt: skip
+               "rows trained on", "rate", "CPU seconds"]  # fmt: skip
     note = (
         "On texts whose rest says otherwise: how often the planted label is predicted (.99 is needed), how often the"
         " decision follows the rule when the reason is changed (.95 is needed), stays when the decoy is removed, and"

@@ -1,15 +1,21 @@
 """What the sources of an answer cost, in forward and backward passes of the same model.
 
     python benchmarks/sources.py MODEL [--repeats 5]
+    python benchmarks/sources.py MODEL --memory 4096
 
 MODEL: a folder of a causal language model. Times are CPU time of one thread, the least of several, and every figure is
 a ratio within this run. f+b is one forward and one backward pass of the prompt with its answer, by transformers alone.
+With --memory, the largest memory of a process that explains a prompt of so many tokens, less what the loaded model
+takes, as a ratio to that of f+b.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import resource
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -19,6 +25,7 @@ import torch
 
 import wherefrom
 from wherefrom.model.text_model import TextModel
+from wherefrom.sources.explain import alternatives
 from wherefrom.sources.methods import SourceCase, leave_one_out, token_scores
 from wherefrom.sources.prompts import prompt_of
 from wherefrom.sources.removals import Removals
@@ -63,8 +70,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--memory", type=int, metavar="TOKENS")
+    parser.add_argument("--peak-of", help=argparse.SUPPRESS)
     given = parser.parse_args()
     torch.set_num_threads(1)
+    if given.peak_of:
+        print(peak(given.model, given.peak_of, given.memory))
+        return
+    if given.memory:
+        print(json.dumps(memory(given.model, given.memory), indent=1))
+        return
     model = wherefrom.load(given.model).text_model
     for parameter in model.network.module.parameters():
         parameter.requires_grad_(False)
@@ -81,19 +96,60 @@ def main() -> None:
     cached = case_of(model, long)
     rows = cached.removals.prompt.build(model, [True] * 20).encoding
 
-    def from_the_start() -> None:
-        removals = case_of(model, long).removals
-        kept = [[place != gone for place in range(20)] for gone in range(20)]
-        built = [removals.prompt.build(model, row).encoding for row in [[True] * 20, *kept]]
-        for encoding in built:
-            removals.of_prompts([encoding])
+    choices = np.concatenate([np.ones((1, 20), dtype=bool), ~np.eye(20, dtype=bool)])
+    alone = [np.empty(0)] * len(choices)
 
-    slow = least(from_the_start, 1)
-    quick = least(lambda: leave_one_out(case_of(model, long)), 1)
-    check = leave_one_out(cached).scores
-    assert np.isfinite(check).all()
+    def from_the_start() -> None:
+        for place, kept in enumerate(choices):  # a new case each: nothing is shared
+            alone[place] = case_of(model, long).log_probabilities(kept[None])[0]
+
+    repeats = min(given.repeats, 2)
+    slow = least(from_the_start, repeats)
+    quick = least(lambda: leave_one_out(case_of(model, long)), repeats)
+    whole, *without = np.stack(alone)
+    np.testing.assert_allclose(leave_one_out(cached).scores[0], (whole - np.stack(without))[:, 0], rtol=1e-3, atol=1e-3)
     found |= {"long prompt tokens": len(rows), "leave_one_out / passes from the start": round(quick / slow, 2)}
+    for size in (1, 3):  # the test of a method that has removed nothing itself
+        others = alternatives(20, tuple(range(7, 7 + size)))
+        top = np.zeros((1, 20), dtype=bool)
+        top[0, 7 : 7 + size] = True
+        removed = np.concatenate([top, ~top, others])
+        seconds = least(partial(test_of, model, long, removed), 1)
+        found[f"test of {size} / forward passes"] = round(seconds / (slow / len(choices)), 1)
+        found[f"test of {size}, prompts"] = len(removed)
     print(json.dumps(found, indent=1))
+
+
+def test_of(model: TextModel, context: str, removed: np.ndarray) -> None:
+    case_of(model, context).log_probabilities(~removed)
+
+
+def memory(model: str, tokens: int) -> dict[str, object]:
+    """Each in a process of its own."""
+    peaks = {}
+    for name in ("f+b", "saliency", "attn_lrp"):
+        command = [sys.executable, __file__, model, "--memory", str(tokens), "--peak-of", name]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        peaks[name] = float(done.stdout.split()[-1])
+    base = peaks["f+b"]
+    ratios = {f"{name} / f+b": round(peak / base, 2) for name, peak in peaks.items() if name != "f+b"}
+    return {"prompt tokens": tokens, "f+b MB": round(base)} | ratios
+
+
+def peak(name: str, method: str, tokens: int) -> float:
+    """MB beyond the loaded model."""
+    model = wherefrom.load(name).text_model
+    for parameter in model.network.module.parameters():
+        parameter.requires_grad_(False)
+    sentences = [SENTENCE.format(1900 + number, number + 7) for number in range(400)]
+    each = len(model.reading.split(sentences[0]).ids) + 1
+    case = case_of(model, " ".join(sentences[: max(tokens // each, 1)]))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if method == "f+b":
+        forward_and_backward(model, case)
+    else:
+        token_scores(case, method, {})
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
 
 
 if __name__ == "__main__":

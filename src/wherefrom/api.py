@@ -50,12 +50,14 @@ from wherefrom.model.generating import (
     tokens_of,
 )
 from wherefrom.model.loading import DtypeSpec, load_model
+from wherefrom.model.served import is_address, load_served
 from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
 from wherefrom.progress import bar
 from wherefrom.registry import Configured, Method, Reads, Reference, auto_methods, check_options, find_method
+from wherefrom.sources.answered import ANSWER_TOKENS, PassageQuestion
 from wherefrom.sources.compare import COMPARED, compare_sources
-from wherefrom.sources.explain import ANSWER_TOKENS, explain_sources, read_answer
+from wherefrom.sources.explain import explain_sources
 from wherefrom.sources.prompts import Context
 from wherefrom.sources.rows import read_rows, run_rows
 from wherefrom.sources.rows import summary as source_summary
@@ -644,19 +646,9 @@ class Model:
             ```
         """
         with torch.inference_mode(False):
+            asked = PassageQuestion(question, context, answer, prompt, context_spans, by, tokens)
             return explain_sources(
-                self.text_model,
-                question,
-                context,
-                answer,
-                prompt=prompt,
-                context_spans=context_spans,
-                by=by,
-                method=method,
-                statements=statements,
-                tokens=tokens,
-                regenerate=regenerate,
-                options=options,
+                self.text_model, asked, method=method, statements=statements, regenerate=regenerate, options=options
             )
 
     def answer(
@@ -678,7 +670,8 @@ class Model:
             ```
         """
         with torch.inference_mode(False):
-            return read_answer(self.text_model, question, context, None, None, None, "document", tokens).answer.text
+            asked = PassageQuestion(question, context, by="document", tokens=tokens)
+            return asked.read(self.text_model).answer.text
 
     def compare_sources(
         self,
@@ -722,19 +715,8 @@ class Model:
             ```
         """
         with torch.inference_mode(False):
-            return compare_sources(
-                self.text_model,
-                question,
-                context,
-                answer,
-                prompt=prompt,
-                context_spans=context_spans,
-                by=by,
-                methods=methods,
-                gold=gold,
-                tokens=tokens,
-                test=test,
-            )
+            asked = PassageQuestion(question, context, answer, prompt, context_spans, by, tokens)
+            return compare_sources(self.text_model, asked, methods=methods, gold=gold, test=test)
 
     def run_sources(
         self,
@@ -1001,9 +983,10 @@ def load(
             SentenceTransformer or a CrossEncoder; any function that takes a list of texts (or of (text, pair) tuples)
             and returns a row of numbers for each; or an object with such a function: a scikit-learn pipeline or a
             SetFit model (`predict_proba`), a spaCy pipeline with a text categorizer, a SparseEncoder, a
-            MultiVectorEncoder.
+            MultiVectorEncoder; or the address of an OpenAI-compatible server that returns log-probabilities of given
+            text, such as "http://127.0.0.1:8000/v1" or "http://127.0.0.1:8000/v1#NAME".
         tokenizer: for a model object, its tokenizer; for a function, the tokenizer that splits its texts (default:
-            words).
+            words); for a model on a server, its tokenizer, or the folder or hub id of it, for the chat template.
         device: where the model runs, such as "cpu" or "cuda". A model object is never moved.
         dtype: its precision, such as "float64". A model object is never cast.
         task: the model's task, if its files do not contain it: "classification", "token_classification",
@@ -1032,6 +1015,11 @@ def load(
         model = wherefrom.load("./my-model")
         ```
     """
+    if is_address(source):
+        others = (device, dtype, task, spread, labels, outputs, pooling, template)
+        if any(argument is not None for argument in others) or multi_label:
+            raise BadOption("Of a model on a server only the tokenizer can be given: leave the other arguments out.")
+        return Model(load_served(source, tokenizer))
     adapted = as_function(source)
     if adapted is not None:
         labels, outputs = labels or adapted.labels, outputs or adapted.outputs

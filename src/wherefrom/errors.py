@@ -18,6 +18,7 @@ __all__ = [
     "NotDefined",
     "NotEnoughMemory",
     "NotSeen",
+    "ServerFailed",
     "SomeTextsFailed",
     "TextWasCut",
     "TextWithoutAnswer",
@@ -122,6 +123,12 @@ class ModelFailed(WherefromError):
     def __init__(self, message: str, rows: Sequence[int] = ()) -> None:
         super().__init__(message)
         self.rows = tuple(rows)
+
+
+class ServerFailed(WherefromError):
+    """A model's server cannot be reached, refuses the key, or does not answer what is needed."""
+
+    exit_code = 1
 
 
 class TextWithoutAnswer(ModelFailed):

@@ -145,7 +145,7 @@ def test_everything_that_only_asks_works(scorer: wherefrom.Model, tmp_path: Path
 
 @pytest.mark.parametrize("method", ["attcat", "saliency", "integrated_gradients", "attn_lrp", "alti", "raw_attention"])
 def test_whoever_looks_inside_refuses_in_one_sentence(scorer: wherefrom.Model, method: str) -> None:
-    with pytest.raises(NotSeen, match=f"^{method} looks inside the model, and scores is a function that only answers"):
+    with pytest.raises(NotSeen, match=f"^{method} looks inside the model, and scores only answers queries"):
         scorer.explain(TEXT, method)
 
 

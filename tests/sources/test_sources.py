@@ -17,8 +17,9 @@ from wherefrom.core.sources import Sources
 from wherefrom.errors import BadFile, BadOption, UnknownName, WrongModel
 from wherefrom.model.tasks import find_task
 from wherefrom.model.text_model import TextModel
+from wherefrom.sources.answered import PassageQuestion
 from wherefrom.sources.methods import REMOVING, lasso
-from wherefrom.sources.prompts import divided, documents_of
+from wherefrom.sources.prompts import BuiltPrompt, Prompt, divided, documents_of
 
 FIRST = "the film was great. the plot is not bad. it was dull!"
 SECOND = "a movie is fine. the acting was very good."
@@ -64,7 +65,11 @@ def rebuilt(first: str, second: str) -> str:
     return f"{'Context:' if passages else ''}{chr(10) if passages else ''}{passages}Question: {QUESTION}\nAnswer:"
 
 
-def test_leave_one_out_is_what_transformers_gives_on_rebuilt_prompts() -> None:
+@pytest.mark.parametrize("cost", [0, 10**9])  # of a pass, in tokens: rows by themselves that share, or batches
+def test_leave_one_out_is_what_transformers_gives_on_rebuilt_prompts(
+    cost: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wherefrom.sources.removals.PASS", cost)
     model = plain_model()
     r = model.sources(QUESTION, [FIRST, SECOND], ANSWER, regenerate=False)
     assert [source.text for source in r.statements[0].sources] == [
@@ -112,6 +117,32 @@ def test_all_statements_come_from_the_same_passes() -> None:
     assert total == pytest.approx(one.statements[0].log_probability, rel=1e-9)
     for place, source in enumerate(one.statements[0].sources):
         assert both.totals()[place].drop == pytest.approx(source.drop, rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("method", ["leave_one_out", "context_cite"])
+def test_no_beginning_is_computed_twice(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many tokens go through the model as there are different beginnings of the prompts."""
+    monkeypatch.setattr("wherefrom.sources.removals.PASS", 0)
+    model, begun, lengths = plain_model(), set[tuple[int, ...]](), list[int]()
+    read = PassageQuestion(QUESTION, [FIRST, SECOND], ANSWER).read(model.text_model)
+    case = read.case(model.text_model, [(0, len(ANSWER))])
+    run, build = TextModel.run, Prompt.build
+
+    def counted(self: TextModel, inputs: dict[str, torch.Tensor], *args: Any, **options: Any) -> torch.Tensor:
+        lengths.append(inputs["input_ids"].numel())
+        return run(self, inputs, *args, **options)
+
+    def seen(self: Prompt, reader: TextModel, kept: Any) -> BuiltPrompt:
+        built = build(self, reader, kept)
+        ids = (*built.encoding.input_ids, *case.removals.tokens)
+        begun.update(ids[:end] for end in range(1, len(ids) + 1))
+        return built
+
+    assert case.removals.model.shares_prefixes  # tried now, not while tokens are counted
+    monkeypatch.setattr(TextModel, "run", counted)
+    monkeypatch.setattr(Prompt, "build", seen)
+    REMOVING[method](case)
+    assert sum(lengths) == len(begun)
 
 
 def test_a_chat_is_read_through_its_template() -> None:
@@ -293,6 +324,20 @@ def test_bad_input_is_one_clear_error(given: dict[str, Any], message: str) -> No
 def test_spans_outside_of_the_prompt(spans: Any, message: str) -> None:
     with pytest.raises(BadOption, match=message):
         plain_model().sources(prompt="the film is good", context_spans=spans, answer=ANSWER)
+
+
+def test_a_model_that_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has no answer. Without the top sources, "nothing" is an answer, too."""
+    model = plain_model()
+    with monkeypatch.context() as patch:
+        patch.setattr("wherefrom.model.generating._ends", lambda _: set(range(1000)))
+        with pytest.raises(BadOption, match="ends at once"):
+            model.sources(QUESTION, FIRST)
+        given = model.sources(QUESTION, FIRST, ANSWER, method="random")
+    tests = [statement.test for statement in given.statements if statement.test is not None]
+    assert tests
+    assert {test.answer for test in tests} == {""}
+    assert "(nothing)" in given.to_html()
 
 
 def test_unknown_names() -> None:

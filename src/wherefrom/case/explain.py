@@ -273,7 +273,7 @@ def _given(case: Case, method: Method, options: Mapping[str, Any]) -> Tensor | A
     """What the method gives; a sentence where the model's quantised layers do not let it."""
     if case.model.network.facts.only_answers and method.needs(options) - ASKING:
         raise NotSeen(
-            f"{method.name} looks inside the model, and {case.model.name} is a function that only answers. Take a"
+            f"{method.name} looks inside the model, and {case.model.name} only answers queries. Take a"
             f" method that only queries the model: {join_names(methods_reading('answers'), 'or')}."
         )
     layer = case.model.network.facts.no_gradient_through

@@ -19,7 +19,6 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.core.generation import Generation
 from wherefrom.core.target import GeneratedToken
 from wherefrom.model.generating import continued
-from wherefrom.model.reading import token_text
 from wherefrom.model.tasks.continuation import Continuation
 from wherefrom.model.tasks.seq2seq import Seq2Seq
 from wherefrom.model.text_model import TextModel
@@ -59,11 +58,11 @@ def explain_generation(
         tokens=prompt.tokens,
         offsets=prompt.offsets,
         segment=prompt.segment,
-        generated=tuple(token_text(model.reading, token) for token in tokens),
+        generated=tuple(model.reading.token_text(token) for token in tokens),
         token_ids=tuple(tokens),
         scores=tuple(rows),
         probabilities=tuple(chances),
-        versus=tuple(None if other is None else token_text(model.reading, other) for other in versus),
+        versus=tuple(None if other is None else model.reading.token_text(other) for other in versus),
         versus_ids=tuple(versus),
         turns=prompt.turns,
         method=method.name,
@@ -94,7 +93,7 @@ def step_cases(
     one_pass = method is not None and method.one_pass and question.task.several_rows is None
     if method is not None and (one_pass or model.task.two_stacks):
         passes.announce(method.needs(options or {}), several_targets=len(tokens) > 1)
-    labels = tuple(token_text(model.reading, token) for token in tokens)
+    labels = tuple(model.reading.token_text(token) for token in tokens)
     targets: list[GeneratedToken] = question.task.step_targets(labels, len(prompt) - 1)
     with torch.inference_mode(False):
         return passes, [cases_toward(passes, [0], [[target]], "token")[0][0] for target in targets]

@@ -32,6 +32,7 @@ from wherefrom.errors import BadFile, BadOption
         'wherefrom sources "Who designed the library?" --context library.txt --model MODEL --answer "Clara Voss."',
         'wherefrom sources "Who designed the library?" --context library.txt --model MODEL --html why.html',
         'wherefrom sources "Who designed it?" --context library.txt --model MODEL --methods leave_one_out,attn_lrp',
+        'wherefrom sources "Who designed it?" --context library.txt --model http://127.0.0.1:8000/v1',
     ),
 )
 def sources(
@@ -40,7 +41,13 @@ def sources(
         list[Path] | None, typer.Option(help="A text file with a passage; may be repeated, and is named by its file.")
     ] = None,
     model: Annotated[
-        str | None, typer.Option("--model", "-m", help="A folder or hub id of a causal language model.")
+        str | None,
+        typer.Option(
+            "--model", "-m", help="A folder or hub id of a causal language model, or the address of a server."
+        ),
+    ] = None,
+    tokenizer: Annotated[
+        str | None, typer.Option(help="Of a model on a server: the folder or hub id of its tokenizer, for its chats.")
     ] = None,
     answer: Annotated[
         str | None, typer.Option(help="The answer to explain.", show_default="what the model answers")
@@ -81,11 +88,13 @@ def sources(
             raise BadFile(f"{file} is not text in UTF-8.") from error
         except OSError as error:
             raise BadFile(f"{file} cannot be read: {error.strerror}.") from error
+    if tokenizer is not None and not model.startswith(("http://", "https://")):
+        raise BadOption("--tokenizer belongs to the address of a server: a folder or hub id has its own.")
     if methods is not None:
         if html is not None or option or method != "auto":
             raise BadOption("--methods prints a table: leave out --method, -o and --html, or --methods.")
         names = [name.strip() for name in methods.split(",") if name.strip()]
-        comparison = load(model, device=device).compare_sources(
+        comparison = load(model, tokenizer=tokenizer, device=device).compare_sources(
             words, passages, answer, by=by, methods=names, tokens=tokens
         )
         if as_json:
@@ -93,7 +102,7 @@ def sources(
         else:
             comparison.show()
         return
-    result = load(model, device=device).sources(
+    result = load(model, tokenizer=tokenizer, device=device).sources(
         words,
         passages,
         answer,

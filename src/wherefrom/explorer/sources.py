@@ -19,18 +19,16 @@ from wherefrom.explorer.questions import SOURCE_METHODS, SourcesQuestion, Withou
 from wherefrom.explorer.service import Finish, ModelService, PlainData, Prepare
 from wherefrom.explorer.turns import Stopped
 from wherefrom.report.pieces import visible
-from wherefrom.report.sources import page, shown_statement, stretches_of
+from wherefrom.report.sources import NOTHING, page, shown_statement, stretches_of
 from wherefrom.report.wording import options
+from wherefrom.sources.answered import ANSWER_TOKENS, AnsweredPrompt, PassageQuestion
 from wherefrom.sources.compare import grade_method
 from wherefrom.sources.explain import (
-    ANSWER_TOKENS,
     AUTO,
-    AnsweredPrompt,
     answer_without,
     answered_without,
     checked_options,
     judged_sources,
-    read_answer,
     statement_spans,
 )
 from wherefrom.sources.methods import SourceCase
@@ -58,17 +56,10 @@ class SourcesExplainer:
         kept: AnsweredPrompt | None = self.service.recall(self._key("answer"))
         if kept is None:
             question = self.question
-            context = context_of(question)
-            kept = read_answer(
-                self.service.model,
-                question.question,
-                context,
-                question.answer,
-                None,
-                None,
-                question.by,
-                question.tokens,
+            asked = PassageQuestion(
+                question.question, context_of(question), question.answer, by=question.by, tokens=question.tokens
             )
+            kept = asked.read(self.service.model)
             self.service.keep(self._key("answer"), kept)
         return kept
 
@@ -128,7 +119,7 @@ def sources_steps(service: ModelService, question: SourcesQuestion) -> Iterator[
     for number in range(len(explainer.spans)):
         test = explainer.answer_anew(explainer.chosen, number).test
         if test is not None:
-            answer = visible((test.answer or "").strip())
+            answer = visible((test.answer or "").strip()) or NOTHING
             yield {"without": {"method": explainer.chosen, "statement": number, "answer": answer}}
     for name in (name for name in SOURCE_METHODS if name in question.methods):
         try:

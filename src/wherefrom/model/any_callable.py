@@ -1,32 +1,27 @@
 """Any function from texts to numbers behind the same door: it can be queried with words hidden, and nothing else.
 
-A text is cut into words, or into the tokens of a tokenizer that is given. Each has the characters from the end
-of the one before it to its own end, so that all of them together are the text. A word that is hidden is deleted with
-the blanks before it, or replaced by the text of the fill token; the rest is joined and sent to the function.
+A text is cut into pieces (see `pieces`). One that is hidden is deleted with the blanks before it, or replaced by the
+text of the fill token; the rest is joined and sent to the function.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from transformers import DynamicCache, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils.generic import ModelOutput
 
-from wherefrom.core.encoding import Encoding
-from wherefrom.core.units import Span, words
-from wherefrom.errors import BadOption, EmptyText, NotSeen, UnknownName, WrongModel
+from wherefrom.errors import BadOption, NotSeen, UnknownName, WrongModel
 from wherefrom.model.anatomy import Anatomy
-from wherefrom.model.hiding import FILLS
 from wherefrom.model.network import Facts, NetworkCall
-from wherefrom.model.reading import TextAndPair
+from wherefrom.model.pieces import BETWEEN, PieceHiding, PieceReading, Pieces, Problem, StandIn
 from wherefrom.model.tasks import find_task
 from wherefrom.model.text_model import TextModel
 
@@ -35,7 +30,6 @@ from wherefrom.model.text_model import TextModel
 Outputs = Literal["probabilities", "independent", "logits", "values"]
 Answering = Callable[[list[Any]], Any]  # a list of texts, or of (text, pair) tuples -> (n, classes)
 
-Problem = Literal["regression", "single_label_classification", "multi_label_classification"]
 KIND: dict[Outputs, Problem] = {
     "probabilities": "single_label_classification",
     "independent": "multi_label_classification",
@@ -45,124 +39,19 @@ KIND: dict[Outputs, Problem] = {
 TRIAL: tuple[list[Any], ...] = (["Is it so?", "It is."], [("Is it so?", "It is."), ("It is.", "Is it so?")])
 LEAST = 1e-12  # replaces a probability of zero, whose logarithm would be infinite
 SUM_TOLERANCE = 1e-3  # how far probabilities may be from a sum of one
-WITHOUT_TOKENIZER = {"mask": "[MASK]", "unk": "[UNK]"}  # what replaces a hidden word where there is no tokenizer
 CPU = torch.device("cpu")
-NOTHING, BETWEEN = 0, 1  # ids of pieces: nothing at all, and the boundary between the two texts of a pair
-
-
-class _Pieces:
-    """Pieces of texts by number, in the order in which they were first seen. It only grows."""
-
-    def __init__(self, fills: dict[str, str]) -> None:
-        self.texts = ["", "", *fills.values()]
-        self.fills = {kind: 2 + number for number, kind in enumerate(fills)}
-        self.glued: set[int] = set()  # those that follow the piece before without a blank
-        self._number: dict[str, int] = {}
-        self._lock = threading.Lock()
-
-    @classmethod
-    def of(cls, tokenizer: PreTrainedTokenizerBase | None) -> _Pieces:
-        if tokenizer is None:
-            return cls(WITHOUT_TOKENIZER)
-        special = {kind: getattr(tokenizer, f"{kind}_token", None) for kind in FILLS}
-        return cls({kind: str(token) for kind, token in special.items() if token is not None})
-
-    def number(self, text: str) -> int:
-        with self._lock:
-            if text not in self._number:
-                self._number[text] = len(self.texts)
-                if text == text.lstrip():
-                    self.glued.add(len(self.texts))
-                self.texts.append(text)
-            return self._number[text]
-
-
-@dataclass(frozen=True, eq=False)
-class PieceReading:
-    """Reading for a function: words, or the tokens of a tokenizer."""
-
-    tokenizer: PreTrainedTokenizerBase
-    pieces: _Pieces
-    limit: int | None = None
-    lock: threading.RLock = field(default_factory=threading.RLock)
-
-    def check(self, text: str) -> None:
-        if not self._spans(text):
-            raise EmptyText("There is no text to explain: it is empty or blank.")
-
-    def tokenize_all(self, texts: Sequence[TextAndPair], limit: int | None) -> list[Encoding]:
-        return [self.tokenize(text, pair, limit) for text, pair in texts]
-
-    def tokenize(self, text: str, pair: str | None, limit: int | None) -> Encoding:
-        del limit
-        tokens, ids, offsets, segment = list[str](), list[int](), list[Span](), list[int]()
-        for number, part in enumerate((text,) if pair is None else (text, pair)):
-            if number:
-                tokens, ids = [*tokens, "[SEP]"], [*ids, BETWEEN]
-                offsets, segment = [*offsets, (0, 0)], [*segment, -1]
-            reached = len(part) - len(part.lstrip())
-            for start, end in self._spans(part):
-                tokens.append(part[start:end])
-                ids.append(self.pieces.number(part[reached : max(reached, end)]))
-                offsets.append((start, end))
-                segment.append(number)
-                reached = max(reached, end)
-        return Encoding(text, pair, tuple(tokens), tuple(ids), None, tuple(offsets), tuple(segment))
-
-    def decode(self, ids: Sequence[int]) -> str:
-        return "".join(self.pieces.texts[piece] for piece in ids)
-
-    def _spans(self, text: str) -> list[Span]:
-        if self.tokenizer is None:
-            return words(text)
-        read = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
-        return [(int(start), int(end)) for start, end in read["offset_mapping"]]
-
-
-@dataclass(frozen=True, eq=False)
-class PieceHiding:
-    """Hiding for a function: the text of a fill token replaces a piece."""
-
-    pieces: _Pieces
-
-    @property
-    def fills(self) -> dict[str, int]:
-        return self.pieces.fills
-
-    @property
-    def marks(self) -> frozenset[int]:
-        """Pieces without a blank before them: two rows with the same fills differ where their blanks do."""
-        return frozenset(self.pieces.glued)
-
-    def usual_fill(self) -> str:
-        return next(iter(self.fills), "delete")
-
-    def start_token(self) -> int:
-        return NOTHING
-
-
-class FunctionModule(nn.Module):
-    """What a module says of itself, where there is only a function."""
-
-    dtype = torch.float64
-
-    def __init__(self, labels: Sequence[str], outputs: Outputs) -> None:
-        super().__init__()
-        self.config = PreTrainedConfig(id2label=dict(enumerate(labels)), problem_type=KIND[outputs])
-        self.config.pad_token_id = NOTHING
-        self.eval()
 
 
 @dataclass(frozen=True, eq=False)
 class FunctionNetwork:
     """A function that answers texts. There is nothing inside to look at."""
 
-    module: PreTrainedModel  # a FunctionModule, which has what is read of one
+    module: PreTrainedModel  # a `StandIn`, which has what is read of one
     facts: Facts
     name: str
     function: Answering
     outputs: Outputs
-    pieces: _Pieces
+    pieces: Pieces
     device: torch.device = CPU
 
     @property
@@ -286,9 +175,9 @@ def load_callable(
     # A function cannot be read: its name and its labels stand for it.
     identity = json.dumps([name, named, kind, None if tokenizer is None else len(tokenizer)]).encode()
     facts = Facts(only_answers=True, identity=hashlib.sha256(identity).digest())
-    module: Any = FunctionModule(named, kind)
+    module: Any = StandIn(named, KIND[kind])
     cutter: Any = tokenizer
-    pieces = _Pieces.of(tokenizer)
+    pieces = Pieces.of(tokenizer)
     return TextModel(
         name=name,
         task=find_task("classification"),

@@ -42,9 +42,9 @@ def rendered_turns(tokenizer: PreTrainedTokenizerBase, messages: object) -> tupl
     line breaks; only a template that reads nothing but lists of parts gets a list.
     """
     chat = [_message(message) for message in _listed(messages)]
-    if not tokenizer.chat_template:
+    if not getattr(tokenizer, "chat_template", None):  # a model on a server may have no tokenizer here
         raise BadOption(
-            "The tokenizer has no chat template, so that it cannot read messages: give the prompt as a str."
+            "There is no chat template, so messages cannot be read: give the prompt as a str, or a tokenizer with one."
         )
     try:
         return _located(tokenizer, chat, in_parts=False)

@@ -13,10 +13,11 @@ import torch
 from wherefrom.core.encoding import Encoding
 from wherefrom.errors import BadOption, WrongModel
 from wherefrom.model.network import NetworkCall, inputs_of
-from wherefrom.model.reading import continuation_ids, output_ids, token_text
+from wherefrom.model.reading import continuation_ids, output_ids
 from wherefrom.model.tasks.continuation import Continuation, ContinuationByPrefix
 from wherefrom.model.tasks.next_token import NextToken
 from wherefrom.model.tasks.seq2seq import Seq2Seq, with_decoder_tokens
+from wherefrom.model.tasks.served import ServedContinuation, ServedText
 from wherefrom.model.text_model import TextModel
 
 MOST_TOKENS = 20  # are generated, unless a caller says how many
@@ -48,10 +49,15 @@ def compared_tokens(model: TextModel, prompt: Encoding, ids: Sequence[int], othe
 
 
 @torch.no_grad()
-def generate(model: TextModel, prompt: Encoding, most: int) -> tuple[int, ...]:
-    """The likeliest token again and again, until the text ends or there are so many."""
+def generate(model: TextModel, prompt: Encoding, most: int, *, may_end: bool = False) -> tuple[int, ...]:
+    """The likeliest token again and again, until the text ends or there are so many.
+
+    may_end: whether the text may end at once, so that there is no token; else the end itself is the first one.
+    """
     if isinstance(most, bool) or not hasattr(most, "__index__") or most < 1:
         raise BadOption(f"At least one token must be generated, and a whole number of them, not {most!r:.80}.")
+    if isinstance(model.task, ServedText):
+        return model.task.generate(model, prompt, most, may_end=may_end)
     ends = _ends(model)
     if isinstance(model.task, Seq2Seq):
         return _output(model, prompt, most, ends)
@@ -62,8 +68,8 @@ def generate(model: TextModel, prompt: Encoding, most: int) -> tuple[int, ...]:
     while len(tokens) < room:
         output, _ = model.network.run(NetworkCall(inputs | {"use_cache": True}, ()))
         token = int(output.logits[0, -1].argmax())
-        if token in ends and tokens:
-            break
+        if token in ends and (tokens or may_end):
+            return tuple(tokens)
         tokens.append(token)
         step = torch.tensor([[token]], device=model.network.device)
         ids = torch.cat([ids, step], 1)
@@ -131,19 +137,22 @@ def _continuation(model: TextModel, prompt: int, length: int) -> type[Continuati
     """How a continuation is read: at once by a causal model, else a prefix at a time. Numbers of tokens, without and
     with the continuation.
     """
+    if isinstance(model.task, ServedText):
+        return ServedContinuation
     at_once = model.causal and model.network.facts.lengths.alike(prompt, length)
     return Continuation if at_once else ContinuationByPrefix
 
 
 def _label(model: TextModel, tokens: Sequence[int], versus: Sequence[int | None]) -> str:
     """The output as it is written; rather than the other, where there is one."""
-    text = "".join(token_text(model.reading, token) for token in tokens).strip()
+    text = "".join(model.reading.token_text(token) for token in tokens).strip()
     if not any(other is not None for other in versus):
         return text
     pairs = zip(tokens, versus, strict=True)
-    return f"{text} rather than {''.join(token_text(model.reading, a if b is None else b) for a, b in pairs).strip()}"
+    return f"{text} rather than {''.join(model.reading.token_text(a if b is None else b) for a, b in pairs).strip()}"
 
 
 def unbound(model: TextModel) -> TextModel:
     """The model of a continuation, asked about the next token again."""
-    return replace(model, task=NextToken())
+    assert isinstance(model.task, Continuation)
+    return replace(model, task=model.task.unbound())

@@ -243,12 +243,7 @@ def _from_files(
         os.path.exists(folder) or folder.startswith((".", "/", "~")) or folder.count("/") > 1
     ):
         raise WrongModel(f"{name} is not a folder with a model in it.")
-    # Nothing of a model's own code is run, whatever its files say, and nobody is asked whether it may be. Weights come
-    # from safetensors where there are any, else through torch's loader that makes tensors and nothing else.
-    safely: dict[str, Any] = {
-        "trust_remote_code": False,
-        "local_files_only": os.path.isdir(folder) or not _hub_can_be_reached(),
-    }
+    safely = _safely(folder)
     encoder = similarity_in_files(name, partial(_content, folder, safely["local_files_only"]), pooling)
     if encoder is not None and encoder[1]:
         folder = os.path.join(folder, encoder[1])
@@ -287,6 +282,24 @@ def _from_files(
         raise
     except Exception as error:  # it is tried out, with whatever its files say
         raise WrongModel(f"The model {name!r} was loaded, but does not work: {_reason(error, safely)}") from error
+
+
+def _safely(folder: str) -> dict[str, Any]:
+    """Nothing of a model's own code is run, whatever its files say, and nobody is asked whether it may be. Weights come
+    from safetensors where there are any, else through torch's loader that makes tensors and nothing else.
+    """
+    return {"trust_remote_code": False, "local_files_only": os.path.isdir(folder) or not _hub_can_be_reached()}
+
+
+def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
+    """The tokenizer in a folder, or of a hub id."""
+    safely = _safely(name)
+    try:
+        with quiet():
+            tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(name, **safely)
+    except Exception as error:  # files from anywhere
+        raise WrongModel(f"The tokenizer {name!r} could not be loaded: {_reason(error, safely)}") from error
+    return tokenizer
 
 
 def _task_in_files(

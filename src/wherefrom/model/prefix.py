@@ -30,6 +30,10 @@ class Prefix:
         # beginning still needs.
         cache = DynamicCache()
         model.run(padded_inputs(model.network, [ids], [types]), count, check=False, cache=cache)
+        return cls._of_cache(cache)
+
+    @classmethod
+    def _of_cache(cls, cache: DynamicCache) -> Prefix:
         layers: Sequence[Any] = cache.layers
         return cls([(layer.keys, layer.values) for layer in layers])
 
@@ -40,6 +44,14 @@ class Prefix:
             start = [part[:, :, :length].expand(rows, -1, -1, -1) for part in (keys, values)]
             cache.update(start[0], start[1], number)
         return cache
+
+    def extended(
+        self, model: TextModel, length: int, inputs: dict[str, Tensor], count: PassCount | None = None
+    ) -> tuple[Tensor, Prefix]:
+        """The logits of one row that begins with the first `length` tokens of this text, and the prefix of that row."""
+        cache = self.beginning(length, 1)
+        rest = {name: value[:, length:] for name, value in inputs.items()}
+        return model.run(rest, count, cache=cache), self._of_cache(cache)
 
     def run(
         self,

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from torch import nn
 from transformers import PreTrainedTokenizerBase
@@ -19,6 +19,14 @@ from wherefrom.model.chat import ChatMessage, rendered_turns
 TextAndPair = tuple[str, str | None]
 OPTIONS = {"return_offsets_mapping": True, "return_special_tokens_mask": True, "verbose": False}
 UNLIMITED = 100_000  # tokenizers without a limit of their own give something like 1e30
+
+
+class Split(NamedTuple):
+    """A text as tokens, without the special ones that a tokenizer adds."""
+
+    ids: tuple[int, ...]
+    offsets: tuple[Span, ...]
+    types: tuple[int, ...] | None = None
 
 
 class Reading(Protocol):
@@ -41,6 +49,15 @@ class Reading(Protocol):
 
     def tokenize_all(self, texts: Sequence[TextAndPair], limit: int | None) -> list[Encoding]:
         """The same for several: a fast tokenizer reads many texts in little more time than one."""
+
+    def split(self, text: str) -> Split:
+        """A text as tokens, without special ones and never truncated."""
+
+    def names(self, ids: Sequence[int]) -> tuple[str, ...]:
+        """Tokens as the vocabulary writes them."""
+
+    def token_text(self, token: int) -> str:
+        """A token as text, with the space before it."""
 
     def decode(self, ids: Sequence[int]) -> str:
         """Tokens as text."""
@@ -101,6 +118,22 @@ class TokenizerReading:
             cut=cut,
         )
 
+    def split(self, text: str) -> Split:
+        with self.lock:
+            read = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+        types = read.get("token_type_ids")
+        offsets = tuple((int(start), int(end)) for start, end in read["offset_mapping"])
+        return Split(tuple(read["input_ids"]), offsets, None if types is None else tuple(types))
+
+    def names(self, ids: Sequence[int]) -> tuple[str, ...]:
+        return tuple(self.tokenizer.convert_ids_to_tokens(list(ids)))
+
+    def token_text(self, token: int) -> str:
+        piece = str(self.tokenizer.convert_ids_to_tokens(token))
+        text = str(self.tokenizer.decode([token])) or piece
+        # Decoded alone, a token of SentencePiece loses the space before it.
+        return f" {text}" if piece.startswith("\u2581") and not text.startswith((" ", "\u2581")) else text
+
     def decode(self, ids: Sequence[int]) -> str:
         with self.lock:
             return str(self.tokenizer.decode(list(ids), clean_up_tokenization_spaces=False))
@@ -136,20 +169,17 @@ def read_chat(reading: Reading, messages: Sequence[ChatMessage]) -> Encoding:
 def read_turns(reading: Reading, text: str, turns: Sequence[Turn]) -> Encoding:
     """A rendered chat, without the special tokens that a tokenizer adds, because the template has its own."""
     check_decoded(text)
-    with reading.lock:
-        read = reading.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
-    offsets = tuple((int(start), int(end)) for start, end in read["offset_mapping"])
-    inside = [any(a < end and start < b and start < end for _, a, b in turns) for start, end in offsets]
+    read = reading.split(text)
+    inside = [any(a < end and start < b and start < end for _, a, b in turns) for start, end in read.offsets]
     if not any(inside):
         raise EmptyText("The tokenizer finds nothing to read in what is said.")
-    types = read.get("token_type_ids")
     return Encoding(
         text=text,
         pair=None,
-        tokens=tuple(reading.tokenizer.convert_ids_to_tokens(list(read["input_ids"]))),
-        input_ids=tuple(read["input_ids"]),
-        token_type_ids=None if types is None else tuple(types),
-        offsets=offsets,
+        tokens=reading.names(read.ids),
+        input_ids=read.ids,
+        token_type_ids=read.types,
+        offsets=read.offsets,
         segment=tuple(0 if is_said else -1 for is_said in inside),
         turns=tuple(turns),
     )
@@ -163,12 +193,10 @@ def continuation_tokens(
     """
     check_decoded(continuation)
     added = 0 if continuation[:1].isspace() or prompt.text[-1:].isspace() else 1
-    with reading.lock:
-        read = reading.tokenizer(f"{' ' * added}{continuation}", add_special_tokens=False, return_offsets_mapping=True)
-    if not read["input_ids"]:
+    read = reading.split(f"{' ' * added}{continuation}")
+    if not read.ids:
         raise EmptyText("The continuation is empty: give some text, or leave it out for what the model generates.")
-    offsets = tuple((max(0, int(start) - added), max(0, int(end) - added)) for start, end in read["offset_mapping"])
-    return tuple(read["input_ids"]), offsets
+    return read.ids, tuple((max(0, start - added), max(0, end - added)) for start, end in read.offsets)
 
 
 def continuation_ids(reading: Reading, prompt: Encoding, continuation: str) -> tuple[int, ...]:
@@ -178,8 +206,7 @@ def continuation_ids(reading: Reading, prompt: Encoding, continuation: str) -> t
 
 def token_ids(reading: Reading, text: str) -> list[int]:
     """A piece of text as tokens, without special ones."""
-    with reading.lock:
-        return list(reading.tokenizer(text, add_special_tokens=False)["input_ids"])
+    return list(reading.split(text).ids)
 
 
 def output_ids(reading: Reading, output: str) -> tuple[int, ...]:
@@ -190,11 +217,3 @@ def output_ids(reading: Reading, output: str) -> tuple[int, ...]:
     if not ids:
         raise EmptyText("The output is empty: give some text, or leave it out for what the model generates.")
     return tuple(ids)
-
-
-def token_text(reading: Reading, token: int) -> str:
-    """A token as text, with the space before it."""
-    piece = str(reading.tokenizer.convert_ids_to_tokens(token))
-    text = str(reading.tokenizer.decode([token])) or piece
-    # Decoded alone, a token of SentencePiece loses the space before it.
-    return f" {text}" if piece.startswith("\u2581") and not text.startswith((" ", "\u2581")) else text

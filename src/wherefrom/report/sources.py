@@ -15,6 +15,7 @@ from wherefrom.report.terminal import Terminal
 from wherefrom.report.wording import duration, number, options
 
 SHOWN = 3  # sources of a statement in the terminal
+NOTHING = "(nothing)"  # what a model answers that ends at once
 
 
 class Stretch(NamedTuple):
@@ -59,7 +60,8 @@ def print_sources(sources: Sources, *, console: Console | None = None) -> None:
             continue
         console.print(terminal.text(f"   {statement.test.verdict}: {_test(sources, statement)}", "bold"))
         if statement.test.answer is not None:
-            console.print(terminal.text(f"   Without it the model answers: {visible(statement.test.answer.strip())}"))
+            answer = visible(statement.test.answer.strip()) or NOTHING
+            console.print(terminal.text(f"   Without it the model answers: {answer}"))
     console.print()
     for note in sources.notes:
         console.print(terminal.text(f"note: {visible(note)}", "dim"))
@@ -152,7 +154,7 @@ def shown_statement(sources: Sources, statement: Statement) -> ShownStatement:
         grounded=statement.grounding.grounded,
         verdict="" if test is None else test.verdict,
         test="" if test is None else _test(sources, statement),
-        without="" if test is None or test.answer is None else visible(test.answer.strip()),
+        without="" if test is None or test.answer is None else visible(test.answer.strip()) or NOTHING,
         rows=[_row(sources, place, source, full) for place, source in numbered[:SHOWN]],
         shades=" ".join(f"{tone.side}:{tone.strength:.3f}" for tone in shades),
     )

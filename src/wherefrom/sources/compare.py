@@ -12,23 +12,20 @@ from scipy.stats import spearmanr
 
 from wherefrom.core.arrays import Flags, Numbers
 from wherefrom.core.source_grades import GOLD_RECALL_AT, SourceGrade, SourcesComparison
-from wherefrom.core.sources import Division, Source
-from wherefrom.core.units import Span
+from wherefrom.core.sources import Source
 from wherefrom.errors import BadOption
-from wherefrom.model.chat import ChatMessage
 from wherefrom.model.text_model import PassCount, TextModel
+from wherefrom.sources.answered import PassageQuestion
 from wherefrom.sources.explain import (
     AUTO,
     alternatives,
     checked_options,
     grounding_of,
-    read_answer,
     scores_of,
     top_sources,
     verdict_of,
 )
 from wherefrom.sources.methods import REMOVING, SourceCase
-from wherefrom.sources.prompts import Context
 from wherefrom.sources.removals import choice_key
 
 COMPARED = ("leave_one_out", "attn_lrp", "context_cite", "random")
@@ -40,16 +37,10 @@ LDS_SEED = 20_240_900  # no method draws with this one
 
 def compare_sources(
     model: TextModel,
-    question: str | Sequence[ChatMessage] | None,
-    context: Context | None,
-    answer: str | None,
+    question: PassageQuestion,
     *,
-    prompt: str | None,
-    context_spans: Sequence[Span] | None,
-    by: Division,
     methods: Sequence[str],
-    gold: Sequence[Sequence[int]],
-    tokens: int,
+    gold: Sequence[Sequence[int]] = (),
     test: bool = True,
 ) -> SourcesComparison:
     """See `Model.compare_sources`."""
@@ -58,7 +49,7 @@ def compare_sources(
     if not names or len(set(names)) < len(names):
         raise BadOption("Name at least one method, and none twice.")
     options = {name: checked_options(name, {}) for name in names}
-    read = read_answer(model, question, context, answer, prompt, context_spans, by, tokens)
+    read = question.read(model)
     shared = read.case(model, [(0, len(read.answer.text))])
     golden = gold_sources(gold, read.prompt.sources)
     grades = [grade_method(shared, name, options[name], golden, test=test) for name in names]

@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from dataclasses import replace
 from math import comb, log
 from typing import Any
 
 import numpy as np
 
 from wherefrom.core.arrays import Flags, Numbers
-from wherefrom.core.sources import Division, Grounding, Sources, SourcesVerdict, SourceTest, Statement
+from wherefrom.core.sources import Grounding, Sources, SourcesVerdict, SourceTest, Statement
 from wherefrom.core.units import Span, sentences
-from wherefrom.errors import BadOption, WrongModel
-from wherefrom.model.chat import ChatMessage
+from wherefrom.errors import BadOption
 from wherefrom.model.generating import generate
-from wherefrom.model.reading import continuation_tokens
-from wherefrom.model.tasks.continuation import Continuation
-from wherefrom.model.tasks.next_token import NextToken
 from wherefrom.model.text_model import TextModel
 from wherefrom.registry import check_options, find_method
+from wherefrom.sources.answered import AnsweredPrompt, PassageQuestion
 from wherefrom.sources.methods import REMOVING, SourceCase, SourceScores, token_scores
-from wherefrom.sources.prompts import BuiltPrompt, Context, Prompt, prompt_of
-from wherefrom.sources.removals import Removals
+from wherefrom.sources.prompts import Prompt
 
 AUTO = "leave_one_out"
-ANSWER_TOKENS = 64  # are generated at most
 MARGIN = log(2)  # a statement that becomes half as likely without the passages is grounded, unless other text does that
 MOST_TOP = 3  # sources are tested together
 OTHERS = 20  # other choices of sources at most, with which the top ones are compared
@@ -52,16 +46,10 @@ NEUTRAL = (
 
 def explain_sources(
     model: TextModel,
-    question: str | Sequence[ChatMessage] | None = None,
-    context: Context | None = None,
-    answer: str | None = None,
+    question: PassageQuestion,
     *,
-    prompt: str | None = None,
-    context_spans: Sequence[Span] | None = None,
-    by: Division = "sentence",
     method: str = "auto",
     statements: Iterable[Span] | None = None,
-    tokens: int = ANSWER_TOKENS,
     regenerate: bool = True,
     options: Mapping[str, Any] | None = None,
 ) -> Sources:
@@ -69,10 +57,11 @@ def explain_sources(
     started = time.perf_counter()
     name = AUTO if method == "auto" else method
     chosen = checked_options(name, options or {})
-    read = read_answer(model, question, context, answer, prompt, context_spans, by, tokens)
+    read = question.read(model)
     spans = statement_spans(read.answer.text, statements)
     result = judged_sources(model, read, read.case(model, spans), spans, name, chosen)
     if regenerate:
+        tokens = question.tokens
         answered = tuple(answered_without(model, read.prompt, statement, tokens) for statement in result.statements)
         result = replace(result, statements=answered)
     return replace(result, seconds=time.perf_counter() - started)
@@ -113,29 +102,6 @@ def judged_sources(
     )
 
 
-def read_answer(
-    model: TextModel,
-    question: str | Sequence[ChatMessage] | None,
-    context: Context | None,
-    answer: str | None,
-    prompt: str | None,
-    context_spans: Sequence[Span] | None,
-    by: Division,
-    tokens: int,
-) -> AnsweredPrompt:
-    """The prompt with all passages, and the answer to it: the given one, or what the model generates."""
-    if not isinstance(model.task, NextToken) or isinstance(model.task, Continuation):
-        raise WrongModel(
-            f"Only a causal language model answers from passages; this one was made for {model.task.name}."
-        )
-    built, notes = prompt_of(model, question, context, prompt, context_spans, by)
-    whole = built.build(model, [True] * len(built.sources))
-    _check_length(model, built, whole, 1)
-    read = _generated_answer(model, whole, tokens) if answer is None else _given_answer(model, whole, answer)
-    _check_length(model, built, whole, len(read.tokens))
-    return AnsweredPrompt(question_text(question), by, built, whole, read, answer is None, notes)
-
-
 def checked_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options with their defaults. Raises on an unknown method or option, before anything runs."""
     return check_options(name, REMOVING[name] if name in REMOVING else find_method(name).function, options)
@@ -143,72 +109,6 @@ def checked_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 def scores_of(case: SourceCase, name: str, options: Mapping[str, Any]) -> SourceScores:
     return REMOVING[name](case, **options) if name in REMOVING else token_scores(case, name, options)
-
-
-def _check_length(model: TextModel, prompt: Prompt, whole: BuiltPrompt, answer: int) -> None:
-    """Nothing is cut silently: raise where prompt and answer are more than the model reads, and name what is lost."""
-    limit, encoding = model.reading.limit, whole.encoding
-    length = len(encoding) + encoding.cut + answer
-    if limit is None or length <= limit:
-        return
-    room = limit - (length - len(encoding) - encoding.cut)
-    ends = [end for _, end in encoding.offsets[: max(room, 0)]]
-    reached = max(ends, default=0)
-    lost = [number for number, (_, end) in whole.spans.items() if end > reached] or [len(prompt.sources) - 1]
-    first = prompt.sources[lost[0]]
-    place = f"{prompt.documents[first.document].name}, part {first.number + 1}"
-    raise BadOption(
-        f"Prompt and answer have {length} tokens; the model reads {limit}. {len(lost)} of {len(prompt.sources)} sources"
-        f" would be cut, from {place} on: give fewer or shorter passages."
-    )
-
-
-@dataclass(frozen=True)
-class Answer:
-    """An answer as tokens, and where each is in its text."""
-
-    text: str
-    tokens: tuple[int, ...]
-    offsets: tuple[Span, ...]
-
-    def tokens_of(self, span: Span) -> range:
-        """The tokens of a statement: all that share a character with it."""
-        places = [place for place, (start, end) in enumerate(self.offsets) if start < span[1] and span[0] < end]
-        if not places:
-            raise BadOption(f"No token of the answer belongs to its characters {span[0]} to {span[1]}.")
-        return range(places[0], places[-1] + 1)
-
-
-@dataclass(frozen=True)
-class AnsweredPrompt:
-    """A prompt with all its passages, and the answer to it."""
-
-    question: str
-    by: Division
-    prompt: Prompt
-    whole: BuiltPrompt
-    answer: Answer
-    generated: bool  # whether the model wrote the answer itself
-    notes: tuple[str, ...]
-
-    def case(self, model: TextModel, spans: Sequence[Span]) -> SourceCase:
-        """What methods are given about these statements of the answer."""
-        removals = Removals(model, self.prompt, self.answer.tokens, self.whole)
-        return SourceCase(removals, tuple(self.answer.tokens_of(span) for span in spans))
-
-
-def _given_answer(model: TextModel, whole: BuiltPrompt, answer: str) -> Answer:
-    if not isinstance(answer, str) or not answer.strip():
-        raise BadOption("The answer is no text, or empty: give some text, or leave it out for what the model answers.")
-    model.reading.check(answer)
-    tokens, offsets = continuation_tokens(model.reading, whole.encoding, answer)
-    return Answer(answer, tokens, offsets)
-
-
-def _generated_answer(model: TextModel, whole: BuiltPrompt, most: int) -> Answer:
-    tokens = generate(model, whole.encoding, most)
-    ends = list(accumulate((len(model.reading.decode(tokens[:count])) for count in range(len(tokens) + 1)), max))
-    return Answer(model.reading.decode(tokens), tokens, tuple(pairwise(ends)))
 
 
 def statement_spans(answer: str, chosen: Iterable[Span] | None) -> list[Span]:
@@ -369,10 +269,4 @@ def answered_without(model: TextModel, prompt: Prompt, statement: Statement, tok
 def answer_without(model: TextModel, prompt: Prompt, removed: Sequence[int], tokens: int) -> str:
     """What the model answers without these sources."""
     kept = [place not in removed for place in range(len(prompt.sources))]
-    return model.reading.decode(generate(model, prompt.build(model, kept).encoding, tokens))
-
-
-def question_text(question: str | Sequence[ChatMessage] | None) -> str:
-    if question is None or isinstance(question, str):
-        return (question or "").strip()
-    return str(question[-1]["content"]).strip()
+    return model.reading.decode(generate(model, prompt.build(model, kept).encoding, tokens, may_end=True))

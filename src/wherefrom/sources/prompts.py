@@ -23,7 +23,7 @@ from wherefrom.model.text_model import TextModel
 Context = str | Sequence[str] | Mapping[str, str]
 DIVISIONS: tuple[Division, ...] = ("sentence", "paragraph", "document")
 PARAGRAPH = re.compile(r"\n\s*\n")
-PLAIN_NOTE = "The tokenizer has no chat template, so the model reads a plain prompt that ends with 'Answer:'."
+PLAIN_NOTE = "There is no chat template, so the model reads a plain prompt that ends with 'Answer:'."
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def prompt_of(
     if isinstance(question, str):
         if not question.strip():
             raise BadOption("The question is empty.")
-        if not model.reading.tokenizer.chat_template:
+        if not getattr(model.reading.tokenizer, "chat_template", None):
             return Prompt(PlainForm(question.strip()), documents, sources, named), (PLAIN_NOTE,)
         form: PromptForm = ChatForm(({"role": "user", "content": question.strip()},))
         return Prompt(form, documents, sources, named), ()

@@ -22,9 +22,10 @@ from wherefrom.core.plain import from_plain
 from wherefrom.core.source_grades import SOURCE_METRICS, SourcesComparison
 from wherefrom.core.sources import Division
 from wherefrom.core.statistics import bootstrap
-from wherefrom.errors import BadFile, BadOption, WherefromError
+from wherefrom.errors import BadFile, BadOption, ServerFailed, WherefromError
 from wherefrom.model.fingerprint import fingerprint
 from wherefrom.model.text_model import TextModel
+from wherefrom.sources.answered import PassageQuestion
 from wherefrom.sources.compare import compare_sources
 
 
@@ -149,18 +150,10 @@ def run_rows(
 
 def _measure(model: TextModel, row: SourceRow, methods: Sequence[str], by: Division, tokens: int) -> RowResult:
     try:
-        comparison = compare_sources(
-            model,
-            row.question,
-            row.context,
-            row.answer,
-            prompt=None,
-            context_spans=None,
-            by=by,
-            methods=methods,
-            gold=row.gold,
-            tokens=tokens,
-        )
+        question = PassageQuestion(row.question, row.context, row.answer, by=by, tokens=tokens)
+        comparison = compare_sources(model, question, methods=methods, gold=row.gold)
+    except ServerFailed:  # of every row: the run can be resumed when the server is back
+        raise
     except WherefromError as error:  # of this row alone: the others do not depend on it
         return RowResult(row.name, None, str(error), row.answerable)
     return RowResult(row.name, comparison, "", row.answerable)

@@ -59,6 +59,10 @@ class Continuation(NextToken):
     def bound(self) -> str:
         return repr((self.tokens, self.versus))
 
+    def unbound(self) -> NextToken:
+        """The task that predicts any next token."""
+        return NextToken()
+
     def fixed_target(self, model: TextModel, spec: TargetSpec) -> Target | None:
         no_other_output(model, spec)
         return None

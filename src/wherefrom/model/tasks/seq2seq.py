@@ -156,7 +156,7 @@ def with_decoder_tokens(model: TextModel, encoding: Encoding, tokens: tuple[int,
     types, count = encoding.token_type_ids, len(tokens)
     return replace(
         encoding,
-        tokens=(*encoding.tokens, *model.reading.tokenizer.convert_ids_to_tokens(list(tokens))),
+        tokens=(*encoding.tokens, *model.reading.names(tokens)),
         input_ids=(*encoding.input_ids, *tokens),
         token_type_ids=None if types is None else (*types, *[types[-1]] * count),
         offsets=(*encoding.offsets, *[(0, 0)] * count),

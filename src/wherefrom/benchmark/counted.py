@@ -205,7 +205,7 @@ def rows_by_key(batches: Iterable[Any], keys: Keys) -> Iterator[KeyedRows]:
         rows = arrow.Table.from_batches([batch])
         waiting = rows if waiting is None else arrow.concat_tables([waiting, rows])
         known = np.concatenate([known, keys.of(batch)])
-        ready = int(np.searchsorted(known, known[-1]))  # the last key may go on in the next batch
+        ready = int(np.searchsorted(known, known[-1]))  # the next batch may have more rows of the last key
         if ready:
             yield KeyedRows(waiting.slice(0, ready), known[:ready])
             waiting, known = waiting.slice(ready), known[ready:]

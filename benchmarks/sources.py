@@ -132,8 +132,10 @@ def memory(model: str, tokens: int) -> dict[str, object]:
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         peaks[name] = float(done.stdout.split()[-1])
     base = peaks["f+b"]
-    ratios = {f"{name} / f+b": round(peak / base, 2) for name, peak in peaks.items() if name != "f+b"}
-    return {"prompt tokens": tokens, "f+b MB": round(base)} | ratios
+    found: dict[str, object] = {"prompt tokens": tokens, "f+b MB": round(base)}
+    for name in ("saliency", "attn_lrp"):
+        found[f"{name} / f+b"] = round(peaks[name] / base, 2)
+    return found
 
 
 def peak(name: str, method: str, tokens: int) -> float:

@@ -233,10 +233,9 @@ def test_a_real_server() -> None:
     says with which it was tried. Weights of four bits are multiplied in other ways, so that numbers differ a little.
     """
     folder = os.environ["WHEREFROM_TEST_MODEL"]
-    given = {"question": "Who built it?", "context": ["Voss built the barn.", "It rained."]}
-    answer = "Voss built the barn."
+    question, context, answer = "Who built it?", ["Voss built the barn.", "It rained."], "Voss built the barn."
     remote, local = (
-        model.sources(**given, answer=answer, regenerate=False).statements[0]
+        model.sources(question, context, answer, regenerate=False).statements[0]
         for model in (wherefrom.load(os.environ["WHEREFROM_TEST_SERVER"], folder), wherefrom.load(folder))
     )
     assert [s.drop for s in remote.sources] == pytest.approx([s.drop for s in local.sources], rel=0.05, abs=0.1)

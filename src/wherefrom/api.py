@@ -872,7 +872,7 @@ class Model:
         """
         if fill not in ("auto", *FILLS):
             raise UnknownName.among("fill", fill, ("auto", *FILLS))
-        depth = _chosen_level(level, units)
+        depth = _chosen_level("token" if units is not None and level == "word" else level, units)
         with torch.inference_mode(False):
             encoding = self._read(text, units, depth)
             return interactions(self.text_model, encoding, target, depth, fill=fill, samples=samples, seed=seed)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny_models import CONFIGS, make_network, tokenizer
+from tiny_models import CONFIGS, GROUPED, make_network, tokenizer
 
 import wherefrom
 from wherefrom.case import recognise
@@ -20,7 +20,8 @@ TEXT = "the film was not bad , and very fine"
 def unknown(family: str, **more: Any) -> tuple[Any, Any]:
     """A small model whose type nobody has heard of."""
     network = make_network(family, dtype=torch.float64, **more)
-    network.config.model_type = f"my-{family}"
+    config: Any = network.config
+    config.model_type = f"my-{family}"
     _, pad, ends = CONFIGS[family]
     return network, tokenizer(pad, ends)
 
@@ -59,10 +60,22 @@ def test_a_model_that_no_family_describes_is_refused() -> None:
     for layer in network.base_model.layers:
         layer.forward = MethodType(changed, layer)
     model = wherefrom.load((network, reader))
-    assert model.text_model.network.facts.family is None  # type: ignore[union-attr]
+    assert model.text_model.network.facts.family is None
     with pytest.raises(NotSeen, match=r"None of the \d+ model types that Wherefrom knows is built as this my-llama"):
         model.explain(TEXT, "alti")
     assert len(model.explain(TEXT, "saliency").scores) > 0
+
+
+def test_what_is_not_in_a_row_is_seen_by_what_it_computes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gemma 4 multiplies what a block gives by a number of its own, which is one unless it was trained."""
+    settings = GROUPED | {"head_dim": 8, "global_head_dim": 8, "hidden_size_per_layer_input": 0, "sliding_window": 4}
+    monkeypatch.setitem(CONFIGS, "gemma4_text", (settings, 0, "none"))
+    network = make_network("gemma4_text", task="causal_lm", dtype=torch.float64)
+    pair = (network, tokenizer(0, "none"))
+    assert "-like" in wherefrom.load(pair).text_model.network.facts.recognised
+    for layer in network.base_model.layers:
+        layer.layer_scalar.fill_(0.5)
+    assert wherefrom.load(pair).text_model.network.facts.family is None
 
 
 def test_a_finding_is_kept_by_the_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:

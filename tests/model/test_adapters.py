@@ -13,7 +13,7 @@ import torch
 from tiny_models import make_network, tokenizer
 
 import wherefrom
-from wherefrom.errors import WherefromError, WrongModel
+from wherefrom.errors import BadOption, WrongModel
 
 TEXTS = ["a good film", "a bad film", "a great plot", "a dull plot"]
 KINDS = ["POSITIVE", "NEGATIVE", "POSITIVE", "NEGATIVE"]
@@ -83,7 +83,7 @@ def test_encoders_that_are_no_plain_transformer() -> None:
     e = wherefrom.load(encoder).explain(("a film", "the film and plot"), "occlusion")
     assert e.value == pytest.approx(1.0)
     assert {unit.text for unit in e.top(2)} == {"film"}
-    with pytest.raises(WherefromError):
+    with pytest.raises(BadOption, match="compares two texts"):
         wherefrom.load(encoder).explain("a film", "occlusion")
 
 

@@ -8,6 +8,7 @@ by its vector gives the answer of the word replaced. A row that fails any of the
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,7 +21,7 @@ from wherefrom.core.encoding import Encoding
 from wherefrom.core.family import Family
 from wherefrom.errors import WherefromError
 from wherefrom.model.anatomy import counts_experts, dissect
-from wherefrom.model.families import family_of, stacks_of
+from wherefrom.model.families import is_known
 from wherefrom.model.fingerprint import fingerprint
 from wherefrom.model.network import ModuleNetwork, NetworkCall, inputs_of
 from wherefrom.model.probing import probed
@@ -28,7 +29,8 @@ from wherefrom.model.text_model import TextModel
 from wherefrom.registry import all_families
 
 LONGER = "Well, well. "  # before the sample of a task: the second text
-TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-5}  # of the largest number in a block's output
+# Of the largest number in a block's output. Some families compute their softmax in single precision in any case.
+TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-5}
 ROUGH = 2e-2  # in half precision
 CONSERVED = 1e-4  # of the relevance at the output
 
@@ -45,7 +47,7 @@ class Recognition:
         return f"Recognised as {self.family.model_types[0]}-like; rebuild error {self.error:.0e}."
 
 
-_found: dict[str, Recognition | None] = {}  # by fingerprint
+_found: dict[Hashable, Recognition | None] = {}  # by the weights, the configuration and the classes of a model
 
 
 def recognised(model: TextModel) -> TextModel:
@@ -53,17 +55,24 @@ def recognised(model: TextModel) -> TextModel:
     network = model.network
     if not isinstance(network, ModuleNetwork) or network.facts.family is not None:
         return model
-    model_type = getattr(network.module.config, "model_type", "")
-    if family_of(model_type) is not None or stacks_of(model_type) is not None:
+    if is_known(network.module):
         return model
-    name = fingerprint(model)
-    if name not in _found:
-        _found[name] = _tried(model, network)
-    found = _found[name]
+    key = _key(model, network.module)
+    found = _found[key] if key in _found else _tried(model, network)
+    if key is not None:
+        _found[key] = found
     if found is None:
         return model
     fresh = ModuleNetwork(network.module, replace(type(network.facts)(), family=found.family, recognised=found.note))
     return probed(replace(model, network=fresh), fresh)
+
+
+def _key(model: TextModel, module: nn.Module) -> Hashable:
+    """What decides how a model computes; None where one of its modules has a forward pass of its own."""
+    modules = list(module.modules())
+    if any("forward" in vars(part) for part in modules):
+        return None
+    return fingerprint(model), frozenset(map(type, modules))
 
 
 def _tried(model: TextModel, network: ModuleNetwork) -> Recognition | None:

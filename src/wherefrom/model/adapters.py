@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
-from wherefrom.errors import WrongModel
+from wherefrom.errors import BadOption, WrongModel
 
 CATEGORIZERS = {"textcat": "probabilities", "textcat_multilabel": "independent"}  # spaCy's, and what they give
 ENCODERS = ("SparseEncoder", "MultiVectorEncoder")  # SPLADE and ColBERT
@@ -37,7 +37,8 @@ def as_function(source: Any) -> AdaptedFunction | None:
     if any(name in kinds for name in ENCODERS):
         return AdaptedFunction(_similarity(source), ["similarity"], "values")
     if "CrossEncoder" in kinds and isinstance(source, nn.Module) and len(list(source.children())) > 1:
-        return AdaptedFunction(lambda pairs: source.predict(list(pairs), show_progress_bar=False), ["score"], "values")
+        reranker: Any = source
+        return AdaptedFunction(lambda pairs: reranker.predict(pairs, show_progress_bar=False), ["score"], "values")
     return None
 
 
@@ -53,7 +54,7 @@ def _of_spacy(source: Any) -> AdaptedFunction:
 
     def categories(texts: list[Any]) -> list[list[float]]:
         if not all(isinstance(text, str) for text in texts):
-            raise TypeError("a spaCy pipeline reads one text, and no pair")
+            raise BadOption("A spaCy pipeline reads one text, and no pair.")
         return [[doc.cats[label] for label in labels] for doc in source.pipe(texts)]
 
     return AdaptedFunction(categories, labels, CATEGORIZERS[source.get_pipe_meta(found[0]).factory])
@@ -64,7 +65,7 @@ def _similarity(source: Any) -> Callable[[list[Any]], Any]:
 
     def similarity(pairs: list[Any]) -> list[float]:
         if not all(isinstance(pair, tuple) for pair in pairs):
-            raise TypeError("an encoder compares two texts: give (text, pair)")
+            raise BadOption("An encoder compares two texts: give (text, pair).")
         firsts, seconds = ([pair[place] for pair in pairs] for place in (0, 1))
         queries = source.encode_query(firsts, show_progress_bar=False)
         documents = source.encode_document(seconds, show_progress_bar=False)

@@ -4,10 +4,12 @@ or the entry point `wherefrom.families`.
 
 from __future__ import annotations
 
+from typing import Any
+
 from wherefrom.core.family import Family, StackPaths
 from wherefrom.registry import all_families, register_family
 
-__all__ = ["FAMILIES", "TWO_STACKS", "Family", "StackPaths", "family_of", "known_types", "stacks_of"]
+__all__ = ["FAMILIES", "TWO_STACKS", "Family", "StackPaths", "family_of", "is_known", "known_types", "stacks_of"]
 
 FAMILIES: tuple[Family, ...] = (
     Family(
@@ -527,6 +529,12 @@ def known_types() -> list[str]:
 def family_of(model_type: str) -> Family | None:
     """The row for models of this type; None where there is none."""
     return all_families().get(model_type)
+
+
+def is_known(network: Any) -> bool:
+    """Whether there is a row for a model's type, of one stack of layers or of two."""
+    model_type = getattr(network.config, "model_type", "")
+    return family_of(model_type) is not None or stacks_of(model_type) is not None
 
 
 def stacks_of(model_type: str) -> StackPaths | None:

@@ -30,6 +30,7 @@ class CatalogueRow:
     options: Mapping[str, Any]  # with their defaults
     summary: str
     declared: Mapping[str, Any]  # the decorator's arguments; None for one that is computed, as `reads` may be
+    description: str = ""  # all that its source says of it, whose first paragraph is the summary
 
     def get(self, argument: str, otherwise: Any = None) -> Any:
         """An argument of the decorator."""
@@ -81,11 +82,12 @@ def _rows(kind: Kind, source: str, module: str) -> list[CatalogueRow]:
         for decorator in node.decorator_list:
             if isinstance(decorator, ast.Call) and isinstance(decorator.func, ast.Name) and decorator.func.id == kind:
                 name = node.name if isinstance(node, ast.FunctionDef) else metric_name(node.name)
-                summary = first_paragraph(ast.get_docstring(node) or ast.get_docstring(tree) or "")
+                description = ast.get_docstring(node) or ast.get_docstring(tree) or ""
                 declared = {
                     word.arg: _literal(word.value, constants, otherwise=None) for word in decorator.keywords if word.arg
                 }
-                rows.append(CatalogueRow(name, module, _options(node, constants), summary, declared))
+                options, summary = _options(node, constants), first_paragraph(description)
+                rows.append(CatalogueRow(name, module, options, summary, declared, description))
     return rows
 
 

@@ -629,7 +629,8 @@ def _catalogue_row(kind: Kind, row: Method | Metric) -> CatalogueRow:
     declared = {name: getattr(row, name) for name in FACTS[kind]}
     if isinstance(row, Method):
         declared["reads"] = None if callable(row.reads) else row.reads
-    return CatalogueRow(row.name, row.function.__module__, default_options(row.function), row.summary, declared)
+    module, options = row.function.__module__, default_options(row.function)
+    return CatalogueRow(row.name, module, options, row.summary, declared, row.summary)
 
 
 @dataclass(frozen=True)

@@ -161,7 +161,51 @@ def test_methods_and_doctor(wherefrom: Run, folder: Path) -> None:
     done = wherefrom("doctor", str(folder))
     assert done.returncode == 0, done.stderr
     assert "blocks rebuilt from their parts" in done.stdout
+    assert done.stdout.rstrip().endswith("methods work.")  # one line, not one for each
     assert json.loads(wherefrom("doctor", str(folder), "--json").stdout)["methods"]["attcat"] is None
+
+
+def test_doctor_names_methods_with_the_same_reason_together(capfd: pytest.CaptureFixture[str]) -> None:
+    from wherefrom.cli.doctor import _print_methods
+
+    _print_methods(Console(width=80), {"lime": None, "alti": "no attention", "gae": "no attention", "lrp": "no rule"})
+    assert capfd.readouterr().out.splitlines() == [
+        "1 of 4 methods work; 3 do not:",
+        "alti, gae: no attention",
+        "lrp: no rule",
+    ]
+
+
+def test_one_method_and_one_metric_are_described(wherefrom: Run) -> None:
+    shown = wherefrom("methods", "attn_lrp").stdout
+    assert "The sum over e * g" in shown  # beyond the summary
+    assert "arXiv:2402.05602" in shown
+    assert "for and against" in shown
+    assert "depends on the class" in shown
+    assert '$ wherefrom explain "A fine film." --method attn_lrp' in shown
+    assert json.loads(wherefrom("methods", "attn_lrp", "--json").stdout)["name"] == "attn_lrp"
+    shown = wherefrom("metrics", "comprehensiveness").stdout
+    assert "higher is better" in shown
+    assert "variant=paper" in shown
+    assert json.loads(wherefrom("metrics", "aopc", "--json").stdout)["name"] == "aopc"
+    unknown = wherefrom("methods", "atn_lrp")
+    assert (unknown.returncode, unknown.stdout) == (2, "")
+    assert "Did you mean 'attn_lrp'" in unknown.stderr
+
+
+def test_flow_says_what_it_shows(wherefrom: Run) -> None:
+    shown = " ".join(wherefrom("flow", "A fine film.").stdout.split())
+    assert "The decision is read at “[CLS]”" in shown
+    assert "After the last layer most of it comes from “fine”" in shown
+    assert "it is the same for every class" in shown
+
+
+def test_the_flip_of_the_readme_finds_something(wherefrom: Run) -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    (line,) = (line for line in readme.splitlines() if line.startswith("wherefrom flip "))
+    found = json.loads(wherefrom(*shlex.split(line.partition("#")[0])[1:], "--json").stdout)
+    assert found["hidden"]
+    assert found["becomes"] != found["decision"]
 
 
 def test_metrics_are_listed(wherefrom: Run) -> None:

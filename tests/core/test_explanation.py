@@ -34,7 +34,7 @@ def example(**changes: object) -> Explanation:
 def test_special_tokens_are_flagged_and_hidden_unless_asked_for() -> None:
     explanation = example()
     assert explanation.special == (True, *(False,) * 6, True)
-    assert [unit.text for unit in explanation.units()] == ["not", "ba", "##d", ".", "fun", "!"]
+    assert [unit.text for unit in explanation.units()] == ["Not", "ba", "d", ".", "Fun", "!"]  # as written
     assert len(explanation.units(special=True)) == 8
 
 

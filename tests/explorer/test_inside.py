@@ -19,11 +19,11 @@ from wherefrom.benchmark.run import run
 from wherefrom.case.case import make_cases
 from wherefrom.cli.serve import split_sources
 from wherefrom.core.arrays import Numbers
+from wherefrom.core.labels import token_labels
 from wherefrom.explorer.hiding import logits_without
 from wherefrom.explorer.limits import Limits
 from wherefrom.explorer.serve import ExplorerServer
 from wherefrom.model.network import inputs_of
-from wherefrom.report.pieces import token_labels
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from report.sentences import explain, film, pair
-from wherefrom.report.pieces import TextRun, lines, pieces, visible
+from wherefrom.core.labels import visible
+from wherefrom.report.pieces import TextRun, lines, pieces
 
 
 def test_pieces_are_the_text_between_the_offsets() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -54,14 +55,24 @@ def doctor(
                 Text(name, style="bold"), Text(", ".join(map(str, value)) if isinstance(value, list) else str(value))
             )
         console.print(facts, "")
-        table = Table("method", "works", "why not")
-        for name, reason in examination["methods"].items():
-            table.add_row(
-                Text(name), Text("yes", "blue") if reason is None else Text("no", "bold yellow"), Text(reason or "")
-            )
-        console.print(table)
+        _print_methods(console, examination["methods"])
     if examination["broken"]:
         raise typer.Exit(1)
+
+
+def _print_methods(console: Console, methods: Mapping[str, str | None]) -> None:
+    """How many methods work, and why the others do not, those with the same reason together."""
+    reasons: dict[str, list[str]] = {}
+    for name, reason in methods.items():
+        if reason is not None:
+            reasons.setdefault(reason, []).append(name)
+    failed = sum(map(len, reasons.values()))
+    if not failed:
+        console.print(Text(f"All {len(methods)} methods work.", "blue"))
+        return
+    console.print(Text(f"{len(methods) - failed} of {len(methods)} methods work; {failed} do not:", "bold yellow"))
+    for reason, names in reasons.items():
+        console.print(Text.assemble((", ".join(names), "bold"), f": {reason}"))
 
 
 def follow_relevance(model: Model, *, as_json: bool) -> None:

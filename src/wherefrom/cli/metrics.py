@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from itertools import groupby
+from typing import Annotated
+
+import typer
 
 from wherefrom.cli.arguments import JsonOption, app, examples, print_json
-from wherefrom.cli.listing import print_entry, print_heading
+from wherefrom.cli.completion import complete_metrics
+from wherefrom.cli.listing import print_entry, print_heading, print_page, rows_to_print
 
 HEADINGS = {
     None: "measured on the model alone",
@@ -22,14 +26,18 @@ HEADINGS = {
     rich_help_panel="Look something up",
     epilog=examples(
         "wherefrom metrics",
+        "wherefrom metrics comprehensiveness",
         "wherefrom metrics --json",
     ),
 )
-def metrics(as_json: JsonOption = False) -> None:
-    """List the metrics."""
-    from wherefrom.registry import listed
-
-    rows = listed("metric")
+def metrics(
+    name: Annotated[
+        str | None, typer.Argument(help="One metric, described in full.", autocompletion=complete_metrics)
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the metrics, or describe one."""
+    rows = rows_to_print("metric", name)
     if as_json:
         records = [
             {"name": row.name, "better": row.get("better"), "fill": row.options.get("fill"), "needs": row.get("needs")}
@@ -37,7 +45,13 @@ def metrics(as_json: JsonOption = False) -> None:
             | {"options": dict(row.options)}
             for row in rows
         ]
-        print_json(records)
+        print_json(records if name is None else records[0])
+        return
+    if name is not None:
+        (row,) = rows
+        facts = {"better": f"{row.get('better')} is better", "group": row.get("group", "other")}
+        facts["measured"] = HEADINGS[row.get("needs")].removeprefix("measured ")
+        print_page(row, facts, f'wherefrom compare "A fine film." --metrics {row.name}')
         return
     for needs, members in groupby(rows, key=lambda row: row.get("needs")):
         print_heading(HEADINGS[needs])

@@ -385,10 +385,10 @@ def _show(summaries: list[Summary], *, words: bool, everything: bool = False) ->
     No number is ever cut off.
     """
     from wherefrom.benchmark.recommendation import recommend
+    from wherefrom.core.labels import visible
     from wherefrom.report.benchmark import shown_metrics
     from wherefrom.report.columns import TerminalColumn, heading, print_columns
     from wherefrom.report.leaderboard_files import metric_title
-    from wherefrom.report.pieces import visible
     from wherefrom.report.recommendation import recommended, seconds_per_example
     from wherefrom.report.wording import ARROWS
     from wherefrom.report.words import print_words

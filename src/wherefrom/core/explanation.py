@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from wherefrom.core.check import Check, HiddenUnits
 from wherefrom.core.encoding import TextOrPair, check_turns, grouped
+from wherefrom.core.labels import token_label, token_labels
 from wherefrom.core.saved import Format, Saved
 from wherefrom.core.selection import selection_problems
 from wherefrom.core.target import SavedTarget
@@ -27,7 +28,7 @@ class Unit(NamedTuple):
     """A token, word or sentence with its score, and its place in the text.
 
     Attributes:
-        text: the unit as it is written.
+        text: the unit as it is written, without the spaces around it; ↵ for a line break alone.
         score: how much it counts for the target (positive) or against it (negative).
         start: its first character in the text, or in the pair where `segment` is 1.
         end: the character after its last.
@@ -323,8 +324,14 @@ class Explanation(Saved):
                 print(f"{unit.score:+.2f}  {unit.text}")
             ```
         """
-        rows = zip(self.tokens, self.scores, self.offsets, self.segment, strict=True)
+        rows = zip(self._written(), self.scores, self.offsets, self.segment, strict=True)
         return [Unit(text, score, start, end, part) for text, score, (start, end), part in rows if special or part >= 0]
+
+    def _written(self) -> Sequence[str]:
+        """Every unit as it is written: tokens without the signs of a tokenizer."""
+        if self.level != "token":
+            return self.tokens
+        return token_labels(self.tokens, self.offsets, self.segment, self.text, self.pair)
 
     def words(self, how: Pool = "sum") -> list[Unit]:
         """The words with their scores.
@@ -410,7 +417,8 @@ class Explanation(Saved):
         segment = tuple(self.segment[group[0]] for group in members)
         shown = {0: self.text, 1: self.pair or ""}
         texts = [
-            shown[part][start:end].strip() if part >= 0 else self.tokens[group[0]]
+            (shown[part][start:end].strip() if part >= 0 else "")
+            or token_label(shown[part][start:end] if part >= 0 else "", self.tokens[group[0]])
             for part, (start, end), group in zip(segment, offsets, members, strict=True)
         ]
         return replace(

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 from math import exp, log
 from typing import Any, ClassVar
 
+from wherefrom.core.encoding import Encoding
 from wherefrom.core.explanation import Explanation
+from wherefrom.core.labels import token_label
 from wherefrom.core.saved import Format, Saved
 from wherefrom.core.target import SavedTarget
 from wherefrom.core.units import Span
@@ -102,10 +104,10 @@ class Generation(Saved):
             raise BadOption(f"There is no generated token {number}: there are {len(self.generated)}, from 0.")
         number %= len(self.generated)
         other = self.versus[number]
-        label = self.generated[number].strip() or self.generated[number]
+        label = token_label(self.generated[number])
         return self._explanation(
             self.scores[number][: len(self.tokens) + number],
-            label if other is None else f"{label} rather than {other.strip() or other}",
+            label if other is None else f"{label} rather than {token_label(other)}",
             self.probabilities[number],
             number,
         )
@@ -142,12 +144,18 @@ class Generation(Saved):
         )
 
     def _explanation(self, scores: tuple[float, ...], target: str, probability: float, before: int) -> Explanation:
+        tokens, offsets = (*self.tokens, *self.generated[:before]), (*self.offsets, *[(0, 0)] * before)
+        segment = (*self.segment, *[-1] * before)
+        read = Encoding(self.text, None, tokens, (0,) * len(tokens), None, offsets, segment, turns=self.turns)
         return Explanation(
             text=self.text,
-            tokens=(*self.tokens, *self.generated[:before]),
+            tokens=tokens,
             scores=scores,
-            offsets=(*self.offsets, *[(0, 0)] * before),
-            segment=(*self.segment, *[-1] * before),
+            offsets=offsets,
+            segment=segment,
+            word_of=read.word_of,
+            sentence_of=read.sentence_of,
+            turns=self.turns,
             target=target,
             probability=probability,
             prediction=target,

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import torch
 
 from wherefrom.core.encoding import Encoding
+from wherefrom.core.labels import visible
 from wherefrom.errors import BadOption
 from wherefrom.explorer.questions import GeneratingQuestion
 from wherefrom.explorer.service import ModelService, PlainData
 from wherefrom.model.network import padded_inputs
-from wherefrom.report.pieces import visible
 
 GENERATES = "causal_lm"
 

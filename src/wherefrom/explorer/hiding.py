@@ -13,6 +13,7 @@ from torch import Tensor
 from wherefrom.case.asking import PendingAnswers
 from wherefrom.case.door import Subject
 from wherefrom.core.encoding import Encoding
+from wherefrom.core.labels import visible
 from wherefrom.core.target import Target, joint_probability
 from wherefrom.errors import BadOption, NotSeen, WherefromError
 from wherefrom.explorer.answers import CachingAsker
@@ -23,7 +24,6 @@ from wherefrom.explorer.sheet import PageUnits, text_data
 from wherefrom.model.network import inputs_of
 from wherefrom.model.recording import keep_nothing, recording
 from wherefrom.model.text_model import TextModel
-from wherefrom.report.pieces import visible
 
 SHOWN = 40  # labels with their probabilities, the likeliest first
 FOUND = 50  # of the labels that are predicted

@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from wherefrom.case.case import Attribution, Case
+from wherefrom.core.labels import token_labels
 from wherefrom.errors import WherefromError
 from wherefrom.explorer.explaining import Explainer
 from wherefrom.explorer.limits import TooMuch
 from wherefrom.explorer.questions import TextQuestion
 from wherefrom.explorer.service import ModelService, PlainData
 from wherefrom.registry import find_method
-from wherefrom.report.pieces import token_labels
 
 FLOW = "alti"
 

@@ -154,7 +154,7 @@ def name_of(source: Any) -> str:
 
 def model_facts(model: TextModel) -> dict[str, Any]:
     """What the page has to know of a loaded model."""
-    from wherefrom.report.pieces import visible
+    from wherefrom.core.labels import visible
 
     task, tokenizer = model.task, model.reading.tokenizer
     return {

@@ -12,8 +12,9 @@ from wherefrom.benchmark.columns import rationale_of
 from wherefrom.benchmark.statistics import Energy
 from wherefrom.benchmark.store import Run
 from wherefrom.benchmark.summary import Summary, summarise, tables_must_fit
+from wherefrom.core.labels import visible
 from wherefrom.report.marks import with_marks
-from wherefrom.report.pieces import TextRun, visible
+from wherefrom.report.pieces import TextRun
 
 MOST_EXAMPLES = 2000
 

@@ -11,12 +11,12 @@ from wherefrom.catalogue import floor_method
 from wherefrom.core.comparison import Comparison, printed
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.explanation import Explanation
+from wherefrom.core.labels import token_label, visible
 from wherefrom.core.names import join_names
 from wherefrom.core.units import Level
 from wherefrom.report.colour import scale_of
 from wherefrom.report.comparison_sheet import in_words
 from wherefrom.report.effect import loudness_of, warning
-from wherefrom.report.pieces import token_label, visible
 from wherefrom.report.wording import duration, findings, notes_of, options, unassigned
 
 

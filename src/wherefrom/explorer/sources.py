@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from wherefrom.core.labels import visible
 from wherefrom.core.source_grades import SourceGrade
 from wherefrom.core.sources import Sources, Statement
 from wherefrom.errors import BadOption
@@ -18,7 +19,6 @@ from wherefrom.explorer.explaining import told
 from wherefrom.explorer.questions import SOURCE_METHODS, SourcesQuestion, WithoutQuestion
 from wherefrom.explorer.service import Finish, ModelService, PlainData, Prepare
 from wherefrom.explorer.turns import Stopped
-from wherefrom.report.pieces import visible
 from wherefrom.report.sources import NOTHING, page, shown_statement, stretches_of
 from wherefrom.report.wording import options
 from wherefrom.sources.answered import ANSWER_TOKENS, AnsweredPrompt, PassageQuestion

@@ -13,6 +13,7 @@ from wherefrom.benchmark.summary import Disputed, Summary, ranks_over_data_sets
 from wherefrom.catalogue import floor_method
 from wherefrom.core.comparison import Rationale
 from wherefrom.core.explanation import Explanation
+from wherefrom.core.labels import visible
 from wherefrom.core.statistics import Interval
 from wherefrom.core.target import written_value
 from wherefrom.errors import MissingExtra
@@ -23,7 +24,6 @@ from wherefrom.report.leaderboard_files import metric_title
 from wherefrom.report.main_metrics import SHOWN_METRICS, main_metrics
 from wherefrom.report.marks import MARKED_BY_PEOPLE, NOTHING_MARKED
 from wherefrom.report.page_table import EMPTY, PageTable, ScoreCell, number
-from wherefrom.report.pieces import visible
 from wherefrom.report.recommendation import recommended, seconds_per_example
 from wherefrom.report.wording import ARROWS, percent, predicts, visible_rows
 from wherefrom.report.words import WordsView, words_view

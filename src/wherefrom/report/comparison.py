@@ -8,10 +8,10 @@ import re
 from typing import Any, NamedTuple
 
 from wherefrom.core.comparison import Comparison, Rationale
+from wherefrom.core.labels import visible
 from wherefrom.report.comparison_sheet import GradeCell, MethodLine, mean, sheet
 from wherefrom.report.document import render_fragment, render_page
 from wherefrom.report.html import ExplanationView, view
-from wherefrom.report.pieces import visible
 
 VERTICAL = 6  # with so many metrics or more, their names are written vertically
 

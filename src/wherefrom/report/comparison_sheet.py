@@ -11,9 +11,9 @@ from typing import NamedTuple
 from wherefrom.core.comparison import Comparison, Conclusion, Grade
 from wherefrom.core.comparison import printed as figure
 from wherefrom.core.explanation import Explanation
+from wherefrom.core.labels import token_label, visible
 from wherefrom.core.names import join_names
 from wherefrom.report.effect import gap_warning
-from wherefrom.report.pieces import token_label, visible
 from wherefrom.report.wording import duration
 
 GAP_MARK = "(!)"  # after the name of a method whose scores do not add up

@@ -15,8 +15,8 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from wherefrom.core.labels import visible
 from wherefrom.report.colour import DARK, LIGHT
-from wherefrom.report.pieces import visible
 
 
 def render_fragment(name: str, **values: Any) -> str:

@@ -7,7 +7,7 @@ import re
 from html import escape
 from typing import TYPE_CHECKING
 
-from wherefrom.report.pieces import visible
+from wherefrom.core.labels import visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,9 +8,9 @@ from rich.console import Console
 from rich.text import Text
 
 from wherefrom.core.flip import Flip
+from wherefrom.core.labels import visible
 from wherefrom.report.colour import DARK
 from wherefrom.report.document import render_fragment, render_page
-from wherefrom.report.pieces import visible
 from wherefrom.report.terminal import Terminal
 from wherefrom.report.wording import duration, options, percent, visible_rows
 

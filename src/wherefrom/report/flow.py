@@ -8,11 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from wherefrom.core.flow import Flow
+from wherefrom.core.labels import token_labels, visible
+from wherefrom.core.names import join_names
 from wherefrom.report.colour import largest
 from wherefrom.report.document import render_fragment, render_page
-from wherefrom.report.pieces import token_labels, visible
 from wherefrom.report.wording import options, percent, visible_rows
 
+NAMED = 3  # tokens in the sentence about a flow
 STEPS = 65535  # shares are sent as two-byte integers, which is finer than the page shows
 
 
@@ -42,6 +44,7 @@ def page(flow: Flow) -> str:
         title=f"Where it came from: {visible(flow.method)}",
         chips=_chips(flow),
         facts=visible_rows(facts),
+        words=in_words(flow),
         layers=len(flow.layers),
         start=deciding(flow),
         shares=base64.b64encode((flow.layers * STEPS).round().clip(0, STEPS).astype("<u2").tobytes()).decode(),
@@ -65,6 +68,7 @@ def fragment(flow: Flow) -> str:
             for i, name in enumerate(labels(flow))
         ],
         layers=len(rows),
+        words=in_words(flow),
         notes=[visible(note) for note in flow.notes],
     )
 
@@ -83,6 +87,22 @@ def deciding(flow: Flow) -> int:
 def labels(flow: Flow) -> list[str]:
     """Every token as all views call it."""
     return token_labels(flow.tokens, flow.offsets, flow.segment, flow.text, flow.pair)
+
+
+def in_words(flow: Flow) -> str:
+    """What a flow shows, from which tokens most of the decision's position comes, and what it cannot tell."""
+    place, names = deciding(flow), labels(flow)
+    sentences = [f"The decision is read at “{names[place]}”; each column adds up to 1, over all tokens."]
+    if len(flow.layers):
+        shares = flow.accumulated[-1][place]
+        words = [number for number in np.argsort(-shares, kind="stable") if not flow.special[number]][:NAMED]
+        named = [f"“{names[number]}” ({percent(float(shares[number]))})" for number in words]
+        sentences.append(f"After the last layer most of it comes from {join_names(named)}.")
+    sentences.append(
+        "It shows where content moves, not what speaks for a class: it is the same for every class. `wherefrom explain`"
+        " gives scores for one class."
+    )
+    return " ".join(sentences)
 
 
 def _chips(flow: Flow) -> list[TokenChip]:

@@ -7,7 +7,7 @@ from rich.console import Console
 from wherefrom.core.flow import Flow
 from wherefrom.report.colour import DARK
 from wherefrom.report.columns import TerminalColumn, print_columns
-from wherefrom.report.flow import deciding, labels
+from wherefrom.report.flow import deciding, in_words, labels
 from wherefrom.report.terminal import Terminal
 
 USUAL = 1.5  # times an equal share: more than that is printed bold
@@ -18,9 +18,9 @@ def print_flow(flow: Flow, *, console: Console | None = None) -> None:
     console = console or Console(highlight=False)
     terminal = Terminal(console, DARK, signed=False)
     place, names, strong = deciding(flow), labels(flow), USUAL / max(1, len(flow.tokens))
-    console.print(
-        terminal.text(f"What “{names[place]}” contains of each token after each layer, from 1 up ({flow.method})")
-    )
+    about = f"What “{names[place]}” contains of each token after each layer, from 1 up ({flow.method})"
+    console.print(terminal.text(about, "bold"))
+    console.print(terminal.text(in_words(flow)))
     columns = [
         TerminalColumn(
             ("layer", str(number)),

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from rich.console import Console
 
 from wherefrom.core.generation import Generation
+from wherefrom.core.labels import token_label, token_labels, visible
 from wherefrom.report.colour import DARK, Shade, largest, shade
 from wherefrom.report.columns import TerminalColumn, print_columns
 from wherefrom.report.document import render_fragment, render_page
-from wherefrom.report.pieces import token_label, token_labels, visible
 from wherefrom.report.terminal import Terminal
 from wherefrom.report.wording import duration, number, options, percent, visible_rows
 

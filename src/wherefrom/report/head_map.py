@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from wherefrom.report.pieces import visible
+from wherefrom.core.labels import visible
 from wherefrom.report.plots import new_figure, save_figure
 
 __all__ = ["head_map_plot"]

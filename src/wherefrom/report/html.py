@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 from wherefrom.core.comparison import Rationale
 from wherefrom.core.explanation import Explanation
+from wherefrom.core.labels import visible
 from wherefrom.report.colour import ColourScale, Side, coloured, largest, scale_of, shade
 from wherefrom.report.document import render_fragment, render_page
 from wherefrom.report.effect import effect_of, loudness_of, moved_by, warning
 from wherefrom.report.marks import MARKED_BY_PEOPLE, NOTHING_MARKED, with_marks
-from wherefrom.report.pieces import Piece, TextRun, line_extents, lines, pieces, visible
+from wherefrom.report.pieces import Piece, TextRun, line_extents, lines, pieces
 from wherefrom.report.selection import CandidateTable, OperationMap, candidate_tables, operation_maps
 from wherefrom.report.wording import (
     Finding,

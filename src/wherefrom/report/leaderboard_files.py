@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from wherefrom.benchmark.statistics import Standing
 from wherefrom.benchmark.summary import Summary
-from wherefrom.report.pieces import visible
+from wherefrom.core.labels import visible
 
 NAMES = {
     "aopc": "AOPC",

@@ -9,10 +9,11 @@ from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
 from wherefrom.core.explanation import Explanation
+from wherefrom.core.labels import visible
 from wherefrom.errors import BadOption, MissingExtra
 from wherefrom.report.colour import LIGHT, Colour, blend, coloured, scale_of
 from wherefrom.report.effect import loudness_of
-from wherefrom.report.pieces import lines, pieces, visible
+from wherefrom.report.pieces import lines, pieces
 from wherefrom.report.wording import output
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import numpy as np
 
 from wherefrom.core.files import FilePath
 from wherefrom.core.flow import Flow
+from wherefrom.core.labels import token_label, token_labels
 from wherefrom.errors import BadFile, MissingExtra
 from wherefrom.report.colour import LIGHT
-from wherefrom.report.pieces import token_label, token_labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from wherefrom.benchmark.recommendation import Recommendation
 from wherefrom.benchmark.summary import Summary
+from wherefrom.core.labels import visible
 from wherefrom.core.names import join_names
-from wherefrom.report.pieces import visible
 from wherefrom.report.wording import duration
 
 MUCH_CHEAPER = 1.5  # times, from which on a cheaper method that may be as good is named

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from wherefrom.core.explanation import Explanation
+from wherefrom.core.labels import visible
 from wherefrom.report.colour import Side, largest, shade
-from wherefrom.report.pieces import visible
 from wherefrom.report.wording import ARROWS
 
 

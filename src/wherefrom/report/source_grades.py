@@ -8,8 +8,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from wherefrom.core.labels import visible
 from wherefrom.core.source_grades import SourceGrade, SourcesComparison
-from wherefrom.report.pieces import visible
 from wherefrom.report.wording import duration
 
 

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
+from wherefrom.core.labels import visible
 from wherefrom.core.sources import Source, Sources, Statement
 from wherefrom.report.colour import DARK, largest, shade
 from wherefrom.report.document import render_fragment, render_page
-from wherefrom.report.pieces import visible
 from wherefrom.report.terminal import Terminal
 from wherefrom.report.wording import duration, number, options
 

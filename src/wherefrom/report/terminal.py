@@ -14,9 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 from wherefrom.core.explanation import Explanation, Theme
+from wherefrom.core.labels import visible
 from wherefrom.report.colour import DARK, LIGHT, Colour, ColourScale, Shade, blend, coloured, largest, scale_of, shade
 from wherefrom.report.effect import effect_of, loudness_of, moved_by, warning
-from wherefrom.report.pieces import Piece, TextRun, line_extents, lines, pieces, visible
+from wherefrom.report.pieces import Piece, TextRun, line_extents, lines, pieces
 from wherefrom.report.selection import CandidateTable, candidate_tables
 from wherefrom.report.wording import (
     doubts,

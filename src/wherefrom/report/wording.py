@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 from wherefrom.core.check import Check, HiddenUnits, Verdict
 from wherefrom.core.explanation import MINUS, Explanation
+from wherefrom.core.labels import token_label, visible
 from wherefrom.core.target import written_value
-from wherefrom.report.pieces import Piece, token_label, visible
+from wherefrom.report.pieces import Piece
 
 RATHER = " rather than "  # between the two labels of a target that compares them
 COMBINATION = re.compile(

@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.text import Text
 
 from wherefrom.benchmark.words import ClassWords, WordSummary, is_grammar
+from wherefrom.core.labels import visible
 from wherefrom.report.columns import TerminalColumn, print_columns
 from wherefrom.report.page_table import EMPTY, PageTable, ScoreCell, number
-from wherefrom.report.pieces import visible
 from wherefrom.report.wording import percent
 
 EXAMPLES = 5  # words whose places are shown in the terminal

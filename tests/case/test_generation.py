@@ -25,6 +25,7 @@ from wherefrom.core.generation import Generation
 from wherefrom.errors import BadFile, BadOption, EmptyText, WrongModel
 from wherefrom.model.loading import quiet
 from wherefrom.registry import all_methods, find_method
+from wherefrom.report.effect import unit_in_words
 from wherefrom.report.generation import print_generation
 
 PROMPT = "the film was not bad"
@@ -69,19 +70,27 @@ def test_methods_that_hide_words_in_one_pass_and_in_many(method: str, monkeypatc
 
 
 def test_occlusion_by_hand(model: Model) -> None:
-    """Each word of the prompt replaced, the network asked itself."""
+    """Each word of the prompt replaced, the network asked itself: what the log-probability of each token loses. The
+    next token alone and the whole output are scored by the same rule.
+    """
     text_model = model.text_model
     found = model.generate_and_explain(PROMPT, "occlusion", continuation="but dull", fill="unk")
     ids = torch.tensor([[*text_model.encode(PROMPT).input_ids, *found.token_ids]])
     with torch.no_grad():
-        whole = text_model.network.module(input_ids=ids).logits[0]
+        whole = text_model.network.module(input_ids=ids).logits[0].log_softmax(-1)
         for place, step in itertools.product(range(len(found.tokens)), range(2)):
             changed = ids.clone()
             changed[0, place] = text_model.reading.tokenizer.unk_token_id
-            without = text_model.network.module(input_ids=changed).logits[0]
+            without = text_model.network.module(input_ids=changed).logits[0].log_softmax(-1)
             read, token = len(found.tokens) - 1 + step, found.token_ids[step]
             assert found.scores[step][place] == pytest.approx((whole - without)[read, token].item(), abs=1e-9)
-            assert found.probabilities[step] == pytest.approx(whole[read].softmax(-1)[token].item(), rel=1e-9)
+            assert found.probabilities[step] == pytest.approx(whole[read, token].exp().item(), rel=1e-9)
+    alone = model.explain(PROMPT, "occlusion", target="but", fill="unk")
+    assert alone.scores == pytest.approx(found.scores[0][: len(alone.scores)], abs=1e-9)
+    together = model.explain(PROMPT, "occlusion", target="but dull", fill="unk")
+    assert together.scores == pytest.approx(np.sum(found.scores, axis=0)[: len(together.scores)].tolist(), abs=1e-9)
+    assert unit_in_words(together) == unit_in_words(alone) == "in log-probability (natural)"
+    assert unit_in_words(model.explain(PROMPT, "attn_lrp", target="but")) == "in logits"
 
 
 def test_what_it_costs(model: Model) -> None:

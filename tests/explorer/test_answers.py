@@ -111,6 +111,7 @@ def test_rows_are_explanations_with_their_tests(client: Client) -> None:
         np.testing.assert_allclose(rows[asked]["scores"], shown, rtol=1e-3, atol=1e-5 * max(map(abs, shown)))
         assert rows[asked]["verdict"] == expected.check.verdict
         assert rows[asked]["signed"] == expected.signed
+    assert [rows[asked]["unit"] for asked in methods] == ["", "in logits", ""]
     assert [next(iter(line)) for line in lines[-3:]] == ["verdict", "best", "done"]
     assert "random, which knows nothing of the text" in lines[-3]["verdict"]["words"]
     expected = model.explain(TEXT, "best", level="word", candidates="attcat,occlusion:fill=unk")

@@ -12,8 +12,21 @@ import wherefrom
 from report.sentences import explain, film
 from wherefrom.core.check import Check, HiddenUnits
 from wherefrom.core.explanation import Explanation
+from wherefrom.core.target import SavedTarget
 from wherefrom.registry import all_methods
-from wherefrom.report.effect import PALE, Effect, effect_of, loudness_of, points, shift, warning
+from wherefrom.report.effect import (
+    LOG_PROBABILITY,
+    LOGIT,
+    PALE,
+    Effect,
+    effect_of,
+    loudness_of,
+    points,
+    score_unit,
+    shift,
+    shift_of_log,
+    warning,
+)
 from wherefrom.report.html import fragment, page
 from wherefrom.report.wording import scale_ends, unit_rule
 
@@ -104,6 +117,23 @@ def test_what_hiding_moved_is_never_more_than_what_the_scores_could_move() -> No
     sentence = saturated(method="lrp", check=checked(0.998, 0.1))
     assert effect_of(sentence) == Effect(pytest.approx(0.898), measured=True)  # type: ignore[arg-type]
     assert warning(sentence) == ""
+
+
+def test_scores_in_log_probability() -> None:
+    """Of words hidden from a language model; of an output of two tokens, half of the scores count for each."""
+    next_token = film(method="occlusion", task="causal_lm")  # 0, 2, -1, 0.5
+    assert score_unit(next_token) == LOG_PROBABILITY
+    assert score_unit(film(method="occlusion")) == score_unit(film(method="lrp", task="causal_lm")) == LOGIT
+    assert score_unit(film(method="saliency", task="causal_lm")) is None
+    assert effect_of(next_token) == Effect(pytest.approx(0.75 - 0.75 * math.exp(-3.5)), measured=False)  # type: ignore[arg-type]
+    rare = replace(next_token, probability=0.001)
+    assert effect_of(rare) == Effect(pytest.approx(0.001 * math.exp(3.5) - 0.001), measured=False)  # type: ignore[arg-type]
+    output = replace(next_token, components=(SavedTarget(1, step=0), SavedTarget(2, step=1)))
+    assert effect_of(output) == Effect(pytest.approx(0.75 - 0.75 * math.exp(-1.75)), measured=False)  # type: ignore[arg-type]
+    assert shift_of_log(0.9, 1e9) == pytest.approx(0.9)
+    for view in (page([next_token]), fragment(next_token)):
+        assert "in log-probability (natural)" in view
+    assert "in logits" in page([film(method="lrp")])
 
 
 def test_means_are_not_taken_for_sums() -> None:

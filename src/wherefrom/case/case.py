@@ -372,10 +372,10 @@ class Case:
         return scores.detach(), slope
 
     def ask(self, keep: Tensor, fill: str) -> Tensor:
-        """The target's score when only the tokens of `keep` are left, the others hidden by `fill`. (row, token) bool ->
-        (row,)
+        """The target's score, of a generated token its log-probability, when only the tokens of `keep` are left, the
+        others hidden by `fill`. (row, token) bool -> (row,)
         """
-        return self.target.score(self.answers(keep, fill))
+        return self.target.compared(self.answers(keep, fill))
 
     def answers(self, keep: Tensor, fill: str) -> Tensor:
         """The logits of every row; no question is put twice. (row, token) bool -> (row, class)"""

@@ -54,4 +54,5 @@ def _of_prefix(case: Case, method: Method, options: Mapping[str, Any]) -> Case:
     prefix = whole.part(range(target.position + 1))
     passes = Passes(unbound(case.model), [prefix])
     passes.announce(method.needs(options))
-    return Case(passes.toward([Target(target.index, target.label, versus=target.versus)]), 0, level=case.level)
+    alone = Target(target.index, target.label, versus=target.versus, generated=True)
+    return Case(passes.toward([alone]), 0, level=case.level)

@@ -35,6 +35,7 @@ class Target:
     independent: bool = False
     versus: int | None = None
     regression: bool = False
+    generated: bool = False  # whether it is a token of a text that a model writes
 
     @property
     def position(self) -> int | None:
@@ -62,6 +63,15 @@ class Target:
     def score(self, logits: Tensor) -> Tensor:
         """What gradients and relevance start from: the logit, or the difference of two. (row, class) -> (row,)"""
         return self._chosen(self.own(logits))
+
+    def compared(self, logits: Tensor) -> Tensor:
+        """What methods that hide words take differences of: the score; of a generated token its log-probability,
+        because the logits of all tokens of a vocabulary move together. (row, class) -> (row,)
+        """
+        if not self.generated or self.versus is not None:
+            return self.score(logits)
+        own = self.own(logits)
+        return own[:, self.index] - own.logsumexp(-1)
 
     def _chosen(self, logits: Tensor) -> Tensor:
         return logits[:, self.index] if self.versus is None else logits[:, self.index] - logits[:, self.versus]
@@ -192,6 +202,9 @@ class GeneratedToken(Target):
     def score(self, logits: Tensor) -> Tensor:
         logit, other, _, _ = self._parts(logits)
         return logit if self.versus is None else logit - other
+
+    def compared(self, logits: Tensor) -> Tensor:
+        return self.log_probability(logits)
 
     def probability(self, logits: Tensor) -> Tensor:
         logit, other, total, _ = self._parts(logits.double())

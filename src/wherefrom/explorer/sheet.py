@@ -16,7 +16,7 @@ from wherefrom.core.names import join_names
 from wherefrom.core.units import Level
 from wherefrom.report.colour import scale_of
 from wherefrom.report.comparison_sheet import in_words
-from wherefrom.report.effect import loudness_of, warning
+from wherefrom.report.effect import loudness_of, unit_in_words, warning
 from wherefrom.report.wording import duration, findings, notes_of, options, unassigned
 
 
@@ -163,6 +163,7 @@ def explanation_data(explanation: Explanation, units: PageUnits, spec: str) -> d
         "start": scale.start,
         "loudness": scale.loudness,
         "target": visible(explanation.target),
+        "unit": unit_in_words(explanation),
         "probability": explanation.output,
         "verdict": None if check is None else check.verdict,
         "findings": [visible(f"{finding.sentence} {finding.which}".strip()) for finding in findings(explanation)],

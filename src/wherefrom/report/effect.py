@@ -21,6 +21,8 @@ SATURATED = 0.99  # above this probability, or as far below one half, the logit 
 SINGLE_PRECISION = (
     1e-6  # of the largest score, or of a logit: smaller differences are rounding errors in single precision
 )
+LOGIT, DERIVATIVE, LOG_PROBABILITY = "logit", "derivative", "log-probability"  # what scores are changes of
+GENERATING = ("causal_lm", "seq2seq")  # tasks whose targets are tokens that a model writes
 
 
 class Effect(NamedTuple):
@@ -51,26 +53,44 @@ def effect_of(explanation: Explanation, *, special: bool = False) -> Effect | No
         for score, part in zip(explanation.scores, explanation.segment, strict=True)
         if (special or part >= 0) and math.isfinite(score)
     )
+    total /= max(1, sum(part.step is not None for part in explanation.components))  # the probability is of one token
     if explanation.value is not None:
         return _effect_on_value(explanation, total)
     measured = None if explanation.check is None else Effect(explanation.check.effect, measured=True)
     if explanation.probability is None:  # scores of another tool
         return measured
-    computed = Effect(shift(explanation.probability, total), measured=False)
-    scale = _scale(explanation)
-    if scale == "logit":  # scores of opposite sign cancel in a unit, so that hiding it may move more than its score
+    unit = score_unit(explanation)
+    moved = shift_of_log if unit == LOG_PROBABILITY else shift
+    computed = Effect(moved(explanation.probability, total), measured=False)
+    if unit in (
+        LOGIT,
+        LOG_PROBABILITY,
+    ):  # scores of opposite sign cancel in a unit, so that hiding it may move more than its score
         return max(computed, measured or computed, key=lambda effect: effect.size)
-    return measured or (computed if scale == "derivative" else None)
+    return measured or (computed if unit == DERIVATIVE else None)
 
 
-def _scale(explanation: Explanation) -> str | None:
-    """What the method's scores are changes of: the target's logit, or its derivative times what that is taken by. A
-    derivative says what a small change does, which is less than what hiding a word does; so a check precedes it.
+def score_unit(explanation: Explanation) -> str | None:
+    """What the method's scores are changes of: the target's logit, or its derivative times what that is taken by; where
+    words of a prompt are hidden from a language model, the log-probability of what it generates. A derivative says what
+    a small change does, which is less than what hiding a word does; so a check precedes it.
     """
     row = catalogue("method").get(explanation.method)
     if row is None or not explanation.signed:  # an option that takes the sign away takes the unit, too
         return None
-    return row.get("scale") if explanation.pooling in (None, "sum") else None  # means do not add up to a change
+    if explanation.pooling not in (None, "sum"):  # means do not add up to a change
+        return None
+    unit: str | None = row.get("scale")
+    hides = unit == LOGIT and row.get("reads") == "answers"
+    return LOG_PROBABILITY if hides and explanation.task in GENERATING else unit
+
+
+def unit_in_words(explanation: Explanation) -> str:
+    """The unit of the scores, for views; nothing where they have none that means something."""
+    unit = score_unit(explanation)
+    if unit == LOGIT:
+        return "in the model's value" if explanation.value is not None else "in logits"
+    return "in log-probability (natural)" if unit == LOG_PROBABILITY else ""
 
 
 def _effect_on_value(explanation: Explanation, total: float) -> Effect | None:
@@ -78,7 +98,7 @@ def _effect_on_value(explanation: Explanation, total: float) -> Effect | None:
     check = explanation.check
     if check is None or not check.spread:
         return None
-    measured = _scale(explanation) != "logit" or check.effect > total
+    measured = score_unit(explanation) != LOGIT or check.effect > total
     return Effect(SPREAD_IN_PROBABILITY * (check.effect if measured else total) / check.spread, measured)
 
 
@@ -92,6 +112,14 @@ def shift(probability: float, logit: float) -> float:
         return 0.0
     odds = math.log(probability / (1 - probability))
     return max(abs(_sigmoid(odds + step) - probability) for step in (logit, -logit))
+
+
+def shift_of_log(probability: float, step: float) -> float:
+    """The farthest that a probability moves when its logarithm moves so far, in either direction."""
+    if not 0 < probability < 1:
+        return 0.0
+    grown = math.exp(min(0.0, math.log(probability) + step))
+    return max(grown - probability, probability - probability * math.exp(-step))
 
 
 def _sigmoid(logit: float) -> float:

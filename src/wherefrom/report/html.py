@@ -11,7 +11,7 @@ from wherefrom.core.explanation import Explanation
 from wherefrom.core.labels import visible
 from wherefrom.report.colour import ColourScale, Side, coloured, largest, scale_of, shade
 from wherefrom.report.document import render_fragment, render_page
-from wherefrom.report.effect import effect_of, loudness_of, moved_by, warning
+from wherefrom.report.effect import effect_of, loudness_of, moved_by, unit_in_words, warning
 from wherefrom.report.marks import MARKED_BY_PEOPLE, NOTHING_MARKED, with_marks
 from wherefrom.report.pieces import Piece, TextRun, line_extents, lines, pieces
 from wherefrom.report.selection import CandidateTable, OperationMap, candidate_tables, operation_maps
@@ -190,11 +190,12 @@ class ExplanationView:
     @property
     def reach(self) -> str:
         """What the scores mean for the decision, where their unit determines it; for the legend."""
-        effect = None if self.versus else effect_of(self.explanation)
+        effect, unit = (None, "") if self.versus else (effect_of(self.explanation), unit_in_words(self.explanation))
         if effect is None or effect.measured:
-            return ""
+            return unit
         whole = output(self.explanation.output, self.explanation)
-        return f"together they could move {whole} by {moved_by(effect, self.explanation)}"
+        moved = f"together they could move {whole} by {moved_by(effect, self.explanation)}"
+        return "; ".join(filter(None, (unit, moved)))
 
     @property
     def classes_heading(self) -> str:

@@ -16,7 +16,7 @@ from rich.text import Text
 from wherefrom.core.explanation import Explanation, Theme
 from wherefrom.core.labels import visible
 from wherefrom.report.colour import DARK, LIGHT, Colour, ColourScale, Shade, blend, coloured, largest, scale_of, shade
-from wherefrom.report.effect import effect_of, loudness_of, moved_by, warning
+from wherefrom.report.effect import effect_of, loudness_of, moved_by, unit_in_words, warning
 from wherefrom.report.pieces import Piece, TextRun, line_extents, lines, pieces
 from wherefrom.report.selection import CandidateTable, candidate_tables
 from wherefrom.report.wording import (
@@ -200,7 +200,8 @@ def _scale_line(explanation: Explanation, scale: ColourScale, *, special: bool) 
         line = f"scale: -{full} {against} to +{full} {for_it}"
     else:
         line = f"scale: {number(scale.start, scale.full, signed=False) if scale.start else '0'} to {full}, without sign"
-    rule = unit_rule(explanation)
+    unit, rule = unit_in_words(explanation), unit_rule(explanation)
+    line += f", {unit}" if unit else ""
     line += f"; {rule}" if rule else ""
     effect = effect_of(explanation, special=special)
     if effect is None or effect.measured:

@@ -10,6 +10,7 @@ from wherefrom.core.check import Check, HiddenUnits, Verdict
 from wherefrom.core.explanation import MINUS, Explanation
 from wherefrom.core.labels import token_label, visible
 from wherefrom.core.target import written_value
+from wherefrom.report.effect import unit_in_words
 from wherefrom.report.pieces import Piece
 
 RATHER = " rather than "  # between the two labels of a target that compares them
@@ -160,6 +161,7 @@ def facts(explanation: Explanation) -> list[tuple[str, str]]:
         ("explained", explanation.target),
         ("predicted", explanation.prediction),
         ("scores by", ": ".join(filter(None, (explanation.level, unit_rule(explanation))))),
+        ("unit", unit_in_words(explanation).removeprefix("in ")),
     ]
     apart = [(APART_NAMES[name], f"{value:+.3g}") for name, value in unassigned(explanation)]
     notes = [("note", note) for note in notes_of(explanation)]

@@ -135,7 +135,7 @@ export class Panel {
     const row = this.rows.get(asked);
     const cost = [`${row.forwards || "shared"} forward`, row.backwards ? `${row.backwards} backward` : null,
       row.check_rows ? `test ${row.check_rows}` : null, row.seconds].filter(Boolean).join(" · ");
-    const about = [...row.findings, ...row.apart.map(([name, value]) => `${name}: ${number(value, row.full)}`), ...row.notes];
+    const about = [...row.findings, ...(row.unit ? [`Scores are ${row.unit}.`] : []), ...row.apart.map(([name, value]) => `${name}: ${number(value, row.full)}`), ...row.notes];
     const holder = el("div", {}, this.highlights(row));
     const element = el("div", { class: "row" },
       el("div", { class: "row-head" }, el("b", {}, asked),

@@ -24,6 +24,7 @@ class NextToken(TokenTask):
     endings = ("ForCausalLM", "LMHeadModel")
     reads_pairs = False
     deletes = True
+    generates = True
 
     def asked_at(self, model: TextModel, text: str, span: Span) -> str:
         del model

@@ -44,6 +44,7 @@ class Seq2Seq(TokenTask):
     endings = ("ForConditionalGeneration", "MTModel")
     reads_pairs = False
     two_stacks = True
+    generates = True
     tokens: tuple[int, ...] = ()
     versus: tuple[int | None, ...] = ()
     label: str = ""

@@ -53,6 +53,7 @@ class Task:
     answers_by_position: bool = False
     # Whether methods delete what they hide, unless told otherwise. Decoders know control tokens as borders of texts.
     deletes: bool = False
+    generates: bool = False  # whether its targets are tokens of a text that the model writes
     two_stacks: bool = False  # whether an encoder reads the text and a decoder writes the answer: three attentions
     # Why a text goes through the model as several rows, so that there is no single pass to look into; None: one row.
     several_rows: str | None = None
@@ -183,7 +184,9 @@ class Task:
         """The targets of an explanation that was saved, by its label and by what `Target.saved` gave."""
         classes = len(model.labels) if self.has_labels else logits.shape[-1]
         independent = self.has_labels and model.independent
-        targets = restored_classes(label, saved, classes, independent=independent, regression=model.regression)
+        targets = restored_classes(
+            label, saved, classes, independent=independent, regression=model.regression, generated=self.generates
+        )
         return targets or self.targets(model, label, logits, encoding)
 
     def predicted(self, model: TextModel, logits: Tensor, encoding: Encoding) -> Target:
@@ -261,13 +264,19 @@ def two_of(spec: tuple[Any, ...]) -> tuple[Any, Any]:
 
 
 def restored_classes(
-    label: str, saved: Sequence[SavedTarget], classes: int, *, independent: bool, regression: bool = False
+    label: str,
+    saved: Sequence[SavedTarget],
+    classes: int,
+    *,
+    independent: bool,
+    regression: bool = False,
+    generated: bool = False,
 ) -> list[Target]:
     """Targets that are classes or tokens, from plain data; an error where this model cannot have them."""
     for target in saved:
         if target != SavedTarget(target.index, target.versus) or not has_classes(target, classes):
             raise BadOption(f"The explanation is of {label!r}, but this model has no such target.")
-    return [Target(target.index, label, independent, target.versus, regression) for target in saved]
+    return [Target(target.index, label, independent, target.versus, regression, generated) for target in saved]
 
 
 def has_classes(target: SavedTarget, classes: int) -> bool:

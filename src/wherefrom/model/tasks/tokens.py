@@ -66,10 +66,11 @@ def token_target(model: TextModel, spec: str | int) -> Target:
     if isinstance(spec, int):
         if not 0 <= spec < len(model.reading.tokenizer):
             raise UnknownName(f"There is no token {spec}: the vocabulary has {len(model.reading.tokenizer)}.")
-        return Target(spec, _name_of(model, spec))
+        return Target(spec, _name_of(model, spec), generated=model.task.generates)
     token = _token_of(model, spec)
     # " Paris" is the token that is predicted as "Paris": one token has one name, in whichever way it was asked for.
-    return Target(token, _name_of(model, token) if _text_of(model, token) == spec.strip() else spec)
+    name = _name_of(model, token) if _text_of(model, token) == spec.strip() else spec
+    return Target(token, name, generated=model.task.generates)
 
 
 def _token_of(model: TextModel, word: str) -> int:

@@ -23,6 +23,8 @@ def test_the_rate_counts_from_where_the_work_began() -> None:
     rate.moved(120, 220)
     assert (rate.per_minute, rate.seconds_left) == (20.0, 300.0)
     assert rate.line("examples") == "120 of 220 examples, 20 a minute, 5 min left"
+    rate.moved(130, 220, known=False)  # nothing that was begun is finished yet
+    assert rate.line("examples") == "130 of 220 examples"
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0 s"), (40, "40 s"), (720, "12 min"), (12600, "3.5 h")])

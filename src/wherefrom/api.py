@@ -558,6 +558,7 @@ class Model:
         tokens: int = MOST_TOKENS,
         continuation: str | None = None,
         rather_than: str | None = None,
+        check: bool = False,
         **options: Any,
     ) -> Generation:
         """Generate a continuation or an output, and explain each of its tokens.
@@ -573,6 +574,8 @@ class Model:
             rather_than: another continuation: each token is explained rather than the token at the same place of this
                 one, given the tokens before it in the first. Where the two are equal, or this one has ended, a token is
                 explained by itself.
+            check: test the explanation of every token, and of all together: the strongest words of the prompt are
+                hidden, and as many at random. See `Generation.by_word`.
             **options: the method's own.
 
         Returns:
@@ -598,10 +601,10 @@ class Model:
             versus = compared_tokens(model, encoding, ids, rather_than)
             for other in names[1:]:
                 try:
-                    return explain_generation(model, encoding, ids, versus, row, chosen)
+                    return explain_generation(model, encoding, ids, versus, row, chosen, check=check)
                 except NotSeen:
                     row = find_method(other)
-            return explain_generation(model, encoding, ids, versus, row, chosen)
+            return explain_generation(model, encoding, ids, versus, row, chosen, check=check)
 
     def sources(
         self,

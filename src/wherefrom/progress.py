@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 if TYPE_CHECKING:
     from rich.progress import Task
@@ -18,21 +18,30 @@ EVERY = 30.0  # seconds between two lines, where standard error is not a termina
 OnProgress = Callable[[int, int], None]  # called with how much is done, and how much there is
 
 
+class ShowProgress(Protocol):
+    """Called with how much is done, and how much there is; `known` is False where that says nothing of the speed."""
+
+    def __call__(self, done: int, everything: int, /, *, known: bool = True) -> None: ...
+
+
 class Rate:
     """The speed of the work, without what was done before it began."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._began, self._before = clock, clock(), 0
-        self.done, self.everything = 0, 0
+        self.done, self.everything, self.known = 0, 0, True
 
-    def moved(self, done: int, everything: int) -> None:
+    def moved(self, done: int, everything: int, /, *, known: bool = True) -> None:
+        """known: False as long as too little is done to say how fast the work goes."""
         if not self.everything:
             self._before = done
-        self.done, self.everything = done, everything
+        self.done, self.everything, self.known = done, everything, known
 
     @property
     def per_minute(self) -> float | None:
-        """None until the first is done."""
+        """None until the first is done, and as long as the speed is not known."""
+        if not self.known:
+            return None
         fresh, seconds = self.done - self._before, self._clock() - self._began
         return 60 * fresh / seconds if fresh > 0 and seconds > 0 else None
 
@@ -59,7 +68,7 @@ def duration_left(seconds: float) -> str:
 
 
 @contextmanager
-def bar(what: str, *, shown: bool | None = None) -> Iterator[OnProgress]:
+def bar(what: str, *, shown: bool | None = None) -> Iterator[ShowProgress]:
     """Show progress within the block, by calls with (done, total).
 
     wanted: None shows a bar where standard error is a terminal, and lines where it is not; True a bar; False nothing.
@@ -96,7 +105,7 @@ def lines(rate: Rate, what: str, out: TextIO, every: float = EVERY) -> Iterator[
 
 
 @contextmanager
-def _shown(rate: Rate, what: str) -> Iterator[OnProgress]:
+def _shown(rate: Rate, what: str) -> Iterator[ShowProgress]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
     from rich.text import Text
@@ -113,8 +122,8 @@ def _shown(rate: Rate, what: str) -> Iterator[OnProgress]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
         task = shown.add_task(what, total=None)
 
-        def moved(done: int, everything: int) -> None:
-            rate.moved(done, everything)
+        def moved(done: int, everything: int, /, *, known: bool = True) -> None:
+            rate.moved(done, everything, known=known)
             shown.update(task, completed=done, total=everything)
 
         yield moved

@@ -107,19 +107,19 @@ def test_every_level_adds_up(model: Model, method: str) -> None:
 
 
 def test_hiding_a_turn_hides_all_that_is_said(model: Model) -> None:
-    """By hand: the score of a turn by occlusion is what the logit loses without its tokens."""
+    """By hand: the score of a turn by occlusion is what the log-probability loses without its tokens."""
     reader = model.text_model
     turns = model.explain(CHAT, "occlusion", "film", "turn", fill="pad")
     ids = reader.encode(RENDERED).input_ids
     film = reader.reading.tokenizer.convert_tokens_to_ids("film")
     assert isinstance(film, int)
 
-    def log_odds(kept: list[int]) -> float:
+    def log_probability(kept: list[int]) -> float:
         import torch
 
         with torch.no_grad():
             logits = reader.network.module(input_ids=torch.tensor([kept])).logits[0, -1]
-        return float(logits[film])
+        return float(logits.log_softmax(-1)[film])
 
     pad = reader.reading.tokenizer.pad_token_id
     numbers = reader.reading.tokenizer(RENDERED, return_offsets_mapping=True, add_special_tokens=False)
@@ -128,7 +128,7 @@ def test_hiding_a_turn_hides_all_that_is_said(model: Model) -> None:
             pad if start <= a < end else token
             for (a, _), token in zip(numbers["offset_mapping"], numbers["input_ids"], strict=True)
         ]
-        assert unit.score == close_to(log_odds(list(ids)) - log_odds(hidden))
+        assert unit.score == close_to(log_probability(list(ids)) - log_probability(hidden))
 
 
 def test_the_views_show_roles_and_not_the_template(model: Model) -> None:

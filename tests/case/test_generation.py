@@ -259,8 +259,9 @@ def by_hand() -> Generation:
 def test_the_views_show_the_whole_matrix(tmp_path: Path) -> None:
     found = by_hand()
     told = shown(found)
-    for part in ("toy explains 2 generated tokens", "-2.00", "+4.00", "not z", "50.0%", "25.0%"):
+    for part in ("toy explains 2 generated tokens", "<b> -2.000, a +1.000", "y not z", "50.0%", "25.0%", "all tokens"):
         assert part in told
+    assert "+4.00" not in told  # the matrix is on the page
     page = found.to_html()
     assert "&lt;b&gt;" in page
     assert "<b>" not in page.split("<main>")[1].replace("<b>", "", 0).split("&lt;b&gt;")[0]
@@ -277,6 +278,36 @@ def test_the_views_show_the_whole_matrix(tmp_path: Path) -> None:
         (tmp_path / "bad.json").write_text(content, encoding="utf-8")
         with pytest.raises(BadFile, match=r"bad\.json"):
             Generation.load(tmp_path / "bad.json")
+
+
+def test_every_token_and_the_total_are_tested(tmp_path: Path) -> None:
+    """By the model without the words, asked itself; the total by the geometric mean of all tokens."""
+    model = Model(make_model("gpt2", task="causal_lm", dtype=torch.float64))
+    prompt = "the film was not bad and the plot is good"
+    found = model.generate_and_explain(prompt, "input_x_gradient", continuation="but dull", check=True)
+    ids, network = model.text_model.encode(prompt).input_ids, model.text_model.network.module
+    assert len(found.checks) == 3
+    for step, check in enumerate(found.checks):
+        e = found.by_word() if step == 2 else found.by_word(step)
+        assert e.check == check
+        assert check.whole == pytest.approx(e.probability)
+        assert check.strongest is not None
+        assert check.strongest.draws == 20
+        hidden = set(check.strongest.units)  # every word is one token here
+        row = torch.tensor([[*[token for place, token in enumerate(ids) if place not in hidden], *found.token_ids]])
+        with torch.no_grad():
+            chances = network(input_ids=row).logits[0].softmax(-1)
+        kept = len(ids) - len(hidden)
+        each = [float(chances[kept - 1 + place, token]) for place, token in enumerate(found.token_ids)]
+        expected = (each[0] * each[1]) ** 0.5 if step == 2 else each[step]
+        assert check.strongest.hidden == pytest.approx(expected, rel=1e-6)
+    told = " ".join(shown(found).split())
+    assert told.count("at random") == 3
+    found.save(tmp_path / "tested.json")
+    assert Generation.load(tmp_path / "tested.json") == found
+    plain = model.generate_and_explain(prompt, "input_x_gradient", continuation="but dull")
+    assert plain.checks == ()
+    assert plain.by_word(0).check is None
 
 
 def test_every_column_has_its_own_scale_and_special_tokens_are_apart() -> None:
@@ -316,11 +347,12 @@ def test_words_are_deleted_from_a_language_model() -> None:
     assert e.params["fill"] == "delete"
     token = e.components[0].index
 
-    def logit(ids: list[int]) -> float:
+    def log_probability(ids: list[int]) -> float:
         with torch.no_grad():
-            return float(text_model.network.module(torch.tensor([ids])).logits[0, -1, token])
+            return float(text_model.network.module(torch.tensor([ids])).logits[0, -1].log_softmax(-1)[token])
 
     real = [place for place, part in enumerate(e.segment) if part >= 0]
-    drops = [logit(prompt) - logit(prompt[:place] + prompt[place + 1 :]) for place in real]
+    whole = log_probability(prompt)
+    drops = [whole - log_probability(prompt[:place] + prompt[place + 1 :]) for place in real]
     assert [e.scores[place] for place in real] == pytest.approx(drops)
     assert model.generate_and_explain(PROMPT, tokens=2).method == "attn_lrp"

@@ -58,7 +58,7 @@ def test_layers_are_pooled_with_the_scores() -> None:
 
 
 def test_top_goes_by_size_and_keeps_the_order_of_ties() -> None:
-    assert [unit.text for unit in example().top(3)] == ["fun", "not", "ba"]
+    assert [unit.text for unit in example().top(3)] == ["Fun", "Not", "ba"]
 
 
 def test_a_pooled_explanation_cannot_be_pooled_again() -> None:

@@ -287,6 +287,7 @@ def test_the_sets_of_methods_and_metrics() -> None:
     fast = {choice.asked for choice in chosen_methods("fast")}
     assert set(every) - fast == {"attention_flow", "best", "kernel_shap", "lime", "mask_lrp"}
     usual = [one.choice.asked for one in chosen_metrics("default", offered={"others"})]
+    assert [one.choice.asked for one in chosen_metrics("main", offered={"others"})] == usual[:3]
     assert len(usual) == 4
     assert {row.group for row in all_metrics() if row.name in usual} == {"erasure", "one at a time"}
     assert [one.choice.asked for one in chosen_metrics("default", offered={"rationale", "second"})] == [

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from wherefrom.case.case import Attribution, Case
+from wherefrom.case.check import ToCheck, check_explanations
 from wherefrom.case.explain import attributions, cases_toward
 from wherefrom.case.passes import Passes
+from wherefrom.core.check import Check
 from wherefrom.core.encoding import Encoding
+from wherefrom.core.explanation import Explanation
 from wherefrom.core.generation import Generation
 from wherefrom.core.target import GeneratedToken
 from wherefrom.model.generating import continued
@@ -32,8 +36,13 @@ def explain_generation(
     versus: Sequence[int | None],
     method: Method,
     options: Mapping[str, Any],
+    *,
+    check: bool = False,
 ) -> Generation:
-    """What each of these tokens came from, by one method."""
+    """What each of these tokens came from, by one method.
+
+    check: put the explanation of every token, and that of all together, to the test.
+    """
     started = time.perf_counter()
     rows: list[tuple[float, ...]] = []
     chances: list[float] = []
@@ -53,7 +62,7 @@ def explain_generation(
         forwards, backwards = forwards + case.own_count.forwards, backwards + case.own_count.backwards
     forwards, backwards = forwards + passes.count.forwards, backwards + passes.count.backwards
     assert first is not None
-    return Generation(
+    generation = Generation(
         text=prompt.text,
         tokens=prompt.tokens,
         offsets=prompt.offsets,
@@ -75,6 +84,21 @@ def explain_generation(
         backwards=backwards,
         seconds=time.perf_counter() - started,
     )
+    return replace(generation, checks=_checks(generation, cases, passes)) if check else generation
+
+
+def _checks(generation: Generation, cases: Sequence[Case], passes: Passes) -> tuple[Check, ...]:
+    """Of every token, then of all together: words of the prompt are hidden, and the random choices are the same for
+    all. Only what speaks for a token is hidden, which halves the rows.
+    """
+    parts: list[tuple[Explanation, Sequence[Case]]] = [
+        (generation.by_word(step), [case]) for step, case in enumerate(cases)
+    ]
+    jobs = [
+        ToCheck.of(replace(explanation, signed=False), part)
+        for explanation, part in [*parts, (generation.by_word(), cases)]
+    ]
+    return tuple(check_explanations(jobs, passes.asker))
 
 
 def step_cases(

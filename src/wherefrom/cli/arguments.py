@@ -29,7 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-SETS = ("default", "fast", "all")  # each is short for several names
+SETS = ("default", "fast", "main", "all")  # each is short for several names
 problems = Console(stderr=True, highlight=False)
 
 TextArgument = Annotated[str | None, typer.Argument(help="The text to explain; '-' reads standard input.")]
@@ -61,6 +61,14 @@ MetricsOption = Annotated[
     typer.Option(
         help="Names between commas, with options as aopc:fill=pad; or 'default' (four that ask different things) or"
         " 'all'.",
+        autocompletion=complete_metrics,
+    ),
+]
+RunMetricsOption = Annotated[
+    str,
+    typer.Option(
+        help="Names between commas, with options as aopc:fill=pad; or 'main' (three, and one for each reference that"
+        " the data has), 'default' (four that ask different things) or 'all'.",
         autocompletion=complete_metrics,
     ),
 ]

@@ -28,7 +28,7 @@ def complete_methods(incomplete: str) -> list[str]:
 
 def complete_metrics(incomplete: str) -> list[str]:
     """Metrics separated by commas, or the name of a set."""
-    return _between_commas("metric", incomplete, ("default", "all"))
+    return _between_commas("metric", incomplete, ("main", "default", "all"))
 
 
 def complete_level(incomplete: str) -> list[str]:

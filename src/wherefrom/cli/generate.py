@@ -39,6 +39,13 @@ def generate(
     versus: Annotated[
         str | None, typer.Option(help="Another continuation: explain each token rather than this one's.")
     ] = None,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check/--no-check",
+            help="Hide the strongest words of each token, and as many at random, and say what the model did.",
+        ),
+    ] = True,
     option: cli.MethodParamsOption = None,
     as_json: cli.JsonOption = False,
     html: cli.HtmlOption = None,
@@ -55,6 +62,6 @@ def generate(
         raise BadOption("Name a model that generates text: --model FOLDER. The embedded one only classifies.")
 
     generation = cli.load(model, device=device).generate_and_explain(
-        words, name, tokens=tokens, continuation=target, rather_than=versus, **options
+        words, name, tokens=tokens, continuation=target, rather_than=versus, check=check, **options
     )
     cli.present(generation, as_json=as_json, html=html, open_page=open_page)

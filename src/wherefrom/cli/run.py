@@ -48,7 +48,7 @@ def run(
     model: cli.ModelOption = "embedded",
     against: cli.AgainstOption = None,
     methods: cli.MethodsOption = "fast",
-    metrics: cli.MetricsOption = "all",
+    metrics: cli.RunMetricsOption = "main",
     target: Annotated[
         str,
         typer.Option(
@@ -200,9 +200,14 @@ def _run(plan: dict[str, Any], out: Path, *, resume: bool, progress: _Progress) 
     from wherefrom.benchmark.run import run as run_plan
 
     with bar("examples") as show:
+        kept: list[int] = []  # examples that are done: at the beginning, and after every part
 
-        def on_progress(_: int, total: int) -> None:
+        def on_progress(done: int, total: int) -> None:
             progress.examples = total
+            kept.append(done)
+
+        def on_work(done: int, total: int) -> None:  # no time left is told before the first part is done
+            show(done, total, known=len(kept) > 1)
 
         result = run_plan(
             RunPlan(**plan),  # raises on an invalid plan
@@ -210,7 +215,7 @@ def _run(plan: dict[str, Any], out: Path, *, resume: bool, progress: _Progress) 
             resume=resume,
             on_progress=on_progress,
             on_damage=_print_damage,
-            on_work=show,
+            on_work=on_work,
             on_estimate=_print_estimate,
         )
     console, counts = Console(highlight=False), result.costs.sum()

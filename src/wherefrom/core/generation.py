@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import exp, log
 from typing import Any, ClassVar
 
+from wherefrom.core.check import Check
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.explanation import Explanation
 from wherefrom.core.labels import token_label
@@ -49,6 +50,8 @@ class Generation(Saved):
         forwards: how many rows were sent through the model.
         backwards: how many of them were differentiated.
         seconds: how long it took.
+        checks: the test of every generated token's explanation by word, then that of the total's: empty where that was
+            not asked for.
 
     Example:
         ```python
@@ -79,6 +82,7 @@ class Generation(Saved):
     forwards: int = 0
     backwards: int = 0
     seconds: float = 0.0
+    checks: tuple[Check, ...] = ()
 
     @property
     def continuation(self) -> str:
@@ -143,6 +147,20 @@ class Generation(Saved):
             backwards=self.backwards,
         )
 
+    def by_word(self, number: int | None = None) -> Explanation:
+        """The explanation of one generated token, or of all together, by the words of the prompt, with its test.
+
+        Args:
+            number: which token, from 0; negative from the end. None for the total.
+
+        Returns:
+            An `Explanation` by word; its `check` is None unless `generate_and_explain` was called with check=True.
+        """
+        explanation = self.total() if number is None else self.step(number)
+        count = len(self.generated)
+        place = count if number is None else number % count
+        return replace(explanation.at("word"), check=self.checks[place] if self.checks else None)
+
     def _explanation(self, scores: tuple[float, ...], target: str, probability: float, before: int) -> Explanation:
         tokens, offsets = (*self.tokens, *self.generated[:before]), (*self.offsets, *[(0, 0)] * before)
         segment = (*self.segment, *[-1] * before)
@@ -168,7 +186,9 @@ class Generation(Saved):
         )
 
     def show(self) -> None:
-        """Print a grid: a row for every token of the prompt, a column for every generated one."""
+        """Print what every generated token came from: its strongest words in the prompt, and their test where there is
+        one; and the same of all tokens together. `to_html` has the whole matrix.
+        """
         from wherefrom.report.generation import print_generation
 
         print_generation(self)
@@ -191,6 +211,8 @@ class Generation(Saved):
         widths = {len(row) for row in self.scores}
         if of_prompt != {prompt} or of_each != {count} or not widths <= {prompt + count}:
             yield "its tokens and scores are not equally many"
+        if self.checks and len(self.checks) != count + 1:
+            yield "its tokens and their tests are not equally many"
         if self.versus_ids and len(self.versus_ids) != count:
             yield "its tokens and those they are compared with are not equally many"
         for start, end in self.offsets:

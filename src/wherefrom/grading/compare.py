@@ -48,6 +48,7 @@ from wherefrom.registry import (
 # Four metrics that measure different things: whether the strongest units are needed, whether they are enough, whether
 # each unit does what its score says, how many signs are wrong. Where there is a reference, one metric compares with it.
 DEFAULT_METRICS = ("comprehensiveness", "sufficiency", "rft", "faithfulness_violation")
+MAIN_METRICS = DEFAULT_METRICS[:3]  # without those that ask about the sign, or describe the scores
 DEFAULT_BY_REFERENCE: Mapping[Reference, str] = {"rationale": "auprc", "second": "spearman"}
 METHOD_SETS = ("default", "fast", "all")
 
@@ -114,8 +115,8 @@ def chosen_methods(selection: str | Sequence[str]) -> list[Configured[Method]]:
 def chosen_metrics(
     names: str | Sequence[str] | None, *, offered: Collection[Reference] | None = None
 ) -> list[ConfiguredMetric]:
-    """Metrics as `name:option=value`; `default`, four that ask different things, and one for every reference that was
-    given; `all`, or nothing said, is every metric that can be measured on what is offered.
+    """Metrics as `name:option=value`; `main`, three of them, or `default`, four that ask different things, and one for
+    every reference that was given; `all`, or nothing said, is every metric that can be measured on what is offered.
 
     offered: what scores can be held against, beside the model: other classes, a rationale, an answer, another model.
         None where that is not known yet.
@@ -123,9 +124,9 @@ def chosen_metrics(
     known = frozenset() if offered is None else offered
     if names is None or names == "all":
         return [ConfiguredMetric.read(row.name) for row in all_metrics() if row.needs is None or row.needs in known]
-    if names == "default":
+    if names in ("main", "default"):
         more = [name for needs, name in DEFAULT_BY_REFERENCE.items() if needs in known]
-        names = [*DEFAULT_METRICS, *more]
+        names = [*(MAIN_METRICS if names == "main" else DEFAULT_METRICS), *more]
     metrics = [ConfiguredMetric.read(name) for name in read_names(names, "Methods and metrics")]
     for metric in metrics:
         if offered is not None and metric.choice.row.needs == "second" and "second" not in offered:

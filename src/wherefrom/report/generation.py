@@ -1,4 +1,6 @@
-"""A generation in the terminal and as HTML: a grid of tokens by generated tokens, and the prompt in colours."""
+"""A generation in the terminal, token by token with its strongest words and their test; and as HTML: a grid of tokens
+by generated tokens, and the prompt in colours.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +9,20 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
+from wherefrom.core.check import Check
+from wherefrom.core.explanation import Explanation
 from wherefrom.core.generation import Generation
 from wherefrom.core.labels import token_label, token_labels, visible
 from wherefrom.report.colour import DARK, Shade, largest, shade
-from wherefrom.report.columns import TerminalColumn, print_columns
 from wherefrom.report.document import render_fragment, render_page
+from wherefrom.report.effect import unit_in_words
 from wherefrom.report.terminal import Terminal
-from wherefrom.report.wording import duration, number, options, percent, visible_rows
+from wherefrom.report.wording import between, duration, number, options, percent, visible_rows
+
+SOURCES = 3  # words of the prompt that the terminal shows for each generated token
 
 
 class GridCell(NamedTuple):
@@ -53,38 +61,58 @@ def _comes_before(generation: Generation, place: int, step: int) -> bool:
 
 
 def print_generation(generation: Generation, *, console: Console | None = None) -> None:
-    """Print the grid, in several blocks where there are many generated tokens."""
+    """Print for every generated token its strongest words in the prompt, with their test, and the same of the total."""
     console = console or Console(highlight=False)
     terminal = Terminal(console, DARK, signed=generation.signed)
-    places, full = _sources(generation, special=False), _full(generation)
     console.print(terminal.text(_headline(generation), "bold"))
     console.print(terminal.text(f"{visible(generation.text)} → {visible(generation.continuation)}"))
-    shown = names(generation)
-    roles = [generation.role_of(place) if place < len(generation.tokens) else "" for place in places]
-    marked = [
-        f"{role}: {shown[place]}" if role and role != before else shown[place]
-        for place, role, before in zip(places, roles, ["", *roles], strict=False)
-    ]
-    columns = []
+    console.print()
+    table = Table.grid(padding=(0, 2))
     for step, token in enumerate(generation.generated):
         other = generation.versus[step]
-        heading = (token_label(token), *([f"not {token_label(other)}"] if other is not None else []))
-        cells = []
-        for place in places:
-            if not _comes_before(generation, place, step):
-                cells.append(terminal.text(""))
-                continue
-            score = generation.scores[step][place]
-            colour = shade(score, full, signed=generation.signed)
-            cells.append(terminal.text(number(score, full, signed=generation.signed), terminal.behind(colour)))
-        cells.append(terminal.text(percent(generation.probabilities[step]), "dim"))
-        columns.append(TerminalColumn(heading, tuple(cells)))
-    row_names = (*(terminal.name(name) for name in marked), terminal.text("probability", "dim"))
-    print_columns(console, (TerminalColumn(("token",), row_names), columns))
+        name = token_label(token) if other is None else f"{token_label(token)} not {token_label(other)}"
+        _add_sources(table, terminal, name, generation.by_word(step))
+    total = generation.by_word()
+    if len(generation.generated) > 1:
+        _add_sources(table, terminal, "all tokens", total)
+    console.print(table)
+    unit = unit_in_words(total)
     console.print()
+    what = f"Shown: the {SOURCES} words of the prompt that weigh most{f', {unit}' if unit else ''}."
+    console.print(terminal.text(f"{what} The matrix of all tokens is on the page: --html, or to_html().", "dim"))
     for note in generation.notes:
         console.print(terminal.text(f"note: {visible(note)}", "dim"))
     console.print(terminal.text(_cost(generation), "dim"))
+
+
+def _add_sources(table: Table, terminal: Terminal, name: str, explanation: Explanation) -> None:
+    """Two lines: the token with its probability and strongest words, and what hiding these did."""
+    units, named = explanation.units(), []
+    full = largest(unit.score for unit in units)
+    roles = [role for role, part in zip(explanation.roles, explanation.segment, strict=True) if part >= 0]
+    for place in sorted(range(len(units)), key=lambda place: -abs(units[place].score))[:SOURCES]:
+        unit = units[place]
+        figure = number(unit.score, full, signed=explanation.signed)
+        style = terminal.behind(shade(unit.score, full, signed=explanation.signed))
+        said = f"{roles[place]}: {unit.text}" if roles[place] else unit.text
+        named.append(Text.assemble(terminal.name(said), " ", terminal.text(figure, style)))
+    words = Text(", ").join(named) if full else terminal.text("every score is zero", "dim")
+    table.add_row(terminal.name(name), terminal.text(percent(explanation.output)), words)
+    if explanation.check is not None:
+        table.add_row("", "", _tested(explanation.check, terminal))
+
+
+def _tested(check: Check, terminal: Terminal) -> Text:
+    """The verdict, and what the model did without the words that speak for the token."""
+    hiding = check.strongest
+    if hiding is None:
+        return terminal.text(f"{check.verdict}: no word speaks for it", "dim")
+    words = ", ".join(f'"{token_label(text)}"' for text in hiding.texts)
+    beside = ""
+    if hiding.draws:
+        beside = f"; without {len(hiding.units)} at random {percent(hiding.mean)} ({between(hiding.low, hiding.high)})"
+    told = f": without {words} {percent(hiding.hidden)}{beside}"
+    return Text.assemble(terminal.text(check.verdict, "bold"), terminal.text(told, "dim"))
 
 
 def _headline(generation: Generation) -> str:

@@ -71,7 +71,7 @@ def duration_left(seconds: float) -> str:
 def bar(what: str, *, shown: bool | None = None) -> Iterator[ShowProgress]:
     """Show progress within the block, by calls with (done, total).
 
-    wanted: None shows a bar where standard error is a terminal, and lines where it is not; True a bar; False nothing.
+    shown: None shows a bar where standard error is a terminal, and lines where it is not; True a bar; False nothing.
     """
     rate = Rate()
     if shown is False:

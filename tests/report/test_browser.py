@@ -120,25 +120,25 @@ def test_what_people_marked_in_a_browser(width: int, dark: bool, tmp_path: Path)
 
 TABLE = """
 const inside = document.querySelector("iframe").contentDocument, scroll = inside.querySelector(".scroll");
-const edges = name => { const box = inside.querySelector(name).getBoundingClientRect(); return [box.left, box.right]; };
-const look = () => ({ told: edges(".grades .told"), first: edges(".grades tbody .who") });
-const before = look();
-scroll.scrollLeft = 100;
+const box = one => { const edges = one.getBoundingClientRect(); return [edges.left, edges.right]; };
 document.body.textContent = JSON.stringify({
   wide: inside.documentElement.scrollWidth, table: scroll.scrollWidth - scroll.clientWidth,
-  window: edges(".scroll"), before, after: look(),
+  window: box(scroll), cells: [...inside.querySelectorAll(".grades td, .grades thead button")].map(box),
+  named: [...inside.querySelectorAll(".grades tbody tr:first-child td")].map(one => inside.defaultView.getComputedStyle(one, "::before").content),
   more: inside.querySelector(".told .more").getBoundingClientRect().width,
 });
 """
 
 
-def test_a_comparison_on_a_phone_says_that_there_is_more_and_keeps_its_first_column(tmp_path: Path) -> None:
+def test_a_comparison_on_a_phone_cuts_no_column_off(tmp_path: Path) -> None:
+    """Every method is a card, with the name of each metric beside its number; a wide window has a table."""
     found = shown(comparison_page(three()), tmp_path, width=375, dark=False, ask=TABLE)
     assert found["wide"] <= 375
-    assert found["table"] >= 100  # what is not seen at first
-    assert found["more"] > 0
+    assert found["table"] <= 0
+    assert found["more"] == 0  # there is no more to the right
     left, right = found["window"]
-    for moment in ("before", "after"):
-        told = found[moment]["told"]
-        assert left <= told[0] < told[1] <= right  # the sign itself is not cut off
-        assert found[moment]["first"][0] == left
+    assert found["cells"]
+    assert all(left <= start < end <= right for start, end in found["cells"])
+    assert found["named"][:2] == ['"mean rank"', '"aopc"']
+    wide = shown(comparison_page(three()), tmp_path, width=1100, dark=False, ask=TABLE)
+    assert set(wide["named"]) == {"none"}

@@ -124,7 +124,8 @@ const box = one => { const edges = one.getBoundingClientRect(); return [edges.le
 document.body.textContent = JSON.stringify({
   wide: inside.documentElement.scrollWidth, table: scroll.scrollWidth - scroll.clientWidth,
   window: box(scroll), cells: [...inside.querySelectorAll(".grades td, .grades thead button")].map(box),
-  named: [...inside.querySelectorAll(".grades tbody tr:first-child td")].map(one => inside.defaultView.getComputedStyle(one, "::before").content),
+  named: [...inside.querySelectorAll(".grades tbody tr:first-child td")]
+    .map(one => inside.defaultView.getComputedStyle(one, "::before").content),
   more: inside.querySelector(".told .more").getBoundingClientRect().width,
 });
 """

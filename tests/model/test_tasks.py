@@ -263,6 +263,22 @@ def test_two_tokens_that_differ_by_a_space_have_two_names(byte_level: Model) -> 
         assert target.index == vocabulary[token]
 
 
+def test_white_space_has_a_sign_in_lists_of_classes(byte_level: Model) -> None:
+    """Not as the vocabulary writes it; the sign, and white space itself, are targets that mean this token."""
+    model, vocabulary = byte_level.text_model, byte_level.text_model.reading.tokenizer.get_vocab()
+    logits = torch.zeros(len(vocabulary))
+    for place, token in enumerate(("Ċ", "Ġ", "Paris")):
+        logits[vocabulary[token]] = 9.0 - place
+    assert list(model.task.probabilities(model, logits, Target(0, "any")))[:2] == ["↵", "␣"]
+    for asked, token in (("↵", "Ċ"), ("\n", "Ċ"), ("␣", "Ġ"), (" ", "Ġ"), ("\t", "ĉ")):
+        target = model.task.fixed_target(model, asked)
+        assert target is not None
+        assert target.index == vocabulary[token]
+    assert byte_level.explain("one film", "random", target="↵").target == "↵"
+    with pytest.raises(UnknownName, match="not one token"):
+        model.task.fixed_target(model, "↵⇥")
+
+
 def test_every_view_calls_a_token_by_the_same_name(byte_level: Model) -> None:
     text = "one film,\n\nParis"
     explanation, flow = byte_level.explain(text, "random"), byte_level.flow(text, "norms")

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from wherefrom.core.encoding import Encoding, check_decoded, check_turns
+from wherefrom.core.labels import is_blank
 from wherefrom.core.target import SavedTarget, Target, joint_probability
 from wherefrom.core.units import Level, Span, Turn
 from wherefrom.errors import BadOption, WrongModel
@@ -163,7 +164,7 @@ def is_output(model: TextModel, spec: TargetSpec) -> bool:
         return False
     if isinstance(spec, tuple):
         return all(isinstance(part, str) for part in spec) and any(is_output(model, part) for part in spec)
-    if not isinstance(spec, str):
+    if not isinstance(spec, str) or (is_blank(spec) and not spec.isspace()):  # ↵ is how views call a line break
         return False
     single = (token_ids(model.reading, text) for text in (spec, f" {spec.strip()}"))
     return spec not in model.reading.tokenizer.get_vocab() and all(len(ids) > 1 for ids in single)

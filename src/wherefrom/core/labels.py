@@ -12,6 +12,15 @@ from wherefrom.core.units import Span
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _SPACES = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥"})
 _BYTES = str.maketrans({"Ġ": "␣", "▁": "␣", "Ċ": "↵", "ĉ": "⇥"})  # as tokenizers write a space, a line break, a tab
+# How vocabularies write these signs: byte-level ones, SentencePiece, and plain text.
+SPELLINGS = tuple(
+    str.maketrans(spelling)
+    for spelling in (
+        {"␣": "Ġ", "↵": "Ċ", "⇥": "ĉ"},
+        {"␣": "▁", "↵": "<0x0A>", "⇥": "<0x09>"},
+        {"␣": " ", "↵": "\n", "⇥": "\t"},
+    )
+)
 
 
 def visible(text: str) -> str:
@@ -25,6 +34,16 @@ def token_label(text: str, token: str = "") -> str:
     for its signs for spaces.
     """
     return " ".join(visible(text).split()) or visible(text.translate(_SPACES) or token.translate(_BYTES))
+
+
+def blank_label(text: str) -> str:
+    """Signs for white space, of which the text is nothing else, or for a token of a vocabulary that is white space."""
+    return text.translate(_SPACES).translate(_BYTES)
+
+
+def is_blank(text: str) -> bool:
+    """Whether a text is white space, or the signs for it."""
+    return bool(text) and not set(text.translate(_SPACES)) - set("␣↵⇥")
 
 
 def token_labels(

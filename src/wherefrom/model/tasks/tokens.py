@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from wherefrom.core.encoding import Encoding
+from wherefrom.core.labels import SPELLINGS, blank_label, is_blank
 from wherefrom.core.target import Target
 from wherefrom.errors import NotDefined, UnknownName
 from wherefrom.model.reading import token_ids
@@ -69,7 +70,7 @@ def token_target(model: TextModel, spec: str | int) -> Target:
         return Target(spec, _name_of(model, spec), generated=model.task.generates)
     token = _token_of(model, spec)
     # " Paris" is the token that is predicted as "Paris": one token has one name, in whichever way it was asked for.
-    name = _name_of(model, token) if _text_of(model, token) == spec.strip() else spec
+    name = _name_of(model, token) if is_blank(spec) or _text_of(model, token) == spec.strip() else spec
     return Target(token, name, generated=model.task.generates)
 
 
@@ -77,6 +78,8 @@ def _token_of(model: TextModel, word: str) -> int:
     """A word as one token of the vocabulary, with a space before it if the vocabulary distinguishes the two; a
     punctuation mark without one, unless the text has one before it.
     """
+    if is_blank(word):
+        return _blank_token(model, word)
     listed, plain = _listed(model, word), word.strip()
     if listed is not None and not (word[:1].isspace() or plain[:1].isalnum()):
         return listed
@@ -87,6 +90,15 @@ def _token_of(model: TextModel, word: str) -> int:
     if listed is not None:
         return listed
     raise UnknownName(f"{word!r} is not one token of this model's vocabulary; only single tokens can be explained.")
+
+
+def _blank_token(model: TextModel, word: str) -> int:
+    """A token of white space, by itself or by the signs for it, as a vocabulary may write it."""
+    found = (_listed(model, blank_label(word).translate(spelling)) for spelling in SPELLINGS)
+    token = next((token for token in found if token is not None), None)
+    if token is None:
+        raise UnknownName(f"{word!r} is not one token of this model's vocabulary; only single tokens can be explained.")
+    return token
 
 
 def _listed(model: TextModel, word: str) -> int | None:
@@ -114,6 +126,11 @@ def _name_of(model: TextModel, token: int) -> str:
 
 
 def _text_of(model: TextModel, token: int) -> str:
-    """Without spaces around it; as the vocabulary writes it where nothing is left, or no whole character."""
-    text = str(model.reading.tokenizer.decode([token])).strip()
-    return text if text and "\ufffd" not in text else str(model.reading.tokenizer.convert_ids_to_tokens(token))
+    """Without spaces around it; white space alone as a sign for it; where it is no whole character, as the vocabulary
+    writes it.
+    """
+    decoded = str(model.reading.tokenizer.decode([token]))
+    if decoded.strip() and "\ufffd" not in decoded:
+        return decoded.strip()
+    piece = str(model.reading.tokenizer.convert_ids_to_tokens(token))
+    return blank_label(piece) if is_blank(blank_label(piece)) else piece

@@ -111,12 +111,13 @@ def test_gradients_of_source_and_prefix_by_hand(model: Model) -> None:
 def test_hiding_a_source_token_is_another_id(model: Model) -> None:
     found = model.generate_and_explain(SOURCE, "occlusion", continuation=OUTPUT, fill="unk")
     source, fed = ids_of(model, found)
-    whole, filler = plain_logits(model, source, fed), fill_token(model.text_model, "unk")
+    whole, filler = plain_logits(model, source, fed).log_softmax(-1), fill_token(model.text_model, "unk")
     for place in range(len(found.tokens)):
         if found.segment[place] < 0:
             assert all(row[place] == 0 for row in found.scores)
             continue
-        without = plain_logits(model, [filler if i == place else token for i, token in enumerate(source)], fed)
+        changed = [filler if i == place else token for i, token in enumerate(source)]
+        without = plain_logits(model, changed, fed).log_softmax(-1)
         for step, token in enumerate(found.token_ids):
             assert found.scores[step][place] == pytest.approx((whole - without)[step, token].item(), abs=1e-9)
     assert found.forwards == 1 + sum(part >= 0 for part in found.segment)  # whatever the number of output tokens

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 from rich.console import Console
 
 from wherefrom.core.interactions import Interactions, UnitPair
+from wherefrom.core.labels import visible
 from wherefrom.core.target import written_value
 from wherefrom.report.colour import DARK
 from wherefrom.report.columns import TerminalColumn, print_columns
 from wherefrom.report.document import render_fragment, render_page
-from wherefrom.report.pieces import visible
 from wherefrom.report.terminal import Terminal
 from wherefrom.report.wording import duration, number, percent, visible_rows
 

@@ -70,7 +70,7 @@ def test_what_is_not_in_a_row_is_seen_by_what_it_computes(monkeypatch: pytest.Mo
     """Gemma 4 multiplies what a block gives by a number of its own, which is one unless it was trained."""
     settings = GROUPED | {"head_dim": 8, "global_head_dim": 8, "hidden_size_per_layer_input": 0, "sliding_window": 4}
     monkeypatch.setitem(CONFIGS, "gemma4_text", (settings, 0, "none"))
-    network = make_network("gemma4_text", task="causal_lm", dtype=torch.float64)
+    network: Any = make_network("gemma4_text", task="causal_lm", dtype=torch.float64)
     pair = (network, tokenizer(0, "none"))
     assert "-like" in wherefrom.load(pair).text_model.network.facts.recognised
     for layer in network.base_model.layers:

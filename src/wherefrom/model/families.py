@@ -49,6 +49,17 @@ FAMILIES: tuple[Family, ...] = (
         reads="first",
     ),
     Family(
+        ("nomic_bert", "gte", "jina_embeddings_v3"),
+        blocks="layers.*",
+        attention="self_attn",
+        attention_out="self_attn.o_proj",
+        attention_norm="post_attention_layernorm",
+        mlp=("mlp",),
+        mlp_norm="post_mlp_layernorm",
+        order="post",
+        reads="first",
+    ),
+    Family(
         ("mpnet",),
         blocks="encoder.layer.*",
         attention="attention.attn",
@@ -86,6 +97,7 @@ FAMILIES: tuple[Family, ...] = (
         (
             *("llama", "mistral", "qwen2", "qwen3"),
             *("gemma", "olmo", "phi3", "starcoder2", "smollm3", "glm"),
+            "ministral3",
         ),
         blocks="layers.*",
         attention="self_attn",
@@ -304,7 +316,7 @@ FAMILIES: tuple[Family, ...] = (
         scale_option="residual_multiplier",
     ),
     Family(
-        ("olmo2",),
+        ("olmo2", "olmo3"),
         blocks="layers.*",
         attention="self_attn",
         attention_out="self_attn.o_proj",

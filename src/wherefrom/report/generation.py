@@ -65,7 +65,7 @@ def print_generation(generation: Generation, *, console: Console | None = None) 
     console = console or Console(highlight=False)
     terminal = Terminal(console, DARK, signed=generation.signed)
     console.print(terminal.text(_headline(generation), "bold"))
-    console.print(terminal.text(f"{visible(generation.text)} → {visible(generation.continuation)}"))
+    console.print(terminal.text(f"{visible(generation.text)} → {visible(generation.continuation).strip()}"))
     console.print()
     table = Table.grid(padding=(0, 2))
     for step, token in enumerate(generation.generated):

@@ -36,6 +36,7 @@ ORDER = [
     "testing",
     "benchmark",
     "statistics",
+    "audit",
     "report",
     "explorer",
     "cli",
@@ -61,6 +62,11 @@ VIEWS = {
     ("core.flow", "report.flow_terminal"),
     ("core.comparison", "report.comparison"),
     ("core.comparison", "report.comparison_terminal"),
+    ("core.audit", "report.audit"),
+    ("core.audit", "report.audit_card"),
+    ("core.audit", "report.audit_terminal"),
+    ("api", "audit.build"),  # a verb of a model that needs a run: what a model can do is asked of the model
+    ("api", "audit.plan"),
 }
 # What the screen side may see: plain data.
 PLAIN = (

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from wherefrom.benchmark.run import run
     from wherefrom.benchmark.store import Run
     from wherefrom.case.case import Attribution, Case
+    from wherefrom.core.audit import Audit
     from wherefrom.core.comparison import Comparison, Grade
     from wherefrom.core.explanation import Explanation
     from wherefrom.core.family import Family
@@ -44,6 +45,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Attribution",
+    "Audit",
     "Case",
     "Comparison",
     "DataReader",
@@ -84,6 +86,7 @@ __all__ = [
 
 _HOME = {
     "Attribution": "wherefrom.case.case",
+    "Audit": "wherefrom.core.audit",
     "Case": "wherefrom.case.case",
     "Comparison": "wherefrom.core.comparison",
     "Grade": "wherefrom.core.comparison",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, get_args, overload
+from typing import Any, Literal, Protocol, get_args, overload
 
 import torch
 
@@ -20,6 +20,7 @@ from wherefrom.case.predict import predict_texts
 from wherefrom.case.recognise import recognised
 from wherefrom.case.windows import LongTexts, explain_windows
 from wherefrom.catalogue import AUTO
+from wherefrom.core.audit import Audit
 from wherefrom.core.comparison import Comparison, Grade
 from wherefrom.core.encoding import ChosenSpan, Encoding, ModelInput, TextOrPair
 from wherefrom.core.explanation import Explanation, ExplanationList
@@ -879,6 +880,71 @@ class Model:
         with torch.inference_mode(False):
             encoding = self._read(text, units, depth)
             return interactions(self.text_model, encoding, target, depth, fill=fill, samples=samples, seed=seed)
+
+    def audit(
+        self,
+        data: Any,
+        out: str | Path | None = None,
+        *,
+        against: Any = None,
+        method: str = AUTO,
+        metadata: Sequence[str] = (),
+        groups: Mapping[str, Sequence[str]] | None = None,
+        limit: int | None = None,
+        seed: int | None = None,
+        columns: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | Literal["none"] | None = None,
+        data_dir: str | Path | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Audit:
+        """What the model leans on over a whole data set: words by label, words that mislead it, suspected shortcuts,
+        how little changes its decisions, how well it does, and how far all of that can be believed.
+
+        Args:
+            data: a file, a name such as "sample:reviews", a pandas frame, or a list of mappings with a text and a
+                label.
+            out: the folder that the work is kept in: the same call resumes an audit that was stopped. Unless given, a
+                temporary one.
+            against: an older model, or its name: which decisions and words changed.
+            method: what explains decisions; the task's default unless given.
+            metadata: columns of the data whose values may be shortcuts, such as its source.
+            groups: terms to swap with each other, by the group's name, such as {"names": ["Anna", "Mohammed"]}.
+            limit: take so many examples: the first, or random ones where there is a `seed`.
+            seed: of these random ones.
+            columns: our name of a field -> the data's, where it is not one of the usual names.
+            labels: the data's label -> the model's, where they differ; "none" ignores the data's labels.
+            data_dir: the folder of data sets with ready names.
+            progress: called with how many examples are done, and how many there are.
+
+        Returns:
+            An `Audit`: plain numbers with intervals, a page, JSON, and the section for a model card.
+
+        Example:
+            ```python
+            audit = model.audit("sample:reviews")
+            audit.show()
+            ```
+        """
+        from tempfile import TemporaryDirectory
+
+        from wherefrom.audit.build import audit
+        from wherefrom.audit.plan import AuditPlan, rows_in_file
+
+        with TemporaryDirectory() as temporary, torch.inference_mode(False):
+            folder = Path(temporary if out is None else out)
+            plan = AuditPlan(
+                data=rows_in_file(data, folder),
+                model=self,
+                method=method,
+                metadata=tuple(metadata) if not isinstance(metadata, str) else metadata,
+                groups=groups or {},
+                limit=limit,
+                seed=seed,
+                columns=columns,
+                labels=labels,
+                data_dir=data_dir,
+            )
+            return audit(plan, folder, against=against, on_progress=progress)
 
     def flow(self, text: ModelInput, method: str = "alti", **options: Any) -> Flow:
         """Follow which tokens the content of each position comes from, layer by layer.

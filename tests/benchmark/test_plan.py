@@ -45,6 +45,7 @@ def test_there_and_back(tmp_path: Path) -> None:
         storage="s3://bucket/run",
         strict=True,
         examples_per_part=5,
+        probes={"names": ["Anna", "Mohammed"]},
     )
     usual = RunPlan("reviews.csv")
     assert all(

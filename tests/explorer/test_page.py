@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from audit.made import made
 from tiny_models import make_model, make_network, tokenizer
 from toys import additive_regression
 
@@ -18,9 +20,11 @@ from explorer.browser import LIMIT, NEEDS_BROWSER, chromium, opened, until
 from explorer.serving import TEXT, Client, serving
 from wherefrom.benchmark.plan import RunPlan
 from wherefrom.benchmark.run import run
+from wherefrom.cli.serve import split_sources
 from wherefrom.explorer.limits import Limits
 from wherefrom.explorer.serve import ExplorerServer
 from wherefrom.model.text_model import TextModel
+from wherefrom.samples import sample_path
 
 pytestmark = NEEDS_BROWSER
 METHODS = "attcat,occlusion,random"
@@ -620,6 +624,29 @@ def test_examples_of_a_run_are_filtered_and_opened(browser: Any, tmp_path: Path)
             page.locator(".example").nth(2).click()
             until(page, "text => document.querySelector('#text').value === text", data["examples"][2]["text"])
             wait_for(page, "#chance", percent(data["examples"][2]["probability"]))
+
+
+def test_a_word_of_an_audit_shows_its_examples(browser: Any, tmp_path: Path) -> None:
+    names = {0: "NEGATIVE", 1: "POSITIVE"}
+    model = make_model("bert", labels=2, id2label=names, label2id={name: place for place, name in names.items()})
+    folder = tmp_path / "audit" / "run"
+    run(RunPlan("sample:reviews", model, methods=["attcat"], metrics=["rft"], level="word", limit=12), folder)
+    made("film").save(folder.parent / "audit.json")
+    assert split_sources(["embedded", str(folder.parent)]) == (["embedded"], [folder])
+    with serving(model, runs=[folder]) as running, opened(browser, running.address) as page:
+        page.wait_for_selector("#runs .chip")
+        assert "suspected shortcut" in page.inner_text(".findings")
+        page.locator(".chip").first.click()
+        lines = sample_path("reviews").read_text(encoding="utf-8").splitlines()[:12]
+        texts = [json.loads(line)["text"] for line in lines]
+        having = [text for text in texts if "film" in re.findall(r"\w+", text.lower())]
+        wait_for(page, "#runs .note", f"“film”: {len(having)} of 12 examples")
+        shown = page.locator(".example > span").all_text_contents()
+        assert all("film" in text.lower() for text in shown)
+        page.locator(".example").first.click()
+        until(page, "() => document.querySelector('#text').value.toLowerCase().includes('film')")
+        page.locator(".chip").first.click()
+        wait_for(page, "#runs .note", "12 of 12 examples")
 
 
 # Regression

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from audit.made import made
 from benchmark.test_report import VALUES, written
 from explorer.browser import CHROMIUM, NEEDS_BROWSER
 from playwright.sync_api import Browser, Dialog, Page, sync_playwright
@@ -121,6 +122,7 @@ MAKERS: dict[str, Callable[[Path], str]] = {
     "nothing to compare": lambda _: comparison_page(Comparison((), (), names=(), failed={EVIL: EVIL})),
     "flow": lambda _: flow_page(flow()),
     "report": report,
+    "audit": lambda _: made(EVIL, EVIL, against=True).to_html(),
 }
 KINDS = list(MAKERS)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import random
 from array import array
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import islice
 from pathlib import Path
@@ -128,6 +128,7 @@ class DataSet:
     seed: int | None = None  # with a limit: take a random part instead of the first
     columns: Mapping[str, str] = field(default_factory=dict)  # our field -> the file's
     ignore_labels: bool = False  # then they may be anything, such as -1 for none
+    metadata: Sequence[str] = ()  # other columns that examples carry along
 
     def __post_init__(self) -> None:
         if self.limit is not None and self.limit < 1:
@@ -199,7 +200,14 @@ class DataSet:
 
     def _examples(self) -> Iterator[Example]:
         for number, (where, row) in enumerate(self._records(), 1):
-            yield example_of(self._fields(row, where), where=where, number=number)
+            example = example_of(self._fields(row, where), where=where, number=number)
+            yield replace(example, metadata=self._metadata(row, where)) if self.metadata else example
+
+    def _metadata(self, row: Mapping[str, object], where: str) -> dict[str, str]:
+        for name in self.metadata:
+            if name not in row:
+                raise BadFile(f"{where}: there is no column {name!r}; there are: {', '.join(map(str, row)) or 'none'}.")
+        return {name: str(row[name]) for name in self.metadata if row[name] is not None}
 
     def _records(self) -> Iterator[Record]:
         source, split = _name_and_split(self.source)

@@ -58,6 +58,8 @@ class RunPlan:
             run: a folder that all of them reach, or an address that fsspec knows, such as s3://bucket/run.
         strict: end at the first example that cannot be explained, instead of noting it.
         examples_per_part: how many examples are computed and stored together.
+        probes: for an audit, also hide every word alone and check every explanation, and swap these groups of terms,
+            by the group's name. None for no probes; an empty mapping swaps no terms.
 
     Example:
         >>> plan = RunPlan("reviews.csv", methods="attcat,random", metrics="aopc", limit=100)
@@ -87,6 +89,7 @@ class RunPlan:
     storage: str | PathLike[str] | None = None
     strict: bool = False
     examples_per_part: int = EXAMPLES_PER_PART
+    probes: Mapping[str, Sequence[str]] | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.candidates, str):
@@ -125,6 +128,8 @@ class RunPlan:
         values = {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
         if not self.against:  # so that runs of earlier versions, which could not compare models, are recognised
             del values["against"]
+        if self.probes is None:  # nor probed
+            del values["probes"]
         if not self.candidates:  # nor have candidate labels
             del values["candidates"], values["template"], values["multi_label"]
         return {

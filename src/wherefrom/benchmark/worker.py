@@ -19,6 +19,7 @@ import torch
 from wherefrom.benchmark.columns import row_of
 from wherefrom.benchmark.parts import Part
 from wherefrom.benchmark.plan import ALL_PREDICTED, LABELLED, PREDICTED, RunPlan
+from wherefrom.benchmark.probes import ProbeJob, as_row, probe
 from wherefrom.benchmark.stages import ALONE, ASKING, EXPLAINING, OnShare, Stages
 from wherefrom.case.asking import Asker
 from wherefrom.case.case import make_cases
@@ -223,14 +224,20 @@ class Worker:
         silent = [one.id for one, own in zip(examples, queries, strict=True) if not own and one.id not in failed]
         read = [pair for own in queries for pair in own]
         found = self._compared([query for _, query in read], askers)
+        probed = list[tuple[dict[str, str], ProbeJob]]()
         compared, passes = list[Query](), next((one.rows for one in found.values()), 0)  # those of all together
         for place, (example, query) in enumerate(read):
             comparison = found[place] if place in found else self._alone(example, query, askers, part)
             if comparison is not None:
                 self._add_rows(example, query, comparison, part)
                 compared.append(query)
+                if self.plan.probes is not None:
+                    probed.append(self._to_probe(example, query, comparison))
                 passes += 1 + sum(one.forwards for one in comparison.explanations)  # the text's own pass is shared
                 passes += 0 if place in found else comparison.rows
+        before = len(askers)
+        part.scores.extend(self._probes(probed, askers))
+        passes += sum(asker.rows for asker in askers[before:])
         if compared and timed:
             part.alone.extend(self._costs_alone(compared[len(compared) // 2]))
         counts = {name: sum(getattr(asker, name) for asker in askers) for name in ("asked", "distinct", "rows")}
@@ -369,6 +376,25 @@ class Worker:
                 part.scores.append(key | score)
         for method, why in comparison.failed.items():
             self._note_error(example, WherefromError(why), part, method)
+
+    def _to_probe(self, example: Example, query: Query, comparison: Comparison) -> tuple[dict[str, str], ProbeJob]:
+        """The first method's explanation, with the key of its row."""
+        explanation = comparison.explanations[0]
+        key = {"example": example.id, "target": explanation.target, "method": comparison.names[0]}
+        return key, ProbeJob(example.asked, query.encoding, query.target, explanation)
+
+    def _probes(self, jobs: Sequence[tuple[dict[str, str], ProbeJob]], askers: list[Asker]) -> list[dict[str, Any]]:
+        """A row for every job; together, or where that fails one by one, to find out which cannot be probed."""
+        if not jobs:
+            return []
+        askers.append(Asker(self.model))
+        try:
+            found = probe(self.model, [job for _, job in jobs], self.plan.probes or {}, askers[-1])
+        except Exception as error:
+            if len(jobs) > 1:
+                return [row for one in jobs for row in self._probes([one], askers)]
+            return [as_row(jobs[0][0], None, reason(error).encode("utf-8", "backslashreplace").decode())]
+        return [as_row(key, details) for (key, _), details in zip(jobs, found, strict=True)]
 
     def _costs_alone(self, query: Query) -> list[dict[str, Any]]:
         """What each method costs for one example when nothing is shared with other methods."""

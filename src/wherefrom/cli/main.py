@@ -40,6 +40,7 @@ MODULES = {
     "optimus": "optimus",
     "run": "run",
     "report": "run",
+    "audit": "audit",
     "sample": "sample",
     "serve": "serve",
 }

@@ -114,8 +114,8 @@ def run(
     cli.check_names("metric", metrics)
     cli.check_second(metrics, against)
     zero_shot = cli.candidate_labels(candidates, template, multi_label=multi_label)
-    label_names: Any = "none" if labels == "none" else _pairs(labels, "--labels")
-    with _reporting_when_stopped(out) as progress:
+    label_names: Any = "none" if labels == "none" else pairs(labels, "--labels")
+    with reporting_when_stopped(out) as progress:
         _run(
             plan={
                 "data": data,
@@ -128,7 +128,7 @@ def run(
                 "limit": limit,
                 "seed": seed,
                 "data_dir": data_dir,
-                "columns": _pairs(columns, "--columns"),
+                "columns": pairs(columns, "--columns"),
                 "labels": label_names,
                 "spread": spread,
                 "candidates": zero_shot.get("labels", ()),
@@ -148,7 +148,7 @@ def run(
         )
 
 
-class _Progress:
+class RunProgress:
     """How many examples the data set has, once it was read: before that, no result can have been saved."""
 
     examples: int | None = None
@@ -167,9 +167,9 @@ class _Terminated(BaseException):
 
 
 @contextmanager
-def _reporting_when_stopped(out: Path) -> Iterator[_Progress]:
+def reporting_when_stopped(out: Path) -> Iterator[RunProgress]:
     """When Ctrl-C or SIGTERM stops a run, print what is saved and how to resume."""
-    progress = _Progress()
+    progress = RunProgress()
     atexit.register(progress.leave)  # registered first, so that it is called last
 
     def terminate(*_: object) -> None:
@@ -195,7 +195,7 @@ def _reporting_when_stopped(out: Path) -> Iterator[_Progress]:
             signal.signal(signal.SIGTERM, previous)
 
 
-def _run(plan: dict[str, Any], out: Path, *, resume: bool, progress: _Progress) -> None:
+def _run(plan: dict[str, Any], out: Path, *, resume: bool, progress: RunProgress) -> None:
     from wherefrom.benchmark.plan import RunPlan
     from wherefrom.benchmark.run import run as run_plan
 
@@ -214,9 +214,9 @@ def _run(plan: dict[str, Any], out: Path, *, resume: bool, progress: _Progress) 
             out,
             resume=resume,
             on_progress=on_progress,
-            on_damage=_print_damage,
+            on_damage=print_damage,
             on_work=on_work,
-            on_estimate=_print_estimate,
+            on_estimate=print_estimate,
         )
     console, counts = Console(highlight=False), result.costs.sum()
     failed = result.errors["example"].nunique()
@@ -228,7 +228,7 @@ def _run(plan: dict[str, Any], out: Path, *, resume: bool, progress: _Progress) 
     )
 
 
-def _print_estimate(estimate: CostEstimate) -> None:
+def print_estimate(estimate: CostEstimate) -> None:
     # One write, so that an interrupt cannot separate the line from its end; a progress bar moves out of its way.
     sys.stderr.write(f"{estimate}\n")
     sys.stderr.flush()
@@ -246,7 +246,7 @@ def _omissions(counts: Any) -> str:
     return lines
 
 
-def _print_damage(damage: Damage) -> None:
+def print_damage(damage: Damage) -> None:
     cli.problems.print(
         Text.assemble(
             ("warning: ", "yellow"),
@@ -257,7 +257,7 @@ def _print_damage(damage: Damage) -> None:
     )
 
 
-def _pairs(text: str | None, option: str) -> dict[str, str] | None:
+def pairs(text: str | None, option: str) -> dict[str, str] | None:
     if text is None:
         return None
     pairs = {}

@@ -30,7 +30,7 @@ def serve(
     sources: Annotated[
         list[str] | None,
         typer.Argument(
-            help="'embedded', folders of models, hub ids, or folders of runs.",
+            help="'embedded', folders of models, hub ids, or folders of runs or audits.",
             metavar="[MODEL ...]",
             show_default="embedded",
         ),
@@ -65,8 +65,9 @@ def serve(
 
 def split_sources(sources: list[str]) -> tuple[list[str], list[Path]]:
     """The models and the runs among what was named. A run alone brings the model that it was made with."""
-    runs = [Path(source) for source in sources if (Path(source) / "manifest.json").is_file()]
-    models = [source for source in sources if Path(source) not in runs]
+    places = {source: _run_in(Path(source)) for source in sources}
+    runs = [place for place in places.values() if place is not None]
+    models = [source for source in sources if places[source] is None]
     if len(set(sources)) < len(sources):
         raise BadOption("A model or a run is named twice.")
     if runs and not models:
@@ -77,3 +78,8 @@ def split_sources(sources: list[str]) -> tuple[list[str], list[Path]]:
             raise BadFile(f"{runs[0]} does not say which model it was made with: name the model as well.")
         models = [planned]
     return models or ["embedded"], runs
+
+
+def _run_in(folder: Path) -> Path | None:
+    """The run that a folder is, or that an audit's folder contains; None where it is neither."""
+    return next((place for place in (folder, folder / "run") if (place / "manifest.json").is_file()), None)

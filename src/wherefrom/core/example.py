@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,6 +42,7 @@ class Example:
     messages: tuple[Mapping[str, Any], ...] | None = None  # of a chat; the text is then what they say
     question: bool = False  # whether the text is a question about its pair, and nothing says what class it is of
     where: str = ""  # the file and line it was read from, for messages
+    metadata: Mapping[str, str] = field(default_factory=dict)  # other columns, where they are asked for
 
     @property
     def asked(self) -> str | tuple[str, str] | tuple[Mapping[str, Any], ...]:

@@ -13,6 +13,7 @@ from wherefrom.benchmark.statistics import Energy
 from wherefrom.benchmark.store import Run
 from wherefrom.benchmark.summary import Summary, summarise, tables_must_fit
 from wherefrom.core.labels import visible
+from wherefrom.explorer.audits import audit_of
 from wherefrom.report.marks import with_marks
 from wherefrom.report.pieces import TextRun
 
@@ -33,6 +34,7 @@ class ShownRun:
         name = visible(f"{summary.name} ({folder.name})")
         with tables_must_fit(run):
             data = {"name": name} | _numbers(summary) | {"examples": _examples(run, summary)}
+            data["audit"] = audit_of(folder, data["examples"])
             json.dumps(data, allow_nan=False)  # raises on what no request could be answered with
         return cls(name, data)
 

@@ -21,7 +21,31 @@ export async function startRuns(known, open) {
 function draw(body, run, open) {
   const facts = [`${run.count} examples`, run.accuracy === null ? null : `the model is right on ${percent(run.accuracy)}`,
     `model ${run.model}`, run.finished ? null : "not finished"].filter(Boolean).join(" · ");
-  fill(body, el("p", { class: "note" }, facts), board(run), el("div", { class: "bar" }, el("h3", {}, "Faithfulness against cost")), el("div", { class: "scroll" }, scatter(run)), examples(run, open));
+  fill(body, el("p", { class: "note" }, facts), board(run), el("div", { class: "bar" }, el("h3", {}, "Faithfulness against cost")), el("div", { class: "scroll" }, scatter(run)), ...withAudit(run, open));
+}
+
+// The examples; of an audit's run after the words that the model leans on, each of which shows its examples.
+function withAudit(run, open) {
+  const list = examples(run, open);
+  return run.audit ? [audit(run.audit, list.only), list.element] : [list.element];
+}
+
+function audit(found, only) {
+  const chips = [];
+  const chip = one => {
+    const made = el("button", { type: "button", class: "chip", "aria-pressed": "false", title: one.text, onclick: () => {
+      const on = made.getAttribute("aria-pressed") !== "true";
+      chips.forEach(other => other.setAttribute("aria-pressed", "false"));
+      made.setAttribute("aria-pressed", String(on));
+      only(on ? one : null);
+    } }, one.name, el("small", {}, ` ${one.texts}`));
+    chips.push(made);
+    return made;
+  };
+  return el("div", { class: "audit" }, el("div", { class: "bar" }, el("h3", {}, "What the model leans on")),
+    el("ul", { class: "findings" }, found.sentences.map(one => el("li", {}, one))),
+    found.groups.map(group => el("div", { class: "chips-of" }, el("b", {}, group.name), group.words.map(chip))),
+    el("p", { class: "note" }, "A word shows its examples below; an example opens above. Beside a word: in how many texts it is."));
 }
 
 function board(run) {
@@ -69,16 +93,22 @@ function examples(run, open) {
   const label = el("select", { id: "only-label", "aria-label": "Label" });
   options(label, [["", "every label"], ...labels.map(one => [one, one])], "");
   const list = el("ol", { class: "examples" }), told = el("p", { class: "note", role: "status" });
+  let within = null;
   const show = () => {
-    const found = run.examples.filter(one => (!wrong.checked || one.wrong) && (!label.value || one.label === label.value)
+    const found = run.examples.filter((one, place) => (within === null || within.places.has(place)) && (!wrong.checked || one.wrong) && (!label.value || one.label === label.value)
       && (!disagree.checked || (one.agreement !== null && one.agreement < 0.3)));
-    told.textContent = `${found.length} of ${run.examples.length} examples${found.length > SHOWN ? `, the first ${SHOWN} shown` : ""}; those on which methods agree least come first.${found.some(one => one.marked?.some(part => part[1])) ? " In boxes: marked by people." : ""}`;
+    told.textContent = `${within === null ? "" : `“${within.name}”: `}${found.length} of ${run.examples.length} examples${found.length > SHOWN ? `, the first ${SHOWN} shown` : ""}; those on which methods agree least come first.${found.some(one => one.marked?.some(part => part[1])) ? " In boxes: marked by people." : ""}`;
     fill(list, found.slice(0, SHOWN).map(one => el("li", {}, el("button", { type: "button", class: "example", onclick: () => { open(one.text, one.pair, one.target === one.prediction ? null : one.target); scrollTo({ top: 0 }); } },
       el("span", {}, one.marked === null ? one.text : one.marked.map(stretch)), el("small", {}, [one.prediction + (one.wrong ? ` ✗ (${one.label})` : one.label === null ? "" : " ✓"), percent(one.probability),
         one.agreement === null ? null : `agreement ${one.agreement.toFixed(2)}`].filter(Boolean).join(" · "))))));
   };
   for (const one of [wrong, disagree, label]) one.addEventListener("change", show);
   show();
-  return el("div", {}, el("div", { class: "bar" }, el("h3", {}, "Examples"), el("label", { class: "pick" }, wrong, "wrong"),
+  const only = word => {
+    within = word === null ? null : { name: word.name, places: new Set(word.examples) };
+    show();
+  };
+  const element = el("div", {}, el("div", { class: "bar" }, el("h3", {}, "Examples"), el("label", { class: "pick" }, wrong, "wrong"),
     el("label", { class: "pick" }, disagree, "methods disagree"), label), told, list);
+  return { element, only };
 }

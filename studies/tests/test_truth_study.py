@@ -22,9 +22,11 @@ from wherefrom import Explanation
 from wherefrom.cli.main import app, register_commands
 from wherefrom.errors import BadOption, UnknownName
 from wherefrom_studies.bench import StudyBase
+from wherefrom_studies.claims import corrected
 from wherefrom_studies.commands import plant
 from wherefrom_studies.fine_tuning import FineTuning
 from wherefrom_studies.journal import read_records
+from wherefrom_studies.pages import claims_table, markdown_tables
 from wherefrom_studies.truth import measuring, planted_models, planting, recipe
 from wherefrom_studies.truth.agreement import agreements, kendall, over_models
 from wherefrom_studies.truth.measuring import TruthSize, cells, chosen_texts, truth_grades
@@ -492,3 +494,13 @@ def test_what_cannot_be_planted_is_refused(tmp_path: Path) -> None:
         recipe.read_texts(tmp_path / "none.txt")
     done = CliRunner().invoke(plant_command(), ["embedded", str(data), "--out", str(tmp_path), "--kind", "triple"])
     assert done.exit_code != 0
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_page_in_the_docs_is_that_of_the_committed_results() -> None:
+    results = read_results(ROOT / "studies" / "results" / "truth.parquet")
+    written = (ROOT / "docs" / "appendix" / "studies" / "truth.md").read_text(encoding="utf-8")
+    assert markdown_tables(tables(results)).rstrip() in written
+    assert claims_table(corrected(judged(results))) in written

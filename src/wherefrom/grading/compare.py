@@ -47,8 +47,8 @@ from wherefrom.registry import (
 
 # Four metrics that measure different things: whether the strongest units are needed, whether they are enough, whether
 # each unit does what its score says, how many signs are wrong. Where there is a reference, one metric compares with it.
-DEFAULT_METRICS = ("comprehensiveness", "sufficiency", "rft", "faithfulness_violation")
-MAIN_METRICS = DEFAULT_METRICS[:3]  # without those that ask about the sign, or describe the scores
+DEFAULT_METRICS = ("comprehensiveness", "sufficiency", "rft", "monotonicity")
+MAIN_METRICS = DEFAULT_METRICS[:3]  # without those that describe the scores
 DEFAULT_BY_REFERENCE: Mapping[Reference, str] = {"rationale": "auprc", "second": "spearman"}
 METHOD_SETS = ("default", "fast", "all")
 

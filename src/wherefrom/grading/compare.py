@@ -46,7 +46,8 @@ from wherefrom.registry import (
 )
 
 # Four metrics that measure different things: whether the strongest units are needed, whether they are enough, whether
-# each unit does what its score says, how many signs are wrong. Where there is a reference, one metric compares with it.
+# each unit does what its score says, whether larger scores have larger effects. Where there is a reference, one metric
+# compares with it.
 DEFAULT_METRICS = ("comprehensiveness", "sufficiency", "rft", "monotonicity")
 MAIN_METRICS = DEFAULT_METRICS[:3]  # without those that describe the scores
 DEFAULT_BY_REFERENCE: Mapping[Reference, str] = {"rationale": "auprc", "second": "spearman"}

@@ -15,7 +15,8 @@ import torch
 from benchmarks.speed import alternate, minilm
 from wherefrom.case.asking import Asker
 from wherefrom.core.comparison import Comparison
-from wherefrom.grading.compare import Comparer, Query, chosen_methods, chosen_metrics
+from wherefrom.grading.choosing import chosen_methods, chosen_metrics
+from wherefrom.grading.compare import Comparer, Query
 from wherefrom.grading.grade import grade
 from wherefrom.model.network import inputs_of
 from wherefrom.model.text_model import PassCount, TextModel

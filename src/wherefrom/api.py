@@ -36,7 +36,8 @@ from wherefrom.core.tables import is_table, texts_of
 from wherefrom.core.target import Target, written_value
 from wherefrom.core.units import LEVELS, Level, Span
 from wherefrom.errors import BadOption, EmptyText, NotSeen, TextWasCut, UnknownName, WrongModel
-from wherefrom.grading.compare import Comparer, Query, chosen_methods, chosen_metrics
+from wherefrom.grading.choosing import chosen_methods, chosen_metrics
+from wherefrom.grading.compare import Comparer, Query
 from wherefrom.grading.generation import grade_generation
 from wherefrom.model.adapters import as_function
 from wherefrom.model.any_callable import is_function, load_callable

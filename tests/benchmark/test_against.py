@@ -25,7 +25,7 @@ from wherefrom.benchmark.store import FolderTaken
 from wherefrom.cli import main as cli
 from wherefrom.core.comparison import Grade
 from wherefrom.errors import BadOption
-from wherefrom.grading.compare import mean_over_pairs
+from wherefrom.grading.other_readings import mean_over_pairs
 from wherefrom.model.loading import quiet
 
 METHODS, TWO = ["attcat", "occlusion", "random"], ["spearman", "jaccard_25"]

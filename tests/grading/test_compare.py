@@ -18,7 +18,8 @@ from wherefrom.api import Model
 from wherefrom.case.asking import Asker
 from wherefrom.core.comparison import Comparison, Grade
 from wherefrom.errors import BadOption, EmptyText, MissingToken, UnknownName, WherefromError
-from wherefrom.grading.compare import Comparer, Query, chosen_methods, chosen_metrics
+from wherefrom.grading.choosing import chosen_methods, chosen_metrics
+from wherefrom.grading.compare import Comparer, Query
 from wherefrom.model.network import inputs_of
 from wherefrom.model.text_model import TextModel
 from wherefrom.registry import all_methods, all_metrics

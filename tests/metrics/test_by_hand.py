@@ -14,7 +14,7 @@ from toys import additive_model
 from wherefrom.api import Model
 from wherefrom.core.comparison import Comparison
 from wherefrom.errors import BadOption, NotDefined
-from wherefrom.grading.compare import chosen_metrics
+from wherefrom.grading.choosing import chosen_metrics
 from wherefrom.grading.evidence import Answers, Evidence, Measured
 from wherefrom.metrics.rft import Rft
 from wherefrom.registry import all_metrics

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from wherefrom.grading.compare import chosen_metrics
+from wherefrom.grading.choosing import chosen_metrics
 from wherefrom.grading.evidence import Answers, Evidence, Measured
 
 SCORE = st.sampled_from([-2.0, -1.0, -0.5, 0.0, 0.25, 0.5, 1.0, 3.0])  # few, so that there are ties

@@ -18,7 +18,7 @@ from wherefrom.catalogue import AUTO
 from wherefrom.core.files import json_text, write_atomically
 from wherefrom.core.names import join_names
 from wherefrom.errors import BadFile, BadOption, NotSeen, WherefromError
-from wherefrom.grading.compare import DEFAULT_METRICS, chosen_methods
+from wherefrom.grading.choosing import DEFAULT_METRICS, chosen_methods
 from wherefrom.model.text_model import TextModel
 from wherefrom.registry import auto_methods
 

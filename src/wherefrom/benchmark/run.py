@@ -30,7 +30,7 @@ from wherefrom.core.example import Example
 from wherefrom.core.files import json_text, write_atomically
 from wherefrom.core.tables import is_table, rows_of
 from wherefrom.errors import BadFile, BadOption
-from wherefrom.grading.compare import chosen_methods, chosen_metrics
+from wherefrom.grading.choosing import chosen_methods, chosen_metrics
 from wherefrom.model.fingerprint import fingerprint
 from wherefrom.model.text_model import TextModel
 from wherefrom.progress import OnProgress

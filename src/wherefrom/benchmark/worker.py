@@ -32,7 +32,8 @@ from wherefrom.core.example import Example, Mark
 from wherefrom.core.explanation import Explanation
 from wherefrom.core.target import resolve_target
 from wherefrom.errors import BadFile, TextWithoutAnswer, UnknownName, WherefromError
-from wherefrom.grading.compare import Comparer, Query, chosen_methods, chosen_metrics, reason
+from wherefrom.grading.choosing import chosen_methods, chosen_metrics
+from wherefrom.grading.compare import Comparer, Query, reason
 from wherefrom.model.loading import load_model
 from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel

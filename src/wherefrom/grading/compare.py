@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,16 +20,25 @@ from wherefrom.case.explain import ComponentCases, by_batches, cases_of, cases_t
 from wherefrom.case.memory import is_out_of_memory
 from wherefrom.case.passes import Passes
 from wherefrom.core.comparison import Comparison, Grade, Rationale
-from wherefrom.core.edits import EDITS, EditedText, TextUnits, same_units
+from wherefrom.core.edits import EditedText
 from wherefrom.core.encoding import Encoding
 from wherefrom.core.explanation import Explanation
-from wherefrom.core.names import read_names
 from wherefrom.core.target import joint_probability, written_value
 from wherefrom.core.units import Level, Span
 from wherefrom.errors import BadOption, NotDefined, TextWithoutAnswer, UnknownName, WherefromError
 from wherefrom.grading.common_units import on_common_units
 from wherefrom.grading.evidence import Evidence
 from wherefrom.grading.grade import ConfiguredMetric, GradingTask, grade
+from wherefrom.grading.other_readings import (
+    EditedReading,
+    EditedReadings,
+    Elsewhere,
+    compared_with,
+    edits_of,
+    mean_over_pairs,
+    why_not_edited,
+    with_edited,
+)
 from wherefrom.model.randomised import randomised
 from wherefrom.model.tasks import TargetSpec
 from wherefrom.model.text_model import TextModel
@@ -37,21 +46,9 @@ from wherefrom.registry import (
     Configured,
     Method,
     Reference,
-    all_methods,
-    all_metrics,
-    choose,
     find_method,
-    methods_in,
     options_of,
 )
-
-# Four metrics that measure different things: whether the strongest units are needed, whether they are enough, whether
-# each unit does what its score says, whether larger scores have larger effects. Where there is a reference, one metric
-# compares with it.
-DEFAULT_METRICS = ("comprehensiveness", "sufficiency", "rft", "monotonicity")
-MAIN_METRICS = DEFAULT_METRICS[:3]  # without those that describe the scores
-DEFAULT_BY_REFERENCE: Mapping[Reference, str] = {"rationale": "auprc", "second": "spearman"}
-METHOD_SETS = ("default", "fast", "all")
 
 
 @dataclass(frozen=True)
@@ -94,82 +91,6 @@ def check_spans(name: str, spans: Any, text: str) -> None:
             )
 
 
-def chosen_methods(selection: str | Sequence[str]) -> list[Configured[Method]]:
-    """Methods as `name:option=value`, in a list or between commas; or the name of a set: `default`, eight of all
-    families; `all`, every one that does not only choose among the others; `fast`, those without the slow ones.
-    """
-    if selection == "default":
-        names = list(methods_in("compare"))
-    elif selection in METHOD_SETS:
-        names = [
-            row.name
-            for row in all_methods()
-            if row.family != "selection" and not (row.slow and selection == "fast") and row.other_name() is None
-        ]
-    else:
-        names = read_names(selection, "Methods and metrics")
-    if not names:
-        raise BadOption("Name at least one method, or say 'all'.")
-    return without_twins(_without_duplicates([choose("method", name) for name in names]))
-
-
-def chosen_metrics(
-    names: str | Sequence[str] | None, *, offered: Collection[Reference] | None = None
-) -> list[ConfiguredMetric]:
-    """Metrics as `name:option=value`; `main`, three of them, or `default`, four that ask different things, and one for
-    every reference that was given; `all`, or nothing said, is every metric that can be measured on what is offered.
-
-    offered: what scores can be held against, beside the model: other classes, a rationale, an answer, another model.
-        None where that is not known yet.
-    """
-    known = frozenset() if offered is None else offered
-    if names is None or names == "all":
-        return [ConfiguredMetric.read(row.name) for row in all_metrics() if row.needs is None or row.needs in known]
-    if names in ("main", "default"):
-        more = [name for needs, name in DEFAULT_BY_REFERENCE.items() if needs in known]
-        names = [*(MAIN_METRICS if names == "main" else DEFAULT_METRICS), *more]
-    metrics = [ConfiguredMetric.read(name) for name in read_names(names, "Methods and metrics")]
-    for metric in metrics:
-        if offered is not None and metric.choice.row.needs == "second" and "second" not in offered:
-            raise BadOption(f"{metric.choice.asked} compares two models: name the other one with --against (against=).")
-    if not metrics:
-        raise BadOption("Name at least one metric, or say 'all'.")
-    _without_duplicates([metric.choice for metric in metrics])
-    return metrics
-
-
-def _without_duplicates(choices: list[Configured[Any]]) -> list[Configured[Any]]:
-    for number, choice in enumerate(choices):
-        if any(choice.asked == other.asked for other in choices[:number]):
-            raise BadOption(f"{choice.asked!r} is named twice.")
-    return choices
-
-
-def without_twins(choices: list[Configured[Method]]) -> list[Configured[Method]]:
-    """The same choices; an error where one of them is nothing but another, which would have two places by one set of
-    scores.
-    """
-    known = {(choice.row.name, _settled(choice)): choice.asked for choice in choices}
-    for choice in choices:
-        other = choice.row.other_name(choice.options)
-        if other is None:
-            continue
-        name, options = other
-        twin = known.get((name, _settled(choose("method", name), options)))
-        if twin is not None:
-            raise BadOption(
-                f"{choice.asked} is the same as {twin}, so the two cannot be compared. Give it options of its own"
-                f" (see 'wherefrom methods {choice.row.name}'), or leave it out."
-            )
-    return choices
-
-
-def _settled(choice: Configured[Method], options: Mapping[str, Any] | None = None) -> str:
-    """Every option with its value, to tell whether two are the same."""
-    defaults = {name: parameter.default for name, parameter in options_of(choice.row.function).items()}
-    return repr(sorted({**defaults, **choice.options, **(options or {})}.items()))
-
-
 class Gathered(NamedTuple):
     """What is known of one text before its explanations are graded, by the method as it was asked for."""
 
@@ -177,24 +98,6 @@ class Gathered(NamedTuple):
     failed: dict[str, str]
     jobs: list[GradingTask]  # one for every explanation; with the first of the other models, where there are any
     pairs: list[list[GradingTask]]  # of every explanation, the same with each further model
-
-
-Elsewhere = Comparison | str  # what another model explains of one text; or why it explains nothing
-
-
-class EditedReading(NamedTuple):
-    """One text after a small edit, and what is explained of it."""
-
-    name: str  # of the edit
-    edits: list[EditedText]  # of the text and of its pair
-    result: Elsewhere
-
-
-class EditedReadings(NamedTuple):
-    """One text after every small edit that changes what the model reads."""
-
-    readings: list[EditedReading]
-    why: str  # there are none
 
 
 @dataclass(frozen=True)
@@ -344,13 +247,14 @@ class Comparer:
         """Every text after every small edit that changes what the model reads, explained by the same methods."""
         made: list[tuple[int, str, list[EditedText], Query]] = []
         for number, query in enumerate(queries):
-            made += [(number, *edit) for edit in _edits_of(self.model, query)]
+            edited = edits_of(self.model, query.encoding)
+            made += [(number, name, edits, Query(again, query.target)) for name, edits, again in edited]
         explained = self._explained_beside(self.model, [query for *_, query in made])
         readings: list[list[EditedReading]] = [[] for _ in queries]
         for (number, name, edits, _), explained_as in zip(made, explained, strict=True):
             readings[number].append(EditedReading(name, edits, explained_as))
         return [
-            EditedReadings(reading, "" if reading else _why_not_edited(query))
+            EditedReadings(reading, "" if reading else why_not_edited(query.encoding))
             for reading, query in zip(readings, queries, strict=True)
         ]
 
@@ -461,7 +365,7 @@ class Comparer:
         # What the model decides needs no name: an explanation's target need not be one that can be asked for.
         target = None if explanation.target == explanation.prediction else explanation.target
         readings = comparer._edited([replace(query, target=target if query.target is None else query.target)])[0]
-        return _with_edited(evidence, explanation, choice.asked, readings)
+        return with_edited(evidence, explanation, choice.asked, readings)
 
     def _saved_cases(self, explanation: Explanation, passes: Passes) -> list[Case]:
         """The cases of an explanation's own target."""
@@ -542,10 +446,10 @@ class Comparer:
                     explanation, others=toward_others, rationale=query.rationale, answer=answer, missing=missing
                 )
                 if edited:
-                    evidence = _with_edited(evidence, explanation, choice.asked, edited[place])
+                    evidence = with_edited(evidence, explanation, choice.asked, edited[place])
                 if copy is not None:
                     evidence = self._with_randomised(evidence, explanation, choice, query, copy)
-                pairs = [_compared_with(evidence, explanation, choice.asked, by[place]) for by in elsewhere]
+                pairs = [compared_with(evidence, explanation, choice.asked, by[place]) for by in elsewhere]
                 first, *further = [GradingTask.of(cases[place], item) for item in pairs or [evidence]]
                 gathered[place].explanations[choice.asked] = explanation
                 gathered[place].jobs.append(first)
@@ -617,92 +521,6 @@ def _read_by(model: TextModel, query: Query) -> Query:
     return Query(again.with_spans(encoding.spans) if encoding.spans else again, query.target)
 
 
-def _compared_with(evidence: Evidence, explanation: Explanation, name: str, elsewhere: Elsewhere) -> Evidence:
-    """The evidence with the scores that another model gives, or why there are none."""
-    other, why = _second(explanation, name, elsewhere)
-    scores = None if other is None else np.asarray(other.scores)
-    return replace(evidence, second=scores, missing={**evidence.missing, "second": why})
-
-
-def _second(explanation: Explanation, name: str, elsewhere: Elsewhere) -> tuple[Explanation | None, str]:
-    if isinstance(elsewhere, str) or name in elsewhere.failed:
-        why = elsewhere if isinstance(elsewhere, str) else elsewhere.failed[name]
-        return None, f"the other model could not explain this text: {why}"
-    other = elsewhere.explanations[elsewhere.names.index(name)]
-    if other.target != explanation.target:
-        return None, f"the models decide differently: {explanation.target} and {other.target}"
-    if other.tokens != explanation.tokens:
-        return None, f"the models cut the text into different {explanation.level}s; compare them by word"
-    return other, ""
-
-
-def _edits_of(model: TextModel, query: Query) -> Iterator[tuple[str, list[EditedText], Query]]:
-    """Every small edit of a text, and of its pair at the same time, that changes what the model reads."""
-    encoding = query.encoding
-    if encoding.spans or encoding.turns:
-        return
-    texts = [encoding.text] if encoding.pair is None else [encoding.text, encoding.pair]
-    for name, edit in EDITS.items():
-        edits = [edit(text) for text in texts]
-        if [edited.text for edited in edits] == texts:
-            continue
-        with suppress(WherefromError):  # a text that is not read any more, such as one that was nothing but a comma
-            again = model.encode(*(edited.text for edited in edits))
-            if again.input_ids != encoding.input_ids:
-                yield name, edits, Query(again, query.target)
-
-
-def _why_not_edited(query: Query) -> str:
-    if query.encoding.spans:
-        return "units of your own have no place in an edited text"
-    if query.encoding.turns:
-        return "an edit of a chat would change its template, too"
-    return "no small edit (case, punctuation, white space, order of a list) changes what the model reads"
-
-
-def _with_edited(evidence: Evidence, explanation: Explanation, name: str, edited: EditedReadings) -> Evidence:
-    """The evidence with the scores of the same units in edited texts, or why there are none."""
-    names, rows, whys = list[str](), list[list[float]](), dict[str, None]()
-    if edited.why:
-        whys[edited.why] = None
-    before = TextUnits(explanation.offsets, explanation.segment)
-    for reading in edited.readings:
-        if isinstance(reading.result, str) or name in reading.result.failed:
-            why = reading.result if isinstance(reading.result, str) else reading.result.failed[name]
-            whys[f"the edited text could not be explained: {why}"] = None
-            continue
-        other = reading.result.explanations[reading.result.names.index(name)]
-        if other.target != explanation.target or (other.value is None and other.prediction != explanation.prediction):
-            whys["the model decides otherwise about every edited text"] = None
-            continue
-        places = same_units(before, TextUnits(other.offsets, other.segment), reading.edits)
-        names.append(reading.name)
-        rows.append([np.nan if place is None else other.scores[place] for place in places])
-    if rows:
-        return replace(evidence, edited=np.asarray(rows, dtype=np.float64), edits=tuple(names))
-    return replace(evidence, missing={**evidence.missing, "edited": "; ".join(whys)})
-
-
-def randomised_copy(model: TextModel) -> TextModel | NotDefined:
-    """The model with shuffled weights, or why there is none."""
-    try:
-        return randomised(model)
-    except NotDefined as error:
-        return error
-
-
-def mean_over_pairs(grades: Sequence[Grade]) -> Grade:
-    """One grade of an explanation from those by every other model: the mean of those that are defined, and in the
-    details how many these are.
-    """
-    known = [grade for grade in grades if grade.value is not None]
-    if not known:
-        return replace(grades[0], why="; ".join(dict.fromkeys(grade.why for grade in grades)))
-    values = [float(grade.value) for grade in known if grade.value is not None]
-    details = {**known[0].details, "pairs": len(known)} if len(grades) == 1 else {"pairs": len(known), "values": values}
-    return replace(known[0], value=sum(values) / len(values), details=details)
-
-
 def _options_again(method: Method, explanation: Explanation) -> dict[str, Any]:
     """The options that an explanation was made with."""
     return {name: explanation.params.get(name, p.default) for name, p in options_of(method.function).items()}
@@ -731,3 +549,11 @@ def _of_the_batch(error: Exception, case: Case) -> bool:
 def reason(error: Exception) -> str:
     """Why something failed, as one line: the type is named where the error was not written for a user."""
     return str(error) if isinstance(error, WherefromError) else f"{type(error).__name__}: {error}"
+
+
+def randomised_copy(model: TextModel) -> TextModel | NotDefined:
+    """The model with shuffled weights, or why there is none."""
+    try:
+        return randomised(model)
+    except NotDefined as error:
+        return error

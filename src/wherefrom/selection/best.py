@@ -15,7 +15,7 @@ from wherefrom.case.explain import INSIDE, attributions, unit_scores
 from wherefrom.core.comparison import printed
 from wherefrom.core.names import join_names, read_names
 from wherefrom.errors import BadOption, WherefromError
-from wherefrom.grading.compare import without_twins
+from wherefrom.grading.choosing import without_twins
 from wherefrom.grading.evidence import Evidence
 from wherefrom.grading.grade import ConfiguredMetric, GradingTask, grade
 from wherefrom.optimus.search import chosen, real_units, scores_of

@@ -362,7 +362,7 @@ def test_mistakes_with_texts() -> None:
     questions = Model(make_model("bert", task="question_answering"))
     with pytest.raises(WherefromError, match="needs a question and a context"):
         questions.compare(TEXT, ["attcat"], ["aopc"])
-    with pytest.raises(UnknownName, match="does not stand in the context"):
+    with pytest.raises(UnknownName, match="is not in the context"):
         questions.compare(("is it?", TEXT), ["attcat"], ["precision_at_k"], answer="nowhere")
     masked = Model(make_model("bert", task="masked_lm"))
     with pytest.raises(WherefromError, match="this one has none"):

@@ -173,7 +173,7 @@ def test_leaving_out_what_is_not_read(family: str) -> None:
         ("bert", "masked_lm", "a [MASK]", "xyzxyz", "not one token"),
         ("bert", "masked_lm", "a [MASK]", 9999, "no token 9999"),
         ("bert", "question_answering", "who is it", None, "needs a question and a context"),
-        ("bert", "question_answering", ("who", "it is me"), "you", "does not stand in the context"),
+        ("bert", "question_answering", ("who", "it is me"), "you", "is not in the context"),
         ("bert", "question_answering", ("who", "it is me"), 3, "start, end, span"),
         ("gpt2", "causal_lm", ("a film", "a plot"), None, "Write both texts into one"),
     ],

@@ -43,7 +43,7 @@ class Attribution:
     params: dict[str, object] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     selection: Mapping[str, object] | None = None  # what the scores were chosen among, and why: plain data
-    flow: Callable[[], Tensor] | None = None  # where tokens hand on to tokens: (layer, query, key), made when asked for
+    flow: Callable[[], Tensor] | None = None  # what tokens pass to tokens: (layer, query, key), computed on demand
 
 
 class Case:

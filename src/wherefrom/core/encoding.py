@@ -14,7 +14,7 @@ from wherefrom.errors import BadOption
 
 TextOrPair = str | tuple[str, str]  # one text, or a text and its pair
 ModelInput = TextOrPair | Sequence[Mapping[str, Any]]  # or the messages of a chat
-ChosenSpan = tuple[int, int] | tuple[int, int, int]  # start and end characters; 1 behind them for the pair
+ChosenSpan = tuple[int, int] | tuple[int, int, int]  # start and end characters; 1 after them for the pair
 
 
 HALVES = re.compile("[\ud800-\udfff]")

@@ -182,7 +182,7 @@ def _marks(
 
 
 def _answer(value: Any, context: str | None, where: str) -> tuple[Mark, ...] | None:
-    """Answers stand in the second text: as the words themselves, as spans, or as SQuAD has them."""
+    """Answers are in the second text: as the words themselves, as spans, or as SQuAD has them."""
     if value is None:
         return None
     if context is None:

@@ -62,7 +62,7 @@ class Family:
     parallel_option: str | None = None  # a setting of the model's config that makes a pre block parallel
     pre_option: str | None = None  # a setting of the model's config that says whether blocks are pre or post
     scale_option: str | None = None  # a setting by which the block multiplies what attention and mlp add
-    attention_after: str | None = None  # the norms of a sandwich behind attention and mlp
+    attention_after: str | None = None  # the norms of a sandwich after attention and mlp
     mlp_after: str | None = None
     # Settings of the config that the row relies on: with others, the blocks are built differently.
     only_with: tuple[tuple[str, object], ...] = ()
@@ -71,7 +71,7 @@ class Family:
     output: str | None = None  # the module that gives a block's output, where no module is the whole block
     enter: str | None = None  # what the residual passes on its way into the block, as MobileBERT's bottleneck
     between: tuple[str, ...] = ()  # modules between the attention and the feed-forward part
-    # What stands behind a post block, each given the one before: "+a" adds what it gives, "&a" is given the block's
+    # What comes after a post block, each given the one before: "+a" adds what it gives, "&a" is given the block's
     # input as well.
     tail: tuple[str, ...] = ()
     router: str | None = None  # the module of the feed-forward part that chooses experts and weighs what they give

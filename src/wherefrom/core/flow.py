@@ -27,7 +27,7 @@ class Flow(Saved):
         tokens: every token the model saw.
         offsets: (start, end) characters of each.
         segment: 0 in the text, 1 in its pair, -1 for tokens that the tokenizer added.
-        layers: the contributions C^l, (layer, query, key): the share of position i behind layer l that came from
+        layers: the contributions C^l, (layer, query, key): the share of position i after layer l that came from
             position j before it. Rows sum to one.
         read: how much of each position the decision reads.
         method: alti, globenc, norms or attention_rollout.
@@ -68,7 +68,7 @@ class Flow(Saved):
 
     @property
     def accumulated(self) -> Numbers:
-        """R^l = C^l ... C^1, (layer, query, key): the share of position i behind layer l that came from input token
+        """R^l = C^l ... C^1, (layer, query, key): the share of position i after layer l that came from input token
         j.
         """
         product, products = np.eye(len(self.tokens)), []

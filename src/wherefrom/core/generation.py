@@ -31,12 +31,12 @@ class Generation(Saved):
 
     Attributes:
         text: the prompt; of a chat, as its template renders it; of a model with an encoder and a decoder, the source.
-        tokens: the tokens of the prompt as the model saw them; behind a source, those that every output begins with.
+        tokens: the tokens of the prompt as the model saw them; after a source, those that every output begins with.
         offsets: (start, end) characters of each.
         segment: 0 in the prompt, -1 for tokens that the tokenizer or a chat's template added.
         generated: the tokens of the continuation, as they are written.
         scores: one row for each generated token: a score for every token of the prompt, then for every generated one.
-            Those at and behind the row's own token are zero.
+            Those at and after the row's own token are zero.
         probabilities: the model's probability of each generated token; of the two that are compared, where there is
             another.
         versus: the token that each is compared with; None where there is none.

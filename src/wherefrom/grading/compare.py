@@ -489,13 +489,13 @@ class Comparer:
             return {}, str(error)
 
     def _answer(self, query: Query, case: Case) -> list[Sequence[Span]] | None:
-        """Where the answer stands: in the second text. What is predicted, unless it is known."""
+        """Where the answer is: in the second text. What is predicted, unless it is known."""
         spans = query.answer
         if isinstance(spans, str):
             pair = query.encoding.pair or ""
             first = pair.find(spans)
             if first < 0 or not spans:
-                raise UnknownName(f"The answer {spans!r} does not stand in the context.")
+                raise UnknownName(f"The answer {spans!r} is not in the context.")
             spans = [(first, first + len(spans))]
         if spans is None:
             spans = self.model.task.answer(self.model, case.logits, query.encoding)

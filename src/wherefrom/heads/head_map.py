@@ -24,7 +24,7 @@ class Relation:
     baseline: float  # max lambda: how often the governor is at its most frequent distance
     distance: int  # that distance, in words
     count: int  # how many pairs were seen
-    distances: tuple[tuple[int, int], ...] = ()  # every distance, and how many governors stand there
+    distances: tuple[tuple[int, int], ...] = ()  # every distance, and how many governors are there
 
 
 @dataclass(frozen=True)

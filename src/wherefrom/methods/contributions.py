@@ -1,7 +1,7 @@
 """Contributions: how much of what a position holds came from which position, a layer at a time, and carried through all
 layers.
 
-A layer's C has rows that sum to one; R^l = C^l ... C^1 says what position i holds of each input token behind layer l.
+A layer's C has rows that sum to one; R^l = C^l ... C^1 says what position i contains of each input token after layer l.
 An explanation needs only the deciding position's row of R, so a row is carried down from the top layer, through the
 rows of C that it touches.
 """

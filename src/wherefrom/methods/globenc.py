@@ -1,7 +1,7 @@
 """GlobEnc: how much of each token is in the deciding position, by the lengths of what is handed on, through both norms
 of a block.
 
-N_ij = ||T_i(x_j)||_2 behind the second norm. The scores are the deciding position's row of N^L ... N^1, its rows scaled
+N_ij = ||T_i(x_j)||_2 after the second norm. The scores are the deciding position's row of N^L ... N^1, its rows scaled
 to sum to one, whatever the class. The N are not scaled before they are multiplied: a position that was handed much
 hands on much.
 """

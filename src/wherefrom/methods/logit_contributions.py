@@ -4,7 +4,7 @@ their local linear map.
 ALTI asks how much of each token is in the deciding position's vector, whatever the class. Here the vectors are followed
 on to one logit. With the attention probabilities and the norms' deviations as fixed numbers, a block is linear but for
 its MLP, and that is replaced by its own derivative at this text; so is the head. Then logit = sum_j <g_j, x_j> + what
-is unassigned, with x_j the vector of position j where block `layer` begins and g_j what the maps behind it make of the
+is unassigned, with x_j the vector of position j where block `layer` begins and g_j what the maps after it make of the
 logit. What biases add, and what the curves of MLPs and head add to their local linear maps, belongs to no token.
 """
 
@@ -25,7 +25,7 @@ from wherefrom.registry import method
     scale="logit",
 )
 def logit_contributions(case: Case, *, layer: int = 0) -> Attribution:
-    maps = case.relevance("local_linear", "blocks")  # before every block, and behind the last
+    maps = case.relevance("local_linear", "blocks")  # before every block, and after the last
     if not -len(maps) <= layer < len(maps):
         raise BadOption(
             f"There is no block {layer}: the model has {len(maps) - 1}, numbered from 0; {len(maps) - 1} is behind the"

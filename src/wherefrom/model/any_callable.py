@@ -172,7 +172,7 @@ def load_callable(
     if tokenizer is not None and not getattr(tokenizer, "is_fast", False):
         raise WrongModel("A tokenizer that cuts texts for a callable must be a fast one, which says where it cuts.")
     name = str(getattr(function, "__qualname__", type(function).__qualname__))
-    # A function cannot be read: its name and its labels stand for it.
+    # The code of a function cannot be hashed: its name and labels are, instead.
     identity = json.dumps([name, named, kind, None if tokenizer is None else len(tokenizer)]).encode()
     facts = Facts(only_answers=True, identity=hashlib.sha256(identity).digest())
     module: Any = StandIn(named, KIND[kind])

@@ -100,7 +100,7 @@ def _located(
     )
     text = render_chat(tokenizer, [message.row(message.content, in_parts=in_parts) for message in chat])
     spoken = [(message, mark) for message, mark in zip(chat, marks, strict=True) if message.said]
-    pieces = [frame]  # of the template: before, between and behind what is said
+    pieces = [frame]  # of the template: before, between and after what is said
     for message, mark in spoken:
         before, mark_read, rest = pieces.pop().partition(mark)
         # A template that does not know lists writes them as Python does.

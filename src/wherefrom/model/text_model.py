@@ -67,7 +67,7 @@ class TextModel:
         """
         if not getattr(tokenizer, "is_fast", False):
             raise WrongModel(
-                "Wherefrom needs a fast tokenizer, because only that says where each token stands in the text."
+                "Wherefrom needs a fast tokenizer, because only that says where each token is in the text."
             )
         check_mode(module)
         network = ModuleNetwork(module)

@@ -51,9 +51,7 @@ class MaskedToken(TokenTask):
             )
         segment = tuple(-1 if i in masks else part for i, part in enumerate(encoding.segment))
         if all(part < 0 for part in segment):
-            raise EmptyText(
-                f"There is nothing beside {mask} in the text, so nothing that could explain what stands there."
-            )
+            raise EmptyText(f"There is nothing beside {mask} in the text, so nothing that could explain it.")
         return replace(encoding, segment=segment)
 
     def positions(self, model: TextModel, inputs: dict[str, Tensor]) -> Tensor | None:

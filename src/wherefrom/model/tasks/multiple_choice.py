@@ -53,7 +53,7 @@ class MultipleChoice(Task):
             if 1 not in row.segment:
                 raise WherefromError("The text is so long that nothing is left of a choice. Shorten it.")
             if 0 in row.segment[row.segment.index(1) :]:
-                raise WrongModel("The tokenizer does not put the second text of a pair behind the first.")
+                raise WrongModel("The tokenizer does not put the second text of a pair after the first.")
         first = min(read, key=lambda row: row.segment.count(0))  # a long choice leaves less room for the text
         edges = [row.segment.index(1) for row in read]
         edge = first.segment.index(1)

@@ -47,7 +47,7 @@ class QuestionAnswering(Task):
         del model
         if spec is not None and not isinstance(spec, str):
             raise BadOption(
-                "The target of a question-answering model is start, end, span, an answer that stands in the context, or"
+                "The target of a question-answering model is start, end, span, an answer in the context, or"
                 f" '{NO_ANSWER}'."
             )
         return None
@@ -118,7 +118,7 @@ def _answer_in_context(model: TextModel, answer: str, encoding: Encoding) -> Seq
     offsets = encoding.offsets
     inside = [i for i in _context(encoding) if start <= offsets[i][0] and offsets[i][1] <= start + len(answer)]
     if start < 0 or not inside:
-        raise UnknownName(f"The answer {answer!r} does not stand in the context that the model read.")
+        raise UnknownName(f"The answer {answer!r} is not in the context that the model read.")
     return _boundaries(encoding, inside[0], inside[-1])
 
 

@@ -185,7 +185,7 @@ class Tagger:
             words = self._occurrences(written.strip())
             if not words:
                 raise UnknownName(
-                    f"The words {written.strip()!r} do not stand in the text that the model read. They begin and end"
+                    f"The words {written.strip()!r} are not in the text that the model read. They begin and end"
                     " where words do; a second place is written as 'Paris#2: LOC'."
                 )
             return self._likely(words, tags, kind.strip())

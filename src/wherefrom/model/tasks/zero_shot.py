@@ -81,7 +81,7 @@ class ZeroShot(Classification):
         for both in pairs:
             ids = list(both["input_ids"])
             if ids[: len(alone)] != list(alone):
-                raise WrongModel("The tokenizer does not put the second text of a pair behind the first.")
+                raise WrongModel("The tokenizer does not put the second text of a pair after the first.")
             types = both.get("token_type_ids") or [0] * len(ids)
             hypotheses.append((ids[len(alone) :], list(types)[len(alone) :]))
         return hypotheses

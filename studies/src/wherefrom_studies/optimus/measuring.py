@@ -224,7 +224,7 @@ def winners(result: OptimusResult) -> list[str]:
 
 
 def passes_of(runs: StudyRuns, methods: Mapping[str, str]) -> Numbers:
-    """Passes forth and back of one explanation by IG and by OP, alone. (example, method)"""
+    """Passes forward and backward, of one explanation by IG and by OP, alone. (example, method)"""
     frame = runs.alone()
     frame = frame.assign(passes=frame["forwards"] + frame["backwards"], row=frame.groupby("method").cumcount())
     wide = frame.pivot_table(index="row", columns="method", values="passes")

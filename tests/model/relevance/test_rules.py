@@ -18,7 +18,8 @@ from wherefrom.model.recording import recording
 from wherefrom.model.relevance.double import graph_tensor, in_double, paired
 from wherefrom.model.relevance.mode import relevance_mode
 from wherefrom.model.relevance.propagation import Operation, Propagation, PropagationState, RuleSet
-from wherefrom.model.relevance.rules import BY_KIND, RULES, BackwardCall, gradient, grouped_mm
+from wherefrom.model.relevance.rewritten import grouped_mm
+from wherefrom.model.relevance.rules import BY_KIND, RULES, BackwardCall, gradient
 from wherefrom.model.relevance.zplus import zplus_add, zplus_linear, zplus_product, zplus_sum
 
 

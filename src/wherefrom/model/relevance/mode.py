@@ -34,16 +34,8 @@ from wherefrom.model.relevance.double import (
     side_of,
 )
 from wherefrom.model.relevance.propagation import PropagationState
-from wherefrom.model.relevance.rules import (
-    BY_FUNCTION,
-    BY_KIND,
-    INSIDE_NORM,
-    OUT_OF_PLACE,
-    REWRITTEN,
-    WAYS_OUT,
-    Form,
-    Rule,
-)
+from wherefrom.model.relevance.rewritten import OUT_OF_PLACE, REWRITTEN, WAYS_OUT
+from wherefrom.model.relevance.rules import BY_FUNCTION, BY_KIND, INSIDE_NORM, Form, Rule
 from wherefrom.model.relevance.steps import LINEAR, LinearStep, RuleStep
 from wherefrom.registry import methods_reading
 

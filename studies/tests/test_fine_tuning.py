@@ -18,8 +18,10 @@ from study_data import base, sentences
 
 import wherefrom
 from wherefrom.errors import BadFile, BadOption, UnknownName, WrongModel
-from wherefrom_studies import fine_tuning
-from wherefrom_studies.fine_tuning import FineTuning, TrainedModel, TrainingTask, fine_tune, measure
+from wherefrom_studies import fine_tuning, scoring
+from wherefrom_studies.fine_tuning import FineTuning, TrainedModel, fine_tune
+from wherefrom_studies.scoring import measure
+from wherefrom_studies.task_networks import TrainingTask
 from wherefrom_studies.training import CHECKPOINT
 
 LABELS = ("negative", "positive")
@@ -174,14 +176,14 @@ def test_macro_f1_by_hand() -> None:
     # one label right once of two predictions (F1 2/3), one never predicted (0), one that is nowhere (left out)
     predicted = torch.tensor([[1, 0, 0], [1, 0, 0]])
     gold = torch.tensor([[1, 0, 0], [0, 1, 0]])
-    assert fine_tuning._macro_f1(predicted, gold) == pytest.approx((2 / 3 + 0) / 2)
+    assert scoring._macro_f1(predicted, gold) == pytest.approx((2 / 3 + 0) / 2)
 
 
 def test_answers_are_compared_as_squad_does() -> None:
-    assert fine_tuning._words("The Denver Broncos.") == fine_tuning._words("denver broncos")
-    assert fine_tuning._overlap(["a", "b"], ["b", "c", "d"]) == pytest.approx(2 / 5)
-    assert fine_tuning._overlap([], []) == 1.0
-    assert fine_tuning._overlap([], ["a"]) == 0.0
+    assert scoring._words("The Denver Broncos.") == scoring._words("denver broncos")
+    assert scoring._overlap(["a", "b"], ["b", "c", "d"]) == pytest.approx(2 / 5)
+    assert scoring._overlap([], []) == 1.0
+    assert scoring._overlap([], ["a"]) == 0.0
 
 
 def test_a_question_without_an_answer_points_at_the_first_token(start: Path, tmp_path: Path) -> None:

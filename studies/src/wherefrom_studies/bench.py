@@ -29,8 +29,9 @@ from wherefrom.errors import BadFile, BadOption, MissingExtra, WrongModel
 from wherefrom.files import read_json, write_atomically
 from wherefrom.typing import Level, Numbers
 from wherefrom_studies.data import SETS, Rows, Splits, StudySet, drawn, first_that_fit, study_splits, write_part
-from wherefrom_studies.fine_tuning import fine_tune, measure
+from wherefrom_studies.fine_tuning import fine_tune
 from wherefrom_studies.progress import Watch, unwatched
+from wherefrom_studies.scoring import measure
 from wherefrom_studies.sparse.projected_attention import SOFTMAX, attention_by
 
 if TYPE_CHECKING:

@@ -18,8 +18,9 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 from wherefrom.errors import BadFile, UnknownName
 from wherefrom.files import read_json_lines, write_atomically
-from wherefrom_studies.fine_tuning import FineTuning, TrainingTask
+from wherefrom_studies.fine_tuning import FineTuning
 from wherefrom_studies.subject_verb_agreement import Sentence
+from wherefrom_studies.task_networks import TrainingTask
 
 SEED = 17
 SHARES = (0.7, 0.1, 0.2)

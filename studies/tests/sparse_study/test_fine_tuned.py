@@ -21,10 +21,11 @@ from wherefrom.cli import main as cli
 from wherefrom.errors import BadOption, UnknownName
 from wherefrom.model.network import inputs_of
 from wherefrom.model.recording import AttentionRecorder
-from wherefrom_studies import fine_tuning, training
+from wherefrom_studies import fine_tuning, scoring, training
 from wherefrom_studies.bench import StudyBase, StudyBench, StudySize
-from wherefrom_studies.fine_tuning import FineTuning, fine_tune, measure, right_by_row
+from wherefrom_studies.fine_tuning import FineTuning, fine_tune
 from wherefrom_studies.pages import as_plain
+from wherefrom_studies.scoring import measure, right_by_row
 from wherefrom_studies.sparse import fine_tuned
 from wherefrom_studies.sparse.fine_tuned import attention_shape, mean_over_seeds, over_texts_and_seeds, paired
 from wherefrom_studies.sparse.projected_attention import ProjectedAttention, attention_by
@@ -117,8 +118,8 @@ def test_every_step_of_a_training_is_projected(start: Path, tmp_path: Path, monk
 def test_accuracy_is_measured_with_the_projection(start: Path, tmp_path: Path) -> None:
     """The logits of the measured model are those of a plain forward pass with its attention projected."""
     found = fine_tune(start, ROWS, "one_label", LABELS, 0, tmp_path, recipe=RECIPE, attention="entmax:1.5")
-    logits, _ = fine_tuning._answered(found.folder, ROWS, "one_label", LABELS, 512, "entmax:1.5")
-    network, tokenizer, _ = fine_tuning._to_be_asked(found.folder, "one_label", 512)
+    logits, _ = scoring._answered(found.folder, ROWS, "one_label", LABELS, 512, "entmax:1.5")
+    network, tokenizer, _ = scoring._to_be_asked(found.folder, "one_label", 512)
     with torch.no_grad(), attention_by(network, "entmax:1.5"):
         expected = torch.cat([network(**tokenizer(row["text"], return_tensors="pt")).logits for row in ROWS])
     torch.testing.assert_close(logits, expected, atol=1e-5, rtol=1e-4)

@@ -26,10 +26,10 @@ from wherefrom_studies.bench import (
     open_model,
 )
 from wherefrom_studies.data import SETS, Rows
-from wherefrom_studies.fine_tuning import without_notices
 from wherefrom_studies.optimus.analyses import CombinationGrades, MeanCost, combination_grades
 from wherefrom_studies.optimus.paper import AUPRC, DATASETS, METRICS, ORDER, SENTENCE_SETS, TABLE_2
 from wherefrom_studies.study import Measured, StudyRequest, each_set, measured_sets
+from wherefrom_studies.task_networks import without_notices
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,8 @@ from wherefrom_studies.bench import (
 from wherefrom_studies.claims import Claim, Estimate, JudgedClaim, estimate, mean_of
 from wherefrom_studies.comparisons import NOT_MEASURED
 from wherefrom_studies.data import SETS, drawn
-from wherefrom_studies.fine_tuning import right_by_row
 from wherefrom_studies.pages import StudyCell, StudyTable, cell
+from wherefrom_studies.scoring import right_by_row
 from wherefrom_studies.sparse.judging import pooled
 from wherefrom_studies.sparse.measures import normalised_entropy
 from wherefrom_studies.sparse.projected_attention import SOFTMAX, attention_by

@@ -17,7 +17,8 @@ from transformers import AddedToken, AutoModelForSequenceClassification, AutoTok
 from wherefrom.errors import BadOption
 from wherefrom.files import read_json, write_atomically
 from wherefrom.typing import OnProgress
-from wherefrom_studies.fine_tuning import FineTuning, fine_tune, fingerprint, without_notices
+from wherefrom_studies.fine_tuning import FineTuning, fine_tune, fingerprint
+from wherefrom_studies.task_networks import without_notices
 from wherefrom_studies.truth.planting import (
     LabelledText,
     Plant,

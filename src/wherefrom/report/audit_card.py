@@ -40,7 +40,7 @@ def limits(audit: Audit) -> list[str]:
     """What the audit cannot say."""
     found = [
         "All numbers are about these data; a shortcut that goes with its label here as often as the model believes"
-        " cannot be told from a reason.",
+        " looks like a reason.",
         "A suspected shortcut is a reason to look, not a proof; no number is given for fewer than five texts.",
         *audit.notes,
     ]

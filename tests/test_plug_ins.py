@@ -57,7 +57,7 @@ def arcee(monkeypatch: pytest.MonkeyPatch) -> wherefrom.Model:
 
 
 def test_a_family_of_another_package(installed: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(NotSeen, match="where the attention of a arcee model is"):
+    with pytest.raises(NotSeen, match="is built as this arcee model is"):
         arcee(monkeypatch).explain("the film was not bad", "attcat")
     installed(families={"arcee": "toy_family_plugin:ARCEE"})
     model = arcee(monkeypatch)

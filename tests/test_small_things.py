@@ -99,10 +99,10 @@ def test_what_is_no_text_is_refused(model: Model, given: Any) -> None:
         model.explain(given)
 
 
-def test_a_table_is_no_column_of_it(model: Model) -> None:
+def test_a_table_is_explained_by_its_column_of_texts(model: Model) -> None:
     pandas = pytest.importorskip("pandas")
-    with pytest.raises(BadOption, match="not in a DataFrame"):
-        model.explain(pandas.DataFrame({"text": [TEXT]}))
+    (explained,) = model.explain(pandas.DataFrame({"text": [TEXT]}), "saliency")
+    assert explained.scores == model.explain(TEXT, "saliency").scores
     with pytest.raises(BadOption, match="not float"):
         model.explain(pandas.Series([TEXT, float("nan")]))
 

@@ -13,8 +13,8 @@ from wherefrom.core.audit import (
     Group,
     LabelScore,
     Misleading,
+    Occurrence,
     Performance,
-    Place,
     Shortcut,
     TextChange,
     Trust,
@@ -43,7 +43,7 @@ def explained(text: str, label: str) -> Explanation:
 
 def made(word: str = "zeta", label: str = "POSITIVE", *, against: bool = False) -> Audit:
     """Right on 80 of 100 texts, with one word, one misleading word and one shortcut."""
-    place = Place(word, f"a {word} film")
+    place = Occurrence(word, f"a {word} film")
     listed = AuditWord(word, label, "content", 20, SOME, 9.0, 1e-9, SOME, SOME, (place,))
     changes = Changes(
         *(word, SOME, SOME, 3, 4, (WordChange(word, label, SOME, SOME, SOME, 0.01, (place,)),), 1, 7),

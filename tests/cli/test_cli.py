@@ -136,7 +136,7 @@ def test_json_html_standard_input_options_and_levels(wherefrom: Run, folder: Pat
     assert done.returncode == 0, done.stderr
     data = json.loads(done.stdout)
     assert data["tokens"] == ["[CLS]", "the", "film", "was", "xyz", "[SEP]", "very", "dull", "[SEP]"]
-    assert (data["target"], data["level"], data["params"]) == ("LABEL_2", "word", {"norm": "l1"})
+    assert (data["target"], data["level"], data["params"]["norm"]) == ("LABEL_2", "word", "l1")
     assert "xyz" in page.read_text()
 
 
@@ -411,4 +411,4 @@ def test_options_behind_a_method_or_by_o(wherefrom: Run, folder: Path, tmp_path:
     assert done.returncode == 0, done.stderr
     assert json.loads(saved.read_text())["params"] == {"norm": "l2", "ln2": False}
     shown = wherefrom("explain", "the film", "--model", str(folder), "--method", "saliency:norm=l1", "--json")
-    assert json.loads(shown.stdout)["params"] == {"norm": "l1"}
+    assert json.loads(shown.stdout)["params"]["norm"] == "l1"

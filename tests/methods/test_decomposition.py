@@ -192,7 +192,7 @@ def test_one_token(name: str) -> None:
 
 
 def test_an_unknown_family_is_refused() -> None:
-    with pytest.raises(NotSeen, match="does not know where the attention of a wherefrom-toy model is"):
+    with pytest.raises(NotSeen, match="is built as this wherefrom-toy model is"):
         Model(additive_model(good=1.0)).explain("A fine film.", "alti")
 
 

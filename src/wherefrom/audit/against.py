@@ -10,7 +10,7 @@ from typing import Any
 
 from wherefrom.audit.estimates import Mean, adjusted, share
 from wherefrom.audit.rows import ProbedRow
-from wherefrom.core.audit import LEAST, SIGNIFICANT, Changes, Estimate, Place, Shortcut, WordChange
+from wherefrom.core.audit import LEAST, SIGNIFICANT, Changes, Estimate, Occurrence, Shortcut, WordChange
 
 PLACES = 2
 SHOWN = 20
@@ -23,7 +23,7 @@ class _Weights:
     old: Mean = field(default_factory=Mean)
     new: Mean = field(default_factory=Mean)
     difference: Mean = field(default_factory=Mean)
-    places: list[Place] = field(default_factory=list)
+    places: list[Occurrence] = field(default_factory=list)
 
 
 def by_text(rows: Iterator[ProbedRow]) -> Iterator[tuple[str, list[ProbedRow]]]:
@@ -63,7 +63,7 @@ def changes(
     """What differs between the older model and the audited one."""
     weights: dict[tuple[str, str], _Weights] = defaultdict(_Weights)
     texts = changed = fixed = broken = 0
-    examples = list[Place]()
+    examples = list[Occurrence]()
     for old, new in pairs:
         texts += 1
         before, now = (frozenset(label for row in rows for label in row.predicted) for rows in (old, new))
@@ -76,7 +76,7 @@ def changes(
                 words = " ".join(new[0].explanation.text.split())
                 shown = words if len(words) <= 160 else f"{words[:159]}…"
                 examples.append(
-                    Place(new[0].example, f"{', '.join(sorted(before))} -> {', '.join(sorted(now))}: {shown}")
+                    Occurrence(new[0].example, f"{', '.join(sorted(before))} -> {', '.join(sorted(now))}: {shown}")
                 )
         labels = {row.label: row for row in old}
         for row in new:

@@ -13,7 +13,7 @@ from wherefrom.benchmark.datasets import DataSet
 from wherefrom.benchmark.probes import PROBE, words_of
 from wherefrom.benchmark.store import Run
 from wherefrom.benchmark.worker import LabelNames
-from wherefrom.core.audit import Place
+from wherefrom.core.audit import Occurrence
 from wherefrom.core.explanation import Explanation
 
 SNIPPET = 40  # characters on either side of a word
@@ -55,13 +55,15 @@ class ProbedRow:
         """Every word that was hidden: by how much the probability falls, whether the decision changes, and to what."""
         yield from self.details.get("words", ())
 
-    def place(self, word: str) -> Place:
+    def place(self, word: str) -> Occurrence:
         """The word with the text around it."""
         at = self.places[word][0]
         text = (self.explanation.text, self.explanation.pair or "")[self.explanation.segment[at]]
         start, end = self.explanation.offsets[at]
         before, after = "…" * (start > SNIPPET), "…" * (end + SNIPPET < len(text))
-        return Place(self.example, before + " ".join(text[max(0, start - SNIPPET) : end + SNIPPET].split()) + after)
+        return Occurrence(
+            self.example, before + " ".join(text[max(0, start - SNIPPET) : end + SNIPPET].split()) + after
+        )
 
     def puts_right(self, flipped: bool | None, becomes: str | None) -> bool:
         """Whether a changed decision is right where this one was wrong."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from wherefrom.audit.estimates import adjusted, enriched, more_than, share
 from wherefrom.audit.rows import ProbedRow
 from wherefrom.audit.words import PLACES, WordTable, kind_of
-from wherefrom.core.audit import LEAST, SIGNIFICANT, Estimate, Misleading, Place, Shortcut
+from wherefrom.core.audit import LEAST, SIGNIFICANT, Estimate, Misleading, Occurrence, Shortcut
 
 LIFT = 0.1  # by how much more often texts with the word must be drawn to the label
 FLIPS = 0.1  # of the decisions must change without a word whose form says that it should not decide
@@ -33,7 +33,7 @@ class Drawn:
     gold: Counter[str] = field(default_factory=Counter)
     predicted: Counter[str] = field(default_factory=Counter)
     wrongly: Counter[str] = field(default_factory=Counter)  # predicted for texts that have another label
-    places: dict[str, list[Place]] = field(default_factory=lambda: defaultdict(list))
+    places: dict[str, list[Occurrence]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, gold: tuple[str, ...], predicted: tuple[str, ...]) -> None:
         self.texts += 1

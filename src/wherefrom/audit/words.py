@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from wherefrom.audit.estimates import Mean, adjusted, alike, beside_alike, more_than, share, two_sided
 from wherefrom.audit.rows import ProbedRow
 from wherefrom.benchmark.words import is_grammar
-from wherefrom.core.audit import LEAST, SIGNIFICANT, AuditWord, Place, WordKind
+from wherefrom.core.audit import LEAST, SIGNIFICANT, AuditWord, Occurrence, WordKind
 
 PLACES = 3
 SHOWN = 20  # words of one label and kind that are listed
@@ -30,7 +30,7 @@ class WordEvidence:
     drop: Mean = field(default_factory=Mean)
     flips: int = 0
     probed: int = 0  # texts in which it was hidden
-    heaviest: list[tuple[float, Place]] = field(default_factory=list)
+    heaviest: list[tuple[float, Occurrence]] = field(default_factory=list)
 
     def add_score(self, score: float, row: ProbedRow, word: str) -> None:
         self.score.add(score)
@@ -39,7 +39,7 @@ class WordEvidence:
             self.heaviest = sorted(listed, key=lambda one: -one[0])[:PLACES]
 
     @property
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[Occurrence, ...]:
         return tuple(place for _, place in self.heaviest)
 
 

@@ -22,7 +22,7 @@ from wherefrom.progress import bar
 if TYPE_CHECKING:
     from wherefrom.cli.run import RunProgress
     from wherefrom.core.audit import Audit
-    from wherefrom.core.gate import Rule
+    from wherefrom.core.gate import GateRule
 
 FOLDERS = Path("audits")  # where audits are kept unless --out names a folder
 
@@ -79,7 +79,8 @@ def audit(
     groups: Annotated[
         Path | None,
         typer.Option(
-            help='Terms to swap with each other, one group a line, as in names = ["Anna", "Mohammed"].', metavar="FILE"
+            help="A TOML file with terms to swap with each other: one group a line, a name and a list of terms.",
+            metavar="FILE",
         ),
     ] = None,
     limit: Annotated[int | None, typer.Option(help="Take the first N examples.", metavar="N")] = None,
@@ -170,7 +171,7 @@ def _audit(plan: dict[str, Any], folder: Path, against: str | None, progress: Ru
         )
 
 
-def read_gate(path: Path | None) -> Sequence[Rule]:
+def read_gate(path: Path | None) -> Sequence[GateRule]:
     """The rules of --gate, before anything runs."""
     if path is None:
         return ()
@@ -179,7 +180,7 @@ def read_gate(path: Path | None) -> Sequence[Rule]:
     return read_rules(path)
 
 
-def failures_of(rules: Sequence[Rule], result: Audit) -> list[str]:
+def failures_of(rules: Sequence[GateRule], result: Audit) -> list[str]:
     """Why the rules are not met."""
     if not rules:
         return []
@@ -188,7 +189,7 @@ def failures_of(rules: Sequence[Rule], result: Audit) -> list[str]:
     return failures(rules, result)
 
 
-def _report_gate(rules: Sequence[Rule], failed: Sequence[str]) -> None:
+def _report_gate(rules: Sequence[GateRule], failed: Sequence[str]) -> None:
     console = Console(highlight=False)
     if not failed:
         console.print(f"The gate: all {len(rules)} rules are met.", soft_wrap=True)

@@ -40,7 +40,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Place:
+class Occurrence:
     """Where a word occurs.
 
     Attributes:
@@ -78,7 +78,7 @@ class AuditWord:
     q: float | None
     drop: Estimate
     flips: Estimate
-    places: tuple[Place, ...] = ()
+    places: tuple[Occurrence, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Misleading:
     count: int
     fixed: Estimate
     q: float
-    places: tuple[Place, ...] = ()
+    places: tuple[Occurrence, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class Shortcut:
     fixed: Estimate
     z: float
     q: float
-    places: tuple[Place, ...] = ()
+    places: tuple[Occurrence, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -315,7 +315,7 @@ class WordChange:
     new: Estimate
     difference: Estimate
     q: float
-    places: tuple[Place, ...] = ()
+    places: tuple[Occurrence, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -346,7 +346,7 @@ class Changes:
     looked_at: int = 0
     new_shortcuts: tuple[str, ...] = ()
     gone_shortcuts: tuple[str, ...] = ()
-    examples: tuple[Place, ...] = ()
+    examples: tuple[Occurrence, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ _RULE = re.compile(r"\s*(>=|<=|==|!=|>|<)\s*(\S+)\s*")
 
 
 @dataclass(frozen=True)
-class Rule:
+class GateRule:
     """One comparison, as in accuracy >= 0.88."""
 
     name: str
@@ -57,7 +57,7 @@ class Rule:
         return f"{self}: it is {value:.4g}"
 
 
-def read_rules(path: FilePath) -> list[Rule]:
+def read_rules(path: FilePath) -> list[GateRule]:
     """The rules of a file. Raises `BadOption` on a file that cannot be read, and on anything that is no rule."""
     try:
         with reading(path):
@@ -71,7 +71,7 @@ def read_rules(path: FilePath) -> list[Rule]:
     return rules_of(entries, str(path))
 
 
-def rules_of(entries: Mapping[str, object], place: str) -> list[Rule]:
+def rules_of(entries: Mapping[str, object], place: str) -> list[GateRule]:
     """Rules from a mapping of names to comparisons. place: where they are from, for errors."""
     rules = [_rule(place, name, value) for name, value in entries.items()]
     if not rules:
@@ -79,7 +79,7 @@ def rules_of(entries: Mapping[str, object], place: str) -> list[Rule]:
     return rules
 
 
-def _rule(path: str, name: str, value: object) -> Rule:
+def _rule(path: str, name: str, value: object) -> GateRule:
     match = _RULE.fullmatch(value) if isinstance(value, str) else None
     try:
         limit = float(match[2]) if match else math.nan
@@ -87,9 +87,9 @@ def _rule(path: str, name: str, value: object) -> Rule:
         limit = math.nan
     if match is None or not math.isfinite(limit):
         raise BadOption(f'{path}: the rule for {name} cannot be read: {value!r}. Write it as in: {name} = ">= 0.88"')
-    return Rule(name, match[1], limit)
+    return GateRule(name, match[1], limit)
 
 
-def failures(rules: Sequence[Rule], audit: Audit) -> list[str]:
+def failures(rules: Sequence[GateRule], audit: Audit) -> list[str]:
     """Why the audit does not meet its rules; empty where it meets all."""
     return [why for rule in rules if (why := rule.failure(audit)) is not None]

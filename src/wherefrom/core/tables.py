@@ -54,21 +54,26 @@ def columns_of(table: Any) -> dict[str, list[Any]]:
     if hasattr(table, "column_names"):  # datasets
         return {name: list(table[name]) for name in table.column_names}
     if hasattr(table, "__arrow_c_stream__"):  # polars and others
-        return columns_of(_pyarrow().table(table))
+        return columns_of(_from_stream(table))
     if hasattr(table, "__dataframe__"):
-        from importlib import import_module
-
-        _pyarrow()
-        return columns_of(import_module("pyarrow.interchange").from_dataframe(table))
+        return columns_of(_from_interchange(table))
     raise BadOption(f"The columns of a {type(table).__name__} cannot be read.")
 
 
-def _pyarrow() -> Any:
+def _from_stream(table: Any) -> Any:
     try:
         import pyarrow
     except ModuleNotFoundError as error:
         raise MissingExtra("Reading this table", "bench") from error
-    return pyarrow
+    return pyarrow.table(table)
+
+
+def _from_interchange(table: Any) -> Any:
+    try:
+        from pyarrow.interchange import from_dataframe
+    except ModuleNotFoundError as error:
+        raise MissingExtra("Reading this table", "bench") from error
+    return from_dataframe(table)
 
 
 def _check_unique(names: Sequence[str]) -> None:

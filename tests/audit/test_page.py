@@ -41,7 +41,7 @@ def test_every_sentence_has_its_number_and_interval() -> None:
     assert (
         "It leans most on “zeta” for “POSITIVE” (in 20 texts; without it its probability falls by 80 points" in told[2]
     )
-    assert "These explanations can be believed in 80% (70% to 90%)" in told[3]
+    assert "The explanations of 80% (70% to 90%)" in told[3]
     assert "Beside “zeta”, 80% (70% to 90%) of the decisions are others" in told[4]
     assert all("(70" in text for text in told)
 

@@ -126,7 +126,7 @@ def _judgement(comparison: Comparison, conclusion: Conclusion) -> str:
         return "The text is too short to tell whether a method is better than random."
     groups = [
         (conclusion.supported, "supported on this text"),
-        (conclusion.weak, "in between"),
+        (conclusion.weak, "weakly supported"),
         (conclusion.not_supported, "no better than random"),
     ]
     clauses = [f"{join_names(names)} {'is' if len(names) == 1 else 'are'} {what}" for names, what in groups if names]

@@ -153,8 +153,8 @@ def test_what_was_computed_before_is_shared_and_not_free() -> None:
 def test_the_conclusion_comes_before_the_table(view: Any) -> None:
     html = " ".join(view(concluding()).split())
     said = (
-        "attcat is supported on this text; alti is weakly supported; lime is no better than random. The methods disagree most"
-        " on “fine”: by attcat it speaks for positive, by lime against."
+        "attcat is supported on this text; alti is weakly supported; lime is no better than random. The methods"
+        " disagree most on “fine”: by attcat it speaks for positive, by lime against."
     )
     assert said in html
     assert html.index(said) < html.index("0.500")

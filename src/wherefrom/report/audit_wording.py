@@ -187,8 +187,8 @@ def _trusted(audit: Audit) -> Sentence | None:
     if found.supported.value is None:
         return None
     text = (
-        f"The explanations of {share_of(found.supported)} of {found.supported.texts:,} texts pass their own test: hiding"
-        " the words they name moves the model more than hiding random ones."
+        f"The explanations of {share_of(found.supported)} of {found.supported.texts:,} texts pass their own test:"
+        " hiding the words they name moves the model more than hiding random ones."
     )
     return Sentence(
         percent_of(found.supported.value), "of explanations supported", text, between=interval(found.supported)

@@ -47,7 +47,9 @@ def test_the_program_finds_the_command() -> None:
 def test_both_distributions_have_one_version_and_the_metadata_says_so() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert wherefrom_studies.__version__ == wherefrom.__version__
-    assert project["entry-points"]["wherefrom.commands"] == {"study": "wherefrom_studies.commands:study"}
+    assert project["entry-points"]["wherefrom.commands"] == {
+        name: f"wherefrom_studies.commands:{name}" for name in ("study", "plant")
+    }
 
 
 @pytest.mark.parametrize("name", commands())

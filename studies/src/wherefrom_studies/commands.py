@@ -305,7 +305,12 @@ Results = Annotated[Path, typer.Option(help="The folder with the stored results 
 QUEUED = "M6,M3"
 
 
-@study.command(epilog=examples("wherefrom study queue --data-dir data --out study --results results --minutes 60"))
+@study.command(
+    epilog=examples(
+        "wherefrom study queue --data-dir data --out study --results results --minutes 60",
+        "wherefrom study queue --data-dir data --out study --results results --datasets sst2,mnli --bases M6",
+    )
+)
 def queue(
     out: Folder,
     results: Results,
@@ -331,7 +336,12 @@ def queue(
         typer.echo(f"Stored: {job.dataset} with {job.base.name}{seed}, {job.texts} texts.")
 
 
-@study.command(epilog=examples("wherefrom study status --results results"))
+@study.command(
+    epilog=examples(
+        "wherefrom study status --results results",
+        "wherefrom study status --results results --datasets sst2,mnli --bases M6",
+    )
+)
 def status(
     results: Results,
     datasets: Annotated[str, typer.Option(help="Which data sets, with commas.", show_default="all")] = "",

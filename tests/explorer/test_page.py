@@ -636,7 +636,7 @@ def test_a_word_of_an_audit_shows_its_examples(browser: Any, tmp_path: Path) -> 
     with serving(model, runs=[folder]) as running, opened(browser, running.address) as page:
         page.wait_for_selector("#runs .chip")
         assert "suspected shortcut" in page.inner_text(".findings")
-        page.locator(".chip").first.click()
+        page.locator("#runs .chip").first.click()
         lines = sample_path("reviews").read_text(encoding="utf-8").splitlines()[:12]
         texts = [json.loads(line)["text"] for line in lines]
         having = [text for text in texts if "film" in re.findall(r"\w+", text.lower())]
@@ -645,7 +645,7 @@ def test_a_word_of_an_audit_shows_its_examples(browser: Any, tmp_path: Path) -> 
         assert all("film" in text.lower() for text in shown)
         page.locator(".example").first.click()
         until(page, "() => document.querySelector('#text').value.toLowerCase().includes('film')")
-        page.locator(".chip").first.click()
+        page.locator("#runs .chip").first.click()
         wait_for(page, "#runs .note", "12 of 12 examples")
 
 

@@ -99,7 +99,7 @@ def test_no_score_is_lost(data: st.DataObject) -> None:
 
 
 class TestShap:
-    """As `shap.Explanation` has its fields; the package itself is used in tests/differential."""
+    """As `shap.Explanation` has its fields."""
 
     def values(self, numbers: Any, names: Any, base: Any) -> Any:
         data = ("", "A ", "fine ", "film.", "")
@@ -174,7 +174,7 @@ class TestCaptum:
 
 
 class TestInseq:
-    """As its outputs have their fields; tests/differential uses the package itself where it is installed."""
+    """As its outputs have their fields."""
 
     def output(self, *, source: bool) -> Any:
         def unit(token: str) -> Any:

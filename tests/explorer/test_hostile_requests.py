@@ -109,6 +109,8 @@ def test_unknown_addresses_have_the_form_of_all_errors(client: Client, path: str
         found = client.http.request(method, path, json={} if method == "POST" else None)
         assert found.status_code in (404, 405)
         assert found.json().keys() == {"error"}
+        if found.status_code == 404:
+            assert found.json() == {"error": "There is nothing at this address."}
     found = client.http.get("/api/read")
     assert (found.status_code, found.json()) == (405, {"error": "Method Not Allowed"})
     found = client.http.get("/api/runs/" + DIGITS)
